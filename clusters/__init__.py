@@ -1,0 +1,1 @@
+"""Everything that can be a cluster: topologies, engines, substrates and faults."""

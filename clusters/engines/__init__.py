@@ -1,0 +1,135 @@
+"""The databases. One module or package an engine: how to start it, introspect it, swap its version; what it can do.
+
+An ``Engine`` is a description: which database, which version, what it can do. It starts nothing. ``deploy`` gives a
+``Deployment``: that database on the placements a substrate made, which ``clusters.cluster.Cluster`` drives. Neither
+knows how a process is run; that is the substrate's.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import asyncpg
+
+from clusters.model import (
+    Capability,
+    Completed,
+    Credentials,
+    Endpoint,
+    Fingerprint,
+    Health,
+    NodeResources,
+    NodeSpec,
+    Placement,
+    ProcessSpec,
+    RangeInfo,
+)
+
+
+class Runner(Protocol):
+    """Runs a helper command (``cert create-ca``, ``init``, ``initdb``) where the nodes run and waits for its end."""
+
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        unprivileged: bool = False,
+    ) -> Completed: ...
+
+
+class Deployment(Protocol):
+    """A database on its placements. Methods that talk to it raise ``HarnessError`` when they cannot."""
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The ways in, for clients spread over the cluster on purpose."""
+        ...
+
+    @property
+    def credentials(self) -> Credentials:
+        """How clients identify themselves."""
+        ...
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """Every setting changed from the server's default for the test's sake, ``name = value``: it goes into verdicts."""
+        ...
+
+    @property
+    def services(self) -> tuple[ProcessSpec, ...]:
+        """Processes beside the nodes that no fault touches (etcd for Patroni). Known after ``prepare``."""
+        ...
+
+    def process(self, node: str) -> ProcessSpec:
+        """The process that is this node. Known after ``prepare`` or ``place``."""
+        ...
+
+    async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
+        """Everything before a process starts: certificates, configuration. ``scratch`` is 0700 and the cluster's own."""
+        ...
+
+    async def place(self, placement: Placement, run: Runner) -> None:
+        """Prepare one more node, which joins a running cluster when its process starts."""
+        ...
+
+    async def bootstrap(self) -> None:
+        """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
+        ...
+
+    async def accepting(self, node: str) -> Health:
+        """Whether this node takes clients now. Never raises, answers within 3 s."""
+        ...
+
+    async def healthy(self) -> Health:
+        """Whether every node lives and all data has all its replicas. Never raises, answers within 10 s."""
+        ...
+
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> asyncpg.Connection[Any]:
+        """A connection of the harness's own, to this node or to any that serves (PostgreSQL: the primary)."""
+        ...
+
+    async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
+        """Split a table at ``values`` of its first key column and spread the pieces; nothing where there are no ranges."""
+        ...
+
+    async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
+        """The table's ranges, one for every part that can fail by itself.
+
+        PostgreSQL reports one: leased to the primary, replicas on every streaming node.
+        """
+        ...
+
+    async def drain(self, node: str) -> None:
+        """Hand the node's work over, in good order, so that its process can stop. Raises ``HarnessError`` if it cannot."""
+        ...
+
+    async def forget(self, node: str) -> None:
+        """Tell the cluster that the node's former store is gone for good, as an operator would; the empty node runs already."""
+        ...
+
+
+class Engine(Protocol):
+    """A database at one version."""
+
+    name: str
+    version: str
+    """As its makers print it, for instance ``v20.2.0``."""
+    detection_s: float
+    """How long the cluster takes, by its documentation, to declare a silent node dead (liveness, leader lease)."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the engine can do; the substrate's side of each is asked separately."""
+        ...
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What identifies it in the evidence."""
+        ...
+
+    def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> Deployment:
+        """The database on these nodes; ``tuned`` asks for a faster pace of background repair than the defaults."""
+        ...

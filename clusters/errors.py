@@ -1,0 +1,16 @@
+"""The two ways in which something other than the database can be at fault."""
+
+
+class BadInput(Exception):  # noqa: N818 - named for what it is, as pytest's UsageError is
+    """Something the user gave cannot be used: pytest exits with status 4.
+
+    The message says the value, the constraint it breaks and the way out, and names file and key where there are any.
+    """
+
+
+class HarnessError(Exception):
+    """The harness or the machine failed, so nothing was learnt about the database: status 7.
+
+    The message says what was being done, what was seen (the last value, the last error, the log's tail), and how long
+    it was waited for.
+    """

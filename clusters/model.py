@@ -1,0 +1,185 @@
+"""The typed vocabulary of clusters: capabilities, topologies, placements, processes and endpoints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class Capability(StrEnum):
+    """What an engine on a substrate can do. A claim asks for capabilities; both sides must offer each of them."""
+
+    REPLICATE = "replicate"
+    """Keeps every row on several nodes and acknowledges a write only when a majority has it."""
+    KILL = "kill"
+    """A node can be ended at once, with everything it is."""
+    RESTART = "restart"
+    """A dead node can be started again with its store."""
+    REPLACE = "replace"
+    """A node can be started with an empty store in the place of one whose store is lost."""
+    PAUSE = "pause"
+    """A node can be frozen and thawed."""
+    DRAIN = "drain"
+    """A node can be asked to hand over its work before it stops."""
+    ADD_NODE = "add_node"
+    REMOVE_NODE = "remove_node"
+    REPORT_RANGES = "report_ranges"
+    """Says which node holds which range's replicas and lease."""
+    REBALANCE = "rebalance"
+    """Spreads data over added nodes without a manual step."""
+    SWAP_VERSION = "swap_version"
+    NODE_RESOURCES = "node_resources"
+    """CPU and memory of one node can be limited."""
+    CUT_LINKS = "cut_links"
+    """The network between two nodes can be cut."""
+    STALL_DISK = "stall_disk"
+    ZONES = "zones"
+    REGIONS = "regions"
+    BACKUP = "backup"
+    CHANGEFEED = "changefeed"
+    ONLINE_INDEX = "online_index"
+    MANY_DATABASES = "many_databases"
+    TPCC = "tpcc"
+    YCSB = "ycsb"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeSpec:
+    """One declared node: its name (``n1`` …) and where it stands."""
+
+    name: str
+    zone: str = "zone-1"
+    region: str = "region-1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Topology:
+    """The declared shape of a cluster."""
+
+    name: str
+    nodes: tuple[NodeSpec, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes' names in their declared order."""
+        return tuple(node.name for node in self.nodes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeResources:
+    """What one node may use, as the profile says. Sizes in MiB; ``cpus`` in cores, ``None`` for no limit."""
+
+    cache_mib: int
+    sql_memory_mib: int
+    cpus: float | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where a substrate put a node.
+
+    ``address`` is the IP address that this node alone listens on. ``home`` holds all the node's own files; ``store``
+    and ``logs`` are inside it. Only ``store`` is lost when a node is lost with its disk.
+    """
+
+    node: NodeSpec
+    address: str
+    home: Path
+    store: Path
+    logs: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessSpec:
+    """One process that a substrate is to run for a node (or for a service beside the nodes).
+
+    ``name`` is the node's name. ``argv[0]`` is an absolute path. ``env`` is the whole environment. Standard output and
+    error go to ``output``. ``stop_signal`` asks it to stop in good order. ``unprivileged`` asks the substrate to run it
+    as somebody other than root where the harness itself is root (PostgreSQL refuses root).
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    output: Path
+    stop_signal: int = 15
+    unprivileged: bool = False
+    resources: NodeResources | None = None
+
+
+class ProcessState(StrEnum):
+    """What a substrate knows of a node's process."""
+
+    ABSENT = "absent"
+    RUNNING = "running"
+    PAUSED = "paused"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """One address that answers SQL."""
+
+    node: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A way in for clients.
+
+    A client of the endpoint tries ``hosts`` in order, each with a time-out of its own, until one accepts it. With
+    ``primary_only`` a host that says it is a replica is passed over. CockroachDB has one endpoint a node, each with
+    one host; a PostgreSQL cluster has a single endpoint with all hosts and ``primary_only``.
+    """
+
+    name: str
+    hosts: tuple[Host, ...]
+    primary_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Credentials:
+    """How clients identify themselves. Paths of TLS files, or a password; never shown in a report."""
+
+    user: str
+    database: str
+    password: str | None = field(default=None, repr=False)
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeInfo:
+    """One range of a table: its id, first key as the engine prints it, the node with the lease, nodes with replicas."""
+
+    range_id: int
+    start: str
+    lease: str
+    replicas: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """Whether a cluster is whole, and in a few words why it is not."""
+
+    ok: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A helper command that ended: its exit code, standard output and error as text."""
+
+    code: int
+    out: str
+    err: str
+
+
+Fingerprint = Mapping[str, Any]
+"""What identifies an engine for the evidence: JSON values only (version, binary path and digest, settings)."""

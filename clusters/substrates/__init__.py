@@ -1,0 +1,79 @@
+"""Where nodes run. A substrate places nodes, runs their processes and can hurt them; it knows no database."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
+
+
+class Substrate(Protocol):
+    """One cluster's place. Everything it started is gone after ``close``, and also if the harness dies."""
+
+    name: str
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to nodes here."""
+        ...
+
+    @property
+    def scratch(self) -> Path:
+        """A directory of the cluster's own (0700), for certificates and configuration."""
+        ...
+
+    async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        """Give each node an address and directories. Can be called again to add nodes."""
+        ...
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        unprivileged: bool = False,
+    ) -> Completed:
+        """Run a helper command to its end. Raises ``HarnessError`` when it takes longer than ``timeout`` seconds."""
+        ...
+
+    async def start(self, spec: ProcessSpec) -> None:
+        """Start a node's process; returns once it was spawned."""
+        ...
+
+    async def stop(self, name: str, *, timeout: float) -> int:
+        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal)."""
+        ...
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL everything the node is; returns when all of it is gone."""
+        ...
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP everything the node is; returns when all of it is stopped."""
+        ...
+
+    async def resume(self, name: str) -> None:
+        """SIGCONT everything the node is."""
+        ...
+
+    def state(self, name: str) -> ProcessState:
+        """What the node's process does now: asked of the operating system, not remembered."""
+        ...
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that ended (negative: the signal), else ``None``."""
+        ...
+
+    async def wipe(self, name: str) -> None:
+        """Delete the node's store. The process must be dead."""
+        ...
+
+    def log_tail(self, name: str, lines: int = 20) -> str:
+        """The last lines the node wrote, for messages."""
+        ...
+
+    async def close(self, *, keep: bool = False) -> None:
+        """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster."""
+        ...

@@ -1,0 +1,1 @@
+"""The pytest plugin: hooks only; logic lives in the modules beside it."""

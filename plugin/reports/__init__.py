@@ -1,0 +1,1 @@
+"""What people see: reads evidence and verdicts only."""
