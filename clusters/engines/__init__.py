@@ -37,7 +37,9 @@ class Runner(Protocol):
         cwd: Path,
         timeout: float,
         unprivileged: bool = False,
-    ) -> Completed: ...
+    ) -> Completed:
+        """Run it. Raises ``HarnessError`` when it takes longer than ``timeout`` seconds."""
+        ...
 
 
 class Deployment(Protocol):

@@ -372,7 +372,7 @@ def read_probe(lines: Iterable[str]) -> tuple[Mapping[str, Any], list[ProbeSecon
             data = json.loads(line)
             if number == 1:
                 if data["roachproof"] != "probe" or data["schema"] != SCHEMA:
-                    raise ValueError(f"schema {data['schema']}, not {SCHEMA}")  # noqa: TRY301 - one way out
+                    raise ValueError(f"schema {data['schema']}, not {SCHEMA}")
                 header = data
                 continue
             cells = {name: CellSecond(**cell) for name, cell in data["cells"].items()}
