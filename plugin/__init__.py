@@ -1,1 +1,144 @@
-"""The pytest plugin: hooks only; logic lives in the modules beside it."""
+"""The pytest plugin of Roachproof: hooks only; what they do is in the modules beside this one."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["fixtures.arm", "fixtures.cluster", "fixtures.ledger", "fixtures.probe", "fixtures.fault", "fixtures.judge"]
+
+
+class Reports:
+    """Hears the reports of one session, those of its workers too."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember each claim's outcome."""
+        from plugin import session
+
+        session.remember(self.config, report)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    from plugin import options
+
+    options.add(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """``--claims`` and ``--judge`` answer without a session."""
+    from plugin import commands
+
+    return commands.answer(config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings; refuse what cannot be used before anything starts."""
+    from plugin import session
+
+    session.configure(config)
+    config.pluginmanager.register(Reports(config), "roachproof-reports")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a pytest-xdist worker the run directory and the seed."""
+    from plugin import session
+
+    session.instruct_worker(node)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what is tested, on what, with which seed."""
+    from plugin.reports import terminal
+
+    return terminal.header(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One instance of a claim's test for each version and each value of the claim's arms."""
+    from plugin import session
+
+    session.parametrize(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Check markers, keep the suite's claims, mark what cannot be evaluated here."""
+    from plugin import session
+
+    session.select(config, items)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for the databases that the collected claims need."""
+    from plugin import session as logic
+
+    logic.prepare(session)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """``--dry-run`` prints the plan instead of running it."""
+    from plugin import commands
+
+    return commands.dry_run(session)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
+    report = yield
+    from plugin import session
+
+    session.classify(item, call, report)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """An inconclusive claim has a letter and a word of its own."""
+    from plugin.reports import terminal
+
+    return terminal.test_status(report)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """A pytest-xdist worker ended: hear what input it refused."""
+    from plugin import session
+
+    session.hear_worker(node, error)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport) -> None:
+    """A worker died in a test: the harness failed, nothing was refuted."""
+    from plugin import session
+
+    session.worker_crashed(crashitem, report)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Set the exit status."""
+    from plugin import session as logic
+
+    logic.finish(session)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the claim table."""
+    from plugin.reports import terminal
+
+    terminal.summary(terminalreporter, config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop showing progress."""
+    from plugin import session
+
+    session.unconfigure(config)

@@ -89,7 +89,7 @@ class Deployment(Protocol):
         """Whether every node lives and all data has all its replicas. Never raises, answers within 10 s."""
         ...
 
-    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> asyncpg.Connection[Any]:
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
         """A connection of the harness's own, to this node or to any that serves (PostgreSQL: the primary)."""
         ...
 
@@ -116,11 +116,20 @@ class Deployment(Protocol):
 class Engine(Protocol):
     """A database at one version."""
 
-    name: str
-    version: str
-    """As its makers print it, for instance ``v20.2.0``."""
-    detection_s: float
-    """How long the cluster takes, by its documentation, to declare a silent node dead (liveness, leader lease)."""
+    @property
+    def name(self) -> str:
+        """As ``--engine`` takes it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """As its makers print it, for instance ``v20.2.0``."""
+        ...
+
+    @property
+    def detection_s(self) -> float:
+        """How long the cluster takes, by its documentation, to declare a silent node dead (liveness, leader lease)."""
+        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:

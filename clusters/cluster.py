@@ -1,0 +1,196 @@
+"""A cluster: an engine's deployment on a substrate, started together and changed node by node."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Self
+
+from clusters.engines import Deployment, Engine
+from clusters.errors import HarnessError
+from clusters.model import (
+    Capability,
+    Credentials,
+    Endpoint,
+    Health,
+    NodeResources,
+    NodeSpec,
+    ProcessState,
+    RangeInfo,
+    Topology,
+)
+from clusters.substrates import Substrate
+from clusters.waiting import wait_until
+
+START_TIMEOUT_S = 90.0
+"""A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+
+
+class Cluster:
+    """A running cluster. ``record`` is told each thing done to it, as an event of the evidence."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        deployment: Deployment,
+        substrate: Substrate,
+        topology: Topology,
+        record: Callable[..., None],
+    ) -> None:
+        self.engine = engine
+        self.deployment = deployment
+        self.substrate = substrate
+        self.topology = topology
+        self.record = record
+        self.nodes: list[str] = list(topology.names)
+        self.disturbed = False
+        self._down: set[str] = set()
+
+    @classmethod
+    async def provision(
+        cls,
+        *,
+        engine: Engine,
+        substrate: Substrate,
+        topology: Topology,
+        resources: NodeResources,
+        tuned: bool,
+        record: Callable[..., None] = lambda *_, **__: None,
+    ) -> Self:
+        """Place, prepare and start all nodes in parallel; returns when every one of them takes clients.
+
+        Whatever goes wrong, the caller closes the substrate; nothing outlives that. Raises ``HarnessError``.
+        """
+        deployment = engine.deploy(topology.nodes, resources=resources, tuned=tuned)
+        self = cls(
+            engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record
+        )
+        placements = await substrate.place(topology.nodes)
+        await deployment.prepare(placements, substrate.run, substrate.scratch)
+        for service in deployment.services:
+            await substrate.start(service)
+        await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
+        boot = asyncio.ensure_future(deployment.bootstrap())
+        try:
+            await self._until(f"{engine.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
+        finally:
+            boot.cancel()
+        record("provisioned", nodes=list(topology.names))
+        return self
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The ways in for clients."""
+        return self.deployment.endpoints
+
+    @property
+    def credentials(self) -> Credentials:
+        """How clients identify themselves."""
+        return self.deployment.credentials
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What engine and substrate offer together."""
+        return self.engine.capabilities & self.substrate.capabilities
+
+    def dead(self) -> str | None:
+        """Why this cluster cannot be waited for any longer: a node died that nobody killed. ``None`` while all is well."""
+        for name in (*self.nodes, *(service.name for service in self.deployment.services)):
+            if name not in self._down and self.substrate.state(name) in (
+                ProcessState.EXITED,
+                ProcessState.ABSENT,
+            ):
+                code = self.substrate.exit_code(name)
+                return f"{name} died with exit code {code}; it wrote last:\n{self.substrate.log_tail(name)}"
+        return None
+
+    async def _until(
+        self, what: str, check: Callable[[], Any], timeout: float, interval: float = 0.1
+    ) -> float:
+        return await wait_until(what, check, timeout=timeout, watch=self.dead, interval=interval)
+
+    async def accepting(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
+        """Wait until a node takes clients."""
+        await self._until(f"{node} to take clients", lambda: self.deployment.accepting(node), timeout)
+
+    async def replicated(self, *, timeout: float = 180.0) -> None:
+        """Wait until every range has all its replicas on living nodes; before that no fault may be injected."""
+        seconds = await self._until(
+            "all ranges to have all their replicas", self.deployment.healthy, timeout, 0.25
+        )
+        self.record("replicated", seconds=round(seconds, 3))
+
+    async def healthy(self, *, timeout: float = 240.0) -> None:
+        """Wait for recovery: every node lives and all data has all its replicas. Declares the run recovered."""
+        seconds = await self._until("the cluster to recover", self.deployment.healthy, timeout, 0.25)
+        self.record("recovered", seconds=round(seconds, 3))
+
+    async def serving(self, table: str) -> str:
+        """The node that serves most of a table: it holds the most leases (the first of equals)."""
+        leases = await self.leases(table)
+        return max(self.nodes, key=lambda node: leases[node])
+
+    async def leases(self, table: str) -> Counter[str]:
+        """How many of the table's ranges each node leads."""
+        ranges: tuple[RangeInfo, ...] = await self.deployment.ranges(table)
+        return Counter(range_.lease for range_ in ranges)
+
+    def _disturb(self, node: str, *, down: bool) -> None:
+        if node not in self.nodes:
+            raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self.nodes)})")
+        self.disturbed = True
+        (self._down.add if down else self._down.discard)(node)
+
+    async def kill(self, node: str) -> None:
+        """SIGKILL everything a node is."""
+        self._disturb(node, down=True)
+        await self.substrate.kill(node)
+
+    async def pause(self, node: str) -> None:
+        """Freeze everything a node is."""
+        self._disturb(node, down=True)
+        await self.substrate.pause(node)
+
+    async def resume(self, node: str) -> None:
+        """Thaw a node and wait until it takes clients."""
+        await self.substrate.resume(node)
+        self._disturb(node, down=False)
+        await self.accepting(node)
+
+    async def drain(self, node: str) -> int:
+        """Let a node hand over its work, then stop it; returns its exit code."""
+        self._disturb(node, down=True)
+        await self.deployment.drain(node)
+        return await self.substrate.stop(node, timeout=60.0)
+
+    async def restart(self, node: str, *, accepting: bool = True) -> None:
+        """Start a dead node again with its store, and wait until it takes clients."""
+        await self.substrate.start(self.deployment.process(node))
+        self._disturb(node, down=False)
+        if accepting:
+            await self.accepting(node)
+
+    async def wipe(self, node: str) -> None:
+        """Delete a dead node's store."""
+        self._disturb(node, down=True)
+        await self.substrate.wipe(node)
+
+    async def replace(self, node: str) -> None:
+        """Start an empty node where one was lost with its disk, and tell the cluster that the old store is gone for good."""
+        await self.restart(node)
+        await self.deployment.forget(node)
+
+    async def add(self, node: NodeSpec) -> None:
+        """Add a node to the running cluster, and wait until it takes clients."""
+        (placement,) = await self.substrate.place([node])
+        await self.deployment.place(placement, self.substrate.run)
+        self.nodes.append(node.name)
+        await self.restart(node.name)
+
+
+async def _finished(task: "asyncio.Future[None]") -> Health:
+    await asyncio.wait([task], timeout=0.2)
+    if not task.done():
+        return Health(ok=False, why="still starting")
+    task.result()
+    return Health(ok=True)

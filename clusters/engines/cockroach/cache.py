@@ -1,0 +1,129 @@
+"""The user's cache of ``cockroach`` binaries.
+
+It is ``$ROACHPROOF_CACHE``, else ``$XDG_CACHE_HOME/roachproof``, else ``~/.cache/roachproof``. A binary lies at
+``<cache>/cockroach/<version>/cockroach``, with the vendor's ``lib`` directory beside it if there is one. Binaries may be put there
+by hand; the directory's name must be the version that the binary itself reports, for instance ``v24.1.3``.
+"""
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from clusters.engines.cockroach.version import Version
+from clusters.errors import BadInput, HarnessError
+
+LOCK_WAIT_S = 1800.0
+"""How long one run waits for another that downloads the same version. A download that stalls ends by itself sooner."""
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """Where the cache is, as an absolute path. Creates nothing."""
+    if own := environ.get("ROACHPROOF_CACHE"):
+        return Path(own).expanduser().absolute()
+    # The XDG specification says that a relative path there is to be ignored.
+    if (xdg := environ.get("XDG_CACHE_HOME")) and Path(xdg).is_absolute():
+        return Path(xdg) / "roachproof"
+    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    return home.absolute() / ".cache" / "roachproof"
+
+
+def binary_path(cache: Path, version: Version) -> Path:
+    """Where this version's binary lies, or would lie."""
+    return cache / "cockroach" / str(version) / "cockroach"
+
+
+def versions(cache: Path) -> tuple[Version, ...]:
+    """The versions in the cache, oldest first. Unfinished downloads and anything else that lies there don't count."""
+    found: set[Version] = set()
+    with suppress(OSError):
+        for entry in (cache / "cockroach").iterdir():
+            with suppress(BadInput, OSError):
+                version = Version.parse(entry.name)
+                if entry.name == str(version) and (entry / "cockroach").is_file():
+                    found.add(version)
+    return tuple(sorted(found))
+
+
+def writable(directory: Path) -> Path:
+    """Make a directory of the cache. Raises ``BadInput`` where that cannot be done."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise cache_error(directory, error) from error
+    return directory
+
+
+def cache_error(where: Path, error: OSError) -> BadInput:
+    """What to tell a user whose cache cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return BadInput(
+            f"the disk of the cache is full: {where}: {error.strerror}. A version needs about 600 MB while it is unpacked "
+            "and 300 MB afterwards. Free some room, or set ROACHPROOF_CACHE to a directory on another disk."
+        )
+    return BadInput(
+        f"the cache cannot be written: {where}: {error.strerror or error}. Set ROACHPROOF_CACHE to a directory of your own, "
+        "or name a binary with --cockroach PATH."
+    )
+
+
+@contextmanager
+def lock(cache: Path, version: Version, *, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the right to bring this version into the cache; it ends with the process that holds it.
+
+    ``waiting`` is called about five times a second while another run holds it. Raises ``HarnessError`` after ``LOCK_WAIT_S``.
+    """
+    path = writable(cache / "cockroach") / f".lock-{version}"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise cache_error(path, error) from error
+    try:
+        end = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise HarnessError(
+                        f"another run has held {path} for {LOCK_WAIT_S:.0f} s to bring {version} into the cache"
+                    ) from None
+                if waiting:
+                    waiting()
+                time.sleep(0.2)
+        yield
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path, cache: Path) -> str:
+    """The file's SHA-256, remembered in the cache by path, inode, size and time of change (a binary takes 0.1–0.4 s)."""
+    memory = cache / "digests.json"
+    status = path.stat()
+    mark = [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    known: dict[str, list[object]] = {}
+    with suppress(OSError, ValueError):
+        loaded = json.loads(memory.read_text())
+        if isinstance(loaded, dict):
+            known = loaded
+    entry = known.get(str(path))
+    if isinstance(entry, list) and entry[:-1] == mark and isinstance(entry[-1], str):
+        return entry[-1]
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    # Only a memory: a cache that cannot be written costs time, nothing else.
+    with suppress(OSError):
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        fresh = memory.with_name(f".digests-{os.getpid()}")
+        fresh.write_text(json.dumps({**known, str(path): [*mark, digest]}))
+        fresh.replace(memory)
+    return digest

@@ -1,0 +1,93 @@
+"""The embedded control: PostgreSQL with automatic failover, from PyPI packages alone.
+
+Patroni decides who is the primary, etcd holds its lease, replication is synchronous by quorum and strict. What it shows
+says nothing about CockroachDB; it shows that a claim can be met, and what is special about the subject.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clusters.engines.postgres import binaries as _binaries
+from clusters.engines.postgres import configuration
+from clusters.engines.postgres.binaries import Binaries
+from clusters.engines.postgres.configuration import Replication
+from clusters.engines.postgres.deployment import PostgresDeployment
+from clusters.errors import BadInput
+from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
+
+__all__ = ["Postgres"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Postgres:
+    """PostgreSQL under Patroni at the versions of the installed wheels.
+
+    ``version`` names both, as each program prints its own. ``detection_s`` is Patroni's ``ttl``: a silent leader's lease
+    ends then, and no sooner. ``replication`` other than quorum is a sabotage: writes are acknowledged by one node.
+    """
+
+    binaries: Binaries
+    replication: Replication = Replication.QUORUM
+    name: str = "postgres"
+    detection_s: float = float(configuration.TTL_S)
+
+    @classmethod
+    def find(cls, replication: Literal["quorum", "asynchronous"] = "quorum") -> "Postgres":
+        """The control with the programs of the installed wheels.
+
+        Raises ``BadInput`` that names the missing wheel and the way out.
+        """
+        try:
+            mode = Replication(replication)
+        except ValueError as error:
+            choices = ", ".join(Replication)
+            raise BadInput(
+                f"engine postgres: replication {replication!r} is none of: {choices}; choose one of them"
+            ) from error
+        return cls(binaries=_binaries.find(), replication=mode)
+
+    @property
+    def version(self) -> str:
+        """For instance ``v18.4 (Patroni 4.1.5)``."""
+        return f"v{self.binaries.postgres_version} (Patroni {self.binaries.patroni_version})"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do. It keeps a table whole: no ranges to report or to move."""
+        return frozenset(
+            {
+                Capability.REPLICATE,
+                Capability.KILL,
+                Capability.RESTART,
+                Capability.REPLACE,
+                Capability.PAUSE,
+                Capability.DRAIN,
+                Capability.ADD_NODE,
+                Capability.TPCC,
+                Capability.YCSB,
+            }
+        )
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Versions, programs with their digests, and the mode of replication."""
+        return {
+            "engine": self.name,
+            "version": self.version,
+            "postgres": str(self.binaries.postgres),
+            "postgres_sha256": _binaries.digest(self.binaries.postgres),
+            "etcd": str(self.binaries.etcd),
+            "etcd_sha256": _binaries.digest(self.binaries.etcd),
+            "etcd_version": self.binaries.etcd_version,
+            "patroni_version": self.binaries.patroni_version,
+            "replication": str(self.replication),
+        }
+
+    def deploy(
+        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
+    ) -> PostgresDeployment:
+        """The control on these nodes. ``tuned`` changes nothing: by default replicas are built as fast as the disk allows."""
+        return PostgresDeployment(
+            binaries=self.binaries, nodes=nodes, resources=resources, replication=self.replication
+        )

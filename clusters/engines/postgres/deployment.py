@@ -1,0 +1,268 @@
+"""The control on its placements: PostgreSQL servers under Patroni, with etcd beside them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from clusters.engines import Runner
+from clusters.engines.postgres import configuration, files, health, rest, sql
+from clusters.engines.postgres.binaries import Binaries
+from clusters.engines.postgres.configuration import Replication, Secrets
+from clusters.errors import HarnessError
+from clusters.model import (
+    Credentials,
+    Endpoint,
+    Health,
+    Host,
+    NodeResources,
+    NodeSpec,
+    Placement,
+    ProcessSpec,
+    RangeInfo,
+)
+from clusters.waiting import wait_until
+
+BOOTSTRAP_S = 80.0
+"""A cluster that is not up by then is taken for broken; measured: 5 to 12 s on two busy cores."""
+
+SWITCHOVER_S = 40.0
+"""Patroni itself gives a switchover up 20 s after it was asked for; measured: 2.5 s."""
+
+LOOK_S = 2.5
+"""How long one node may take to say how it is: an answer takes milliseconds, and callers wait 3 s in all."""
+
+
+class PostgresDeployment:
+    """PostgreSQL with automatic failover on the nodes of one cluster.
+
+    Clients and replicas identify themselves by SCRAM over plain connections on addresses of this machine: the wheel's
+    PostgreSQL is built without TLS. Passwords are random for each cluster and stand in files of mode 0600 only.
+    """
+
+    def __init__(
+        self,
+        *,
+        binaries: Binaries,
+        nodes: Sequence[NodeSpec],
+        resources: NodeResources,
+        replication: Replication,
+    ) -> None:
+        self._binaries = binaries
+        self._declared = len(nodes)
+        self._resources = resources
+        self._replication = replication
+        self._secrets = Secrets()
+        self._ports = files.PREFERRED_PORTS
+        self._placed: dict[str, Placement] = {}
+        self._services: tuple[ProcessSpec, ...] = ()
+        self._latest_primary = ""
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """One way in: all hosts, of which the primary accepts."""
+        return (Endpoint(name="primary", hosts=tuple(map(self._sql, self._placed)), primary_only=True),)
+
+    @property
+    def credentials(self) -> Credentials:
+        """The application's: an ordinary user that owns the database and may read statistics."""
+        return Credentials(
+            user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application
+        )
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """What differs from the defaults of Patroni and PostgreSQL."""
+        return configuration.tuned(self._replication, len(self._placed) or self._declared)
+
+    @property
+    def services(self) -> tuple[ProcessSpec, ...]:
+        """etcd: one member, outside the fault model."""
+        return self._services
+
+    def process(self, node: str) -> ProcessSpec:
+        """The node's Patroni, which starts PostgreSQL (in a session of its own)."""
+        return files.patroni_process(self._placement(node), self._binaries, self._resources)
+
+    async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
+        """Choose ports and write every node's configuration; Patroni itself sets PostgreSQL up."""
+        self._ports = files.free_ports([placement.address for placement in placements])
+        self._placed = {placement.node.name: placement for placement in placements}
+        for placement in placements:
+            self._configure(placement)
+        self._services = (
+            files.etcd_process(self._etcd_address, self._ports, self._binaries, scratch / "etcd"),
+        )
+
+    async def place(self, placement: Placement, run: Runner) -> None:
+        """Configure one more node, and ask for as many acknowledgements as make a majority with it."""
+        primary = await self._primary()
+        self._placed[placement.node.name] = placement
+        self._configure(placement)
+        keys = configuration.synchronous(self._replication, len(self._placed))
+        await self._patroni(primary, "PATCH", "/config", timeout=10.0, body=keys)
+
+    async def bootstrap(self) -> None:
+        """Wait for the primary that Patroni makes, create the application's user and database, wait until all is whole.
+
+        No less than whole: Patroni 4.1.5 starts a strict quorum cluster with ``synchronous_standby_names`` set to
+        ``ANY None (*)``, which PostgreSQL refuses, and so acknowledges alone until the first replicas stream.
+        """
+        # Not for the first that takes SQL: Patroni may restart that once more before it makes it the leader.
+        spent = await wait_until("Patroni to make a primary", self._led, timeout=BOOTSTRAP_S)
+        async with sql.session(
+            self._sql(self._latest_primary), self._superuser, timeout=BOOTSTRAP_S - spent
+        ) as connection:
+            await sql.create_application(connection, self.credentials)
+        await wait_until("every node to take clients", self._all_accepting, timeout=BOOTSTRAP_S - spent)
+        await wait_until("replication to begin", self.healthy, timeout=BOOTSTRAP_S - spent)
+
+    async def accepting(self, node: str) -> Health:
+        """Whether the application can query this node, be it primary or replica."""
+        try:
+            async with sql.session(self._sql(node), self.credentials, timeout=LOOK_S) as connection:
+                await connection.fetchval("SELECT 1")
+        except HarnessError as error:
+            return Health(ok=False, why=str(error))
+        return Health(ok=True)
+
+    async def healthy(self) -> Health:
+        """One primary, all others streaming from it in the mode that was asked for, Patroni in charge."""
+        try:
+            seen = await self._look()
+            primary, why = health.only_primary(seen)
+            if primary is None:
+                return Health(ok=False, why=why)
+            answer = await self._patroni(primary, "GET", "/cluster", timeout=LOOK_S)
+            return health.whole(seen, answer.json, self._replication)
+        except HarnessError as error:
+            return Health(ok=False, why=str(error))
+
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
+        """A connection of the application's user to this node, or to the primary.
+
+        The primary is looked for host by host, each with its share of ``timeout``: a frozen host accepts connections
+        and says nothing.
+        """
+        if node is not None:
+            return await sql.open_connection(self._sql(node), self.credentials, timeout=timeout)
+        refused = []
+        share = timeout / max(len(self._placed), 1)
+        for name in sorted(self._placed, key=lambda name: name != self._latest_primary):
+            try:
+                connection = await sql.open_primary(self._sql(name), self.credentials, timeout=share)
+            except HarnessError as error:
+                refused.append(str(error))
+            else:
+                self._latest_primary = name
+                return connection
+        raise HarnessError(f"no primary to connect to: {'; '.join(refused)}")
+
+    async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
+        """Nothing: PostgreSQL keeps a table whole."""
+
+    async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
+        """The table as one range: its object id, leased to the primary, replicas there and wherever it is streamed to."""
+        seen = await self._look()
+        primary, why = health.only_primary(seen)
+        if primary is None:
+            raise HarnessError(f"table {table}: {why}")
+        async with sql.session(self._sql(primary), self.credentials, timeout=LOOK_S) as connection:
+            oid = await connection.fetchval("SELECT to_regclass($1)::oid::bigint", table)
+        if oid is None:
+            raise HarnessError(f"table {table}: there is none of this name in {self.credentials.database}")
+        streaming = (name for name, (state, _) in seen[primary].replicas.items() if state == "streaming")
+        return (RangeInfo(range_id=oid, start="", lease=primary, replicas=(primary, *sorted(streaming))),)
+
+    async def drain(self, node: str) -> None:
+        """Let another node take over if this is the primary; a replica has nothing to hand over."""
+        self._placement(node)
+        if await self._primary() != node:
+            return
+        await self._patroni(node, "POST", "/switchover", timeout=SWITCHOVER_S, body={"leader": node})
+
+        async def taken_over() -> Health:
+            primary, why = health.only_primary(await self._look())
+            return Health(ok=primary not in (None, node), why=why or f"{node} is the primary")
+
+        await wait_until(f"another node to take over from {node}", taken_over, timeout=SWITCHOVER_S)
+
+    async def forget(self, node: str) -> None:
+        """Nothing: Patroni takes an empty node of a known name for what it is and drops what the former one left."""
+
+    @property
+    def _superuser(self) -> Credentials:
+        return Credentials(user="postgres", database="postgres", password=self._secrets.superuser)
+
+    @property
+    def _etcd_address(self) -> str:
+        """On the first node's address, where no other cluster listens."""
+        return next(iter(self._placed.values())).address
+
+    def _placement(self, node: str) -> Placement:
+        if node not in self._placed:
+            raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self._placed)})")
+        return self._placed[node]
+
+    def _sql(self, node: str) -> Host:
+        return Host(node=node, address=self._placement(node).address, port=self._ports.sql)
+
+    def _configure(self, placement: Placement) -> None:
+        files.write_configuration(
+            placement,
+            configuration.patroni(
+                placement,
+                nodes=max(self._declared, len(self._placed)),
+                etcd=f"{self._etcd_address}:{self._ports.etcd_client}",
+                ports=self._ports,
+                passwords=self._secrets,
+                bin_dir=self._binaries.bin_dir,
+                resources=self._resources,
+                replication=self._replication,
+            ),
+        )
+
+    async def _look(self) -> Mapping[str, sql.Seen]:
+        looks = (sql.look(self._sql(name), self._superuser, timeout=LOOK_S) for name in self._placed)
+        return dict(zip(self._placed, await asyncio.gather(*looks), strict=True))
+
+    async def _primary(self) -> str:
+        primary, why = health.only_primary(await self._look())
+        if primary is None:
+            raise HarnessError(why)
+        return primary
+
+    async def _led(self) -> Health:
+        """Whether some node's Patroni says that it is the leader and runs; remembers which."""
+        refused = []
+        for name in self._placed:
+            try:
+                await self._patroni(name, "GET", "/primary", timeout=LOOK_S)
+            except HarnessError as error:
+                refused.append(str(error))
+            else:
+                self._latest_primary = name
+                return Health(ok=True)
+        return Health(ok=False, why="; ".join(refused))
+
+    async def _all_accepting(self) -> Health:
+        states = await asyncio.gather(*map(self.accepting, self._placed))
+        return Health(
+            ok=all(state.ok for state in states), why="; ".join(state.why for state in states if not state.ok)
+        )
+
+    async def _patroni(
+        self, node: str, method: str, path: str, *, timeout: float, body: Mapping[str, Any] | None = None
+    ) -> rest.Answer:
+        """Ask the node's Patroni. Raises ``HarnessError`` for any status but 200."""
+        host = Host(node=node, address=self._placement(node).address, port=self._ports.rest)
+        answer = await rest.ask(
+            host, method, path, timeout=timeout, body=body, password=self._secrets.rest if body else None
+        )
+        if answer.status != 200:
+            raise HarnessError(
+                f"Patroni of {node}: {method} {path}: status {answer.status}: {answer.text[:200]}"
+            )
+        return answer

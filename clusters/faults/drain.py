@@ -1,0 +1,23 @@
+"""Drain: a node hands over its work and stops in good order, as before maintenance; undone by starting it again."""
+
+from clusters.cluster import Cluster
+from clusters.errors import HarnessError
+from clusters.faults.disturbance import Fault
+from clusters.model import Capability, ProcessState
+
+
+async def _bite(cluster: Cluster, node: str) -> str:
+    code = await cluster.drain(node)
+    if cluster.substrate.state(node) is not ProcessState.EXITED:
+        raise HarnessError(f"{node} was drained and stopped, and is {cluster.substrate.state(node)}")
+    return f"drained, stopped with exit code {code}"
+
+
+async def _undo(cluster: Cluster, node: str) -> None:
+    if cluster.substrate.state(node) is not ProcessState.RUNNING:
+        await cluster.restart(node)
+
+
+DRAIN = Fault(
+    name="drain", capabilities=frozenset({Capability.DRAIN, Capability.RESTART}), bite=_bite, undo=_undo
+)

@@ -1,0 +1,22 @@
+"""Lose the disk: a node dies with its store; undone by an empty node in its place, as an operator would replace it."""
+
+from clusters.cluster import Cluster
+from clusters.faults.disturbance import Fault
+from clusters.faults.kill import kill_and_prove
+from clusters.model import Capability, ProcessState
+
+
+async def _bite(cluster: Cluster, node: str) -> str:
+    proof = await kill_and_prove(cluster, node)
+    await cluster.wipe(node)
+    return f"{proof}; store deleted"
+
+
+async def _undo(cluster: Cluster, node: str) -> None:
+    if cluster.substrate.state(node) is not ProcessState.RUNNING:
+        await cluster.replace(node)
+
+
+LOSE_DISK = Fault(
+    name="lose_disk", capabilities=frozenset({Capability.KILL, Capability.REPLACE}), bite=_bite, undo=_undo
+)

@@ -1,0 +1,74 @@
+"""What is done when a cluster ends, however it ends: its processes, control groups and directories. Stdlib only."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from clusters.substrates.processes import cgroups, proctree
+
+MARKER = ".roachproof-cluster"
+"""File in a cluster's directory that holds its id: nothing without it is ever deleted."""
+
+Record = Mapping[str, Any]
+"""A cluster as its lease's lock file has it: ``id``, ``directory``, ``keep``, ``keep_logs``, ``cgroups``."""
+
+
+def end_all(find: Callable[[], list[proctree.Process]], *, seconds: float) -> list[proctree.Process]:
+    """End everything that ``find`` finds, reaping what is ours; returns what is left after ``seconds``."""
+    ending = proctree.end(find, seconds=seconds)
+    while True:
+        try:
+            next(ending)
+        except StopIteration as stop:
+            left: list[proctree.Process] = stop.value
+            return left
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.002)
+
+
+def remove(record: Record, *, keep: bool) -> None:
+    """Remove what a cluster left on disk; its processes are gone. Raises ``OSError`` if something cannot be removed.
+
+    With ``keep`` its directory stays. Without it the logs are moved to ``keep_logs``, if that was asked for.
+    """
+    cgroups.remove(record["cgroups"], record["id"])
+    directory = Path(record["directory"])
+    try:
+        known = directory.joinpath(MARKER).read_text() == record["id"]
+    except FileNotFoundError:
+        known = False
+    if keep or not known:
+        return
+    if record["keep_logs"]:
+        _move_logs(directory, Path(record["keep_logs"]))
+    remove_tree(directory)
+
+
+def _move_logs(directory: Path, target: Path) -> None:
+    """Move each node's logs to a directory of the node's name; a full disk must not keep the rest from going."""
+    with suppress(OSError, shutil.Error):
+        for logs in sorted(directory.glob("nodes/*/logs")):
+            place = target / logs.parent.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.exists():
+                place = target / f"{logs.parent.name}-{directory.name}"
+            shutil.move(logs, place)
+
+
+def remove_tree(directory: Path) -> None:
+    """Delete a directory, also where a node took its own right to write or to look. Raises ``OSError``."""
+    try:
+        shutil.rmtree(directory)
+    except PermissionError:
+        for place, names, _ in os.walk(directory):
+            for name in names:
+                inner = Path(place, name)
+                if not inner.is_symlink():
+                    inner.chmod(0o700)
+        shutil.rmtree(directory)

@@ -1,0 +1,415 @@
+"""One cluster's nodes as processes of this machine."""
+
+import asyncio
+import os
+import re
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from clusters.errors import BadInput, HarnessError
+from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
+from clusters.substrates.processes import cgroups, clearing, leases
+from clusters.substrates.processes.founding import found
+from clusters.substrates.processes.link import Link
+from clusters.substrates.processes.refusals import disk_error, refusal
+from clusters.substrates.processes.watch import Run, Watch, tail
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_CLOSE_S = 120.0
+"""How long clearing away may take: mostly the deletion of the stores."""
+_WITHOUT_GROUPS = frozenset(Capability) - {
+    Capability.CUT_LINKS,
+    Capability.STALL_DISK,
+    Capability.NODE_RESOURCES,
+}
+CAPABILITIES = _WITHOUT_GROUPS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
+"""What can be done to nodes on this machine, known before a cluster is opened.
+
+All but cutting links and stalling disks; limits of CPU and memory where control groups can be made. What only the
+engine can do or not (draining, reporting ranges …) is offered: a substrate is not in its way.
+"""
+
+
+def _quiet(_: str) -> None:
+    """Say nothing."""
+
+
+class Processes:
+    """The place of one cluster: an address range, a directory, and a supervisor that is the parent of every process.
+
+    Made with ``open``. Belongs to the event loop that opened it. Whatever happens to the harness, the supervisor ends
+    every process and deletes the directory; should it be killed as well, ``leases.sweep`` of a later run does.
+    """
+
+    name: str = "processes"
+
+    def __init__(self, *, cluster: str, directory: Path) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self._offered = _WITHOUT_GROUPS
+        self._link: Link | None = None
+        self._subnet: leases.Subnet | None = None
+        self._slots: leases.Lease | None = None
+        self._placements: dict[str, Placement] = {}
+        self._watch = Watch(cluster=cluster, directory=directory)
+        self._helpers = 0
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        name: str,
+        workdir: Path,
+        capacity: int = 1,
+        slots: int | None = None,
+        say: Callable[[str], None] = _quiet,
+        keep: bool = False,
+        keep_logs: Path | None = None,
+        nobody: Literal["namespace", "setuid"] | None = None,
+    ) -> Self:
+        """Wait for ``capacity`` of the machine's ``slots`` (its cores, if not given), then lease addresses and start.
+
+        The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
+        harness dies, the directory is deleted unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
+        ``nobody`` says how an unprivileged process is run by root; by default a user namespace where one can be had.
+
+        Raises ``BadInput`` for a name, capacity or directory that cannot be used, ``HarnessError`` if the machine fails.
+        """
+        if sys.platform != "linux":
+            raise BadInput(
+                f"platform {sys.platform}: the processes substrate needs Linux; use another substrate"
+            )
+        if not _NAME.fullmatch(name):
+            raise BadInput(
+                f"cluster name {name!r}: letters, digits, '.', '_' and '-' only, at most 63; rename it"
+            )
+        cluster = f"{name}-{secrets.token_hex(4)}"
+        self = cls(cluster=cluster, directory=_real(workdir) / cluster)
+        try:
+            of = len(os.sched_getaffinity(0)) if slots is None else slots
+            self._slots = await leases.lease_slots(capacity, of=of, name=name, say=say)
+            self._subnet = leases.lease_subnet()
+            await self._begin(keep=keep, keep_logs=keep_logs, nobody=nobody)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _begin(self, *, keep: bool, keep_logs: Path | None, nobody: str | None) -> None:
+        assert self._subnet is not None
+        assert self._slots is not None
+        config = found(
+            self._cluster,
+            self._directory,
+            subnet=self._subnet,
+            keep=keep,
+            keep_logs=keep_logs and _real(keep_logs),
+        )
+        if config["cgroups"]:
+            self._offered |= {Capability.NODE_RESOURCES}
+        files = [*self._subnet.files, *self._slots.files]
+        config |= {"identity": nobody, "record": self._subnet.record_file}
+        self._link = Link(config, files=files, heard=self._watch.heard, lost=self._watch.lost)
+        self._subnet.hand_over()
+        self._slots.hand_over()
+        self._watch.supervisor = await self._link.hello()
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """As ``CAPABILITIES``, less the limits of CPU and memory if the kernel refused this cluster's control groups."""
+        return self._offered
+
+    @property
+    def directory(self) -> Path:
+        """The cluster's own directory, deleted by ``close``."""
+        return self._directory
+
+    @property
+    def scratch(self) -> Path:
+        """A directory of the cluster's own (0700), for certificates and configuration."""
+        return self._directory / "scratch"
+
+    @property
+    def guards(self) -> tuple[int, int]:
+        """The process ids of the two processes that watch over the cluster, the guard and the supervisor proper."""
+        return (self._linked().guard, self._watch.supervisor)
+
+    async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        """Give each node an address and directories. Can be called again to add nodes.
+
+        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk refuses.
+        """
+        self._linked()
+        assert self._subnet is not None
+        made: list[Placement] = []
+        for node in nodes:
+            if not _NAME.fullmatch(node.name) or node.name in self._placements:
+                raise BadInput(
+                    f"node name {node.name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; "
+                    "rename it in the topology"
+                )
+            home = self._directory / "nodes" / node.name
+            placement = Placement(
+                node=node,
+                address=self._subnet.address(len(self._placements) + 1),
+                home=home,
+                store=home / "store",
+                logs=home / "logs",
+            )
+            try:
+                for place in (home, placement.store, placement.logs):
+                    place.mkdir(mode=0o700, exist_ok=True)
+            except OSError as error:
+                raise disk_error(f"make the directories of {node.name}", error) from error
+            self._placements[node.name] = placement
+            made.append(placement)
+        return tuple(made)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        unprivileged: bool = False,
+    ) -> Completed:
+        """Run a helper command to its end; what it leaves running in the background is killed.
+
+        Raises ``HarnessError`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
+        """
+        self._helpers += 1
+        name = f"helper-{self._helpers}"
+        out, err = (self._directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
+        run = self._watch.runs[name] = Run(output=err)
+        try:
+            await self._spawn(name, argv, env=env, cwd=cwd, output=out, error=err, unprivileged=unprivileged)
+            try:
+                async with asyncio.timeout(timeout):
+                    await run.ended.wait()
+            except TimeoutError:
+                raise HarnessError(
+                    f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s; its last words: "
+                    f"{tail(err, 5) or tail(out, 5) or 'none'}"
+                ) from None
+            code = self._watch.code_of(name, run)
+            return Completed(
+                code=code,
+                out=out.read_text(errors="replace"),
+                err=err.read_text(errors="replace"),
+            )
+        except OSError as error:
+            raise disk_error(f"read what {argv[0]} said", error) from error
+        finally:
+            with suppress(HarnessError):
+                await self._end_helper(name)
+            for path in (out, err):
+                path.unlink(missing_ok=True)
+
+    async def _end_helper(self, name: str) -> None:
+        link = self._linked()
+        # Sent before the first wait, so that a cancelled caller leaves nothing running either.
+        killed = link.order("kill", name=name)
+        try:
+            answer = await asyncio.shield(killed)
+        finally:
+            link.order("forget", name=name).add_done_callback(_seen)
+            self._watch.runs.pop(name, None)
+        if "error" in answer:
+            raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
+
+    async def start(self, spec: ProcessSpec) -> None:
+        """Start a node's process; returns once it was spawned. Leftovers of an earlier one of the name are killed first.
+
+        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it runs already or its limits cannot be set.
+        """
+        if not _NAME.fullmatch(spec.name) or spec.name.startswith("helper-"):
+            raise BadInput(
+                f"process name {spec.name!r}: letters, digits, '.', '_' and '-' only, not helper-…; rename it"
+            )
+        if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
+            raise HarnessError(
+                f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again"
+            )
+        limits = None
+        if spec.resources and (spec.resources.cpus is not None or spec.resources.memory_mib is not None):
+            if Capability.NODE_RESOURCES not in self._offered:
+                raise BadInput(
+                    f"{spec.name}: cpus and memory_mib cannot be limited here, where no control groups can be made; "
+                    "choose a profile without them, or run where /sys/fs/cgroup is writable"
+                )
+            limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
+        if spec.name in self._watch.runs:
+            await self._linked().carry_out("kill", name=spec.name)
+        self._watch.runs[spec.name] = Run(output=spec.output, stop_signal=spec.stop_signal)
+        await self._spawn(
+            spec.name,
+            spec.argv,
+            env=spec.env,
+            cwd=spec.cwd,
+            output=spec.output,
+            unprivileged=spec.unprivileged,
+            limits=limits,
+        )
+
+    async def _spawn(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output: Path,
+        error: Path | None = None,
+        unprivileged: bool,
+        limits: Mapping[str, float | int | None] | None = None,
+    ) -> None:
+        home = self._placements[name].home if name in self._placements else None
+        own = [home] if home else [placement.home for placement in self._placements.values()]
+        answer = await self._linked().order(
+            "start",
+            name=name,
+            argv=list(argv),
+            env=dict(env),
+            cwd=str(cwd),
+            output=str(output),
+            error=None if error is None else str(error),
+            home=None if home is None else str(home),
+            own=[str(self.scratch), *map(str, own)],
+            unprivileged=unprivileged,
+            limits=limits,
+        )
+        if "refused" in answer:
+            raise refusal(argv, *answer["refused"])
+        if "error" in answer:
+            raise HarnessError(f"{self._cluster}: cannot start {name}: {answer['error']}")
+
+    async def stop(self, name: str, *, timeout: float) -> int:
+        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+
+        The signal goes to the process that was started. What that leaves behind is killed. A paused process takes the
+        signal only once it is resumed. Raises ``HarnessError`` if it was never started.
+        """
+        run = self._watch.run(name)
+        await self._linked().carry_out("signal", name=name, signal=int(run.stop_signal))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await run.ended.wait()
+        await self.kill(name)
+        return self._watch.code_of(name, run)
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
+        run = self._watch.run(name)
+        await self._linked().carry_out("kill", name=name)
+        await run.ended.wait()
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP everything the node is; returns when all threads of all of it are stopped.
+
+        Raises ``HarnessError`` if it does not run or something cannot be stopped; then all of it goes on.
+        """
+        self._watch.run(name)
+        if self.state(name) not in (ProcessState.RUNNING, ProcessState.PAUSED):
+            raise HarnessError(f"{self._cluster}: {name} cannot be paused, it is {self.state(name)}")
+        await self._linked().carry_out("pause", name=name)
+        if self.state(name) is not ProcessState.PAUSED:
+            raise HarnessError(
+                f"{self._cluster}: {name} ended while it was being paused: {self.log_tail(name, 3)}"
+            )
+
+    async def resume(self, name: str) -> None:
+        """SIGCONT everything the node is; returns when none of it is stopped."""
+        self._watch.run(name)
+        await self._linked().carry_out("resume", name=name)
+
+    def state(self, name: str) -> ProcessState:
+        """What the node's process does now: asked of the operating system, not remembered.
+
+        It is paused when everything the node is stands still, and exited when the process that was started is dead.
+        """
+        return self._watch.state(name)
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that ended (negative: the signal), else ``None``."""
+        return self._watch.exit_code(name)
+
+    def log_tail(self, name: str, lines: int = 20) -> str:
+        """The last lines the node wrote, for messages; empty if it wrote none."""
+        run = self._watch.runs.get(name)
+        return "" if run is None else tail(run.output, lines)
+
+    async def wipe(self, name: str) -> None:
+        """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""
+        placement = self._placements.get(name)
+        if placement is None:
+            raise HarnessError(f"{self._cluster}: {name} has no store to wipe: it was never placed")
+        if alive := [p.pid for p in self._watch.members(name) if not p.dead]:
+            raise HarnessError(
+                f"{self._cluster}: the store of {name} is in use by process {alive[0]}; kill it first"
+            )
+
+        def empty() -> None:
+            clearing.remove_tree(placement.store)
+            placement.store.mkdir(mode=0o700)
+
+        try:
+            await asyncio.shield(asyncio.to_thread(empty))
+        except OSError as error:
+            raise disk_error(f"wipe the store of {name}", error) from error
+
+    async def close(self, *, keep: bool = False) -> None:
+        """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster.
+
+        When cancelled it finishes first. Raises ``HarnessError`` if something cannot be ended or deleted.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(keep=keep))
+        cancelled = False
+        while not self._closing.done():
+            try:
+                await asyncio.shield(self._closing)
+            except asyncio.CancelledError:
+                cancelled = True
+        if cancelled:
+            raise asyncio.CancelledError
+        self._closing.result()
+
+    async def _close(self, *, keep: bool) -> None:
+        try:
+            if self._link is not None:
+                await self._link.close(keep=keep, timeout=_CLOSE_S)
+        finally:
+            for lease in (self._subnet, self._slots):
+                if lease is not None:
+                    lease.release()
+        if self._link is not None and not self._link.trouble and (keep or not self._directory.exists()):
+            return
+        if self._subnet is None:
+            return
+        # There was no supervisor yet, or it and its guard were killed, or something resisted: once more, from here.
+        for swept in await asyncio.to_thread(leases.sweep):
+            if swept.resists and swept.directory == str(self._directory):
+                raise HarnessError(
+                    f"{self._cluster}: {self._directory} could not be cleared away: {swept.resists}"
+                )
+
+    def _linked(self) -> Link:
+        if self._link is None or self._closing is not None:
+            raise HarnessError(f"{self._cluster}: the cluster is closed")
+        return self._link
+
+
+def _real(path: Path) -> Path:
+    """As the kernel names working directories below it."""
+    return path.resolve()
+
+
+def _seen(answer: "asyncio.Future[Any]") -> None:
+    if not answer.cancelled():
+        answer.exception()

@@ -1,0 +1,113 @@
+"""What is known of a cluster's processes, most of it by asking the operating system."""
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import HarnessError
+from clusters.model import ProcessState
+from clusters.substrates.processes import proctree
+
+_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """A name's latest process. ``leader`` is ``None`` until it was spawned, ``code`` until it ended."""
+
+    output: Path
+    stop_signal: int = 15
+    leader: proctree.Leader | None = None
+    code: int | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Watch:
+    """The latest process of every name of a cluster; hears the supervisor's events."""
+
+    def __init__(self, *, cluster: str, directory: Path) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self.supervisor = 0
+        """The process id of the supervisor proper."""
+        self.runs: dict[str, Run] = {}
+
+    def heard(self, event: dict[str, Any]) -> None:
+        """Take in that something started or ended."""
+        run = self.runs.get(event["name"])
+        if run is None:
+            return
+        if event["event"] == "started":
+            run.leader = proctree.Leader(event["pid"], event["start"], event["home"])
+        elif run.leader is not None and run.leader.pid == event["pid"]:
+            run.code = event["code"]
+            run.ended.set()
+
+    def lost(self) -> None:
+        """Take in that the supervisor is gone, and with it every process: nobody need wait for an event."""
+        for run in self.runs.values():
+            run.ended.set()
+
+    def run(self, name: str) -> Run:
+        """The name's process. Raises ``HarnessError`` if it was never started."""
+        run = self.runs.get(name)
+        if run is None or run.leader is None:
+            raise HarnessError(f"{self._cluster}: {name} was never started")
+        return run
+
+    def members(self, name: str) -> list[proctree.Process]:
+        """Everything the name is, now."""
+        return proctree.members(
+            proctree.snapshot(),
+            cluster=self._cluster,
+            supervisor=self.supervisor,
+            leaders={known: run.leader for known, run in self.runs.items() if run.leader is not None},
+            name=name,
+        )
+
+    def state(self, name: str) -> ProcessState:
+        """What the name's process does now; paused only if everything the name is stands still."""
+        run = self.runs.get(name)
+        if run is None or run.leader is None:
+            return ProcessState.ABSENT
+        seen = proctree.look(run.leader.pid)
+        if seen is None or seen.start != run.leader.start or seen.dead:
+            return ProcessState.EXITED
+        if seen.state in "Tt" and all(proctree.stopped(p) for p in self.members(name) if not p.dead):
+            return ProcessState.PAUSED
+        return ProcessState.RUNNING
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that ended (negative: the signal), else ``None``."""
+        run = self.runs.get(name)
+        if run is None or run.leader is None or run.code is not None:
+            return None if run is None else run.code
+        seen = proctree.look(run.leader.pid)
+        if seen is not None and seen.start == run.leader.start:
+            return os.waitstatus_to_exitcode(seen.code) if seen.dead else None
+        # Written before the process left the table; the event may still be on its way.
+        with suppress(OSError, ValueError):
+            pid, code = self._directory.joinpath("run", f"{name}.exit").read_text().split()
+            if int(pid) == run.leader.pid:
+                return int(code)
+        return None
+
+    def code_of(self, name: str, run: Run) -> int:
+        """The exit code of a process that has ended. Raises ``HarnessError`` if nobody was left to see it."""
+        if run.code is None:
+            raise HarnessError(f"{self._cluster}: nobody saw how {name} ended: the supervisor was killed")
+        return run.code
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines of a file, out of its last 64 KiB; empty if it cannot be read."""
+    try:
+        with path.open("rb") as opened:
+            opened.seek(max(0, opened.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = opened.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,294 @@
+"""The catalogue: claims and their checks, read from TOML files and validated before anything starts.
+
+``claims.toml`` is the suite's own file; a user's (``--catalogue FILE``) has the same form. ``plugin.claims`` has the types
+and, beside each field, what it means.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clusters.declared import (
+    Place,
+    Rule,
+    anything,
+    flag,
+    form,
+    integer,
+    keyed,
+    member,
+    name_of,
+    number,
+    read,
+    record,
+    several,
+    shown,
+    suggestion,
+    text,
+)
+from clusters.errors import BadInput
+from clusters.model import Capability
+from clusters.topology import MOST_NODES
+from plugin import profiles
+from plugin.claims import CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
+from plugin.judge.model import Comparison, Kind
+
+SHIPPED = Path(__file__).with_name("claims.toml")
+T = TypeVar("T")
+
+__all__ = ["CONDITIONS", "METRICS", "SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
+
+CONDITIONS = frozenset(
+    {
+        "integrity",
+        "history_complete",
+        "audit_complete",
+        "fault_bit",
+        "fault_hit",
+        "replicated_before",
+        "spread_before",
+        "probe_complete",
+        "probe_on_time",
+        "written_past_recovery",
+        "writes_in_window",
+        "generator_on_schedule",
+        "baseline_steady",
+    }
+)
+"""The evidence conditions that a claim or a check may need."""
+
+METRICS = frozenset(
+    {
+        *("lost", "duplicated", "phantom", "altered", "revived", "stale", "torn", "unreadable"),
+        *("rows_missing", "sampled_row_mismatch", "acknowledged", "inserts_shortfall", "indeterminate"),
+        *("gap_s", "gap_overall_s", "victim_gap_s", "degraded_s", "recovery_s", "repair_s"),
+        *("throughput_before", "throughput_during", "throughput_after"),
+        *("latency_p99_before_ms", "latency_p99_during_ms", "latency_p99_after_ms"),
+        *("acknowledged_without_quorum", "resumed_s"),
+    }
+)
+"""What the judge measures by itself from the evidence; any other metric of a ready claim is one its test records."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Catalogue:
+    """All claims by id, in the order of the files."""
+
+    claims: Mapping[str, Claim]
+
+    def __iter__(self) -> Iterator[Claim]:
+        """The claims in order."""
+        return iter(self.claims.values())
+
+    def claim(self, claim_id: str) -> Claim:
+        """The claim of that id. Raises ``BadInput`` with what may have been meant."""
+        if claim_id not in self.claims:
+            raise BadInput(
+                f"claim {claim_id!r} is in no catalogue; {suggestion(claim_id, self.claims)} "
+                "Claims of your own are declared in a file given with --catalogue."
+            )
+        return self.claims[claim_id]
+
+    def in_suite(self, suite: Suite | str) -> tuple[Claim, ...]:
+        """The claims of a suite in order, planned ones included."""
+        return tuple(claim for claim in self if suite in claim.suites)
+
+
+def load(paths: Sequence[Path] = (SHIPPED,)) -> Catalogue:
+    """The claims of all files together. Raises ``BadInput``, naming file and key, for whatever is wrong with them."""
+    tops = [_top(*read(path)) for path in paths]
+    sets: dict[str, tuple[Place, tuple[CheckSpec, ...]]] = {}
+    for _, declared_sets, top in tops:
+        for name, place, rows in _items(declared_sets, top / "checks", "a set of checks"):
+            _once(name, place, {known: where for known, (where, _) in sets.items()}, "set of checks")
+            sets[name] = (place, several(_check, at_least=1)(rows, place))
+    claims: dict[str, Claim] = {}
+    places: dict[str, Place] = {}
+    for declared_claims, _, top in tops:
+        for name, place, value in _items(declared_claims, top / "claims", "an id"):
+            _once(name, place, places, "claim")
+            places[name] = place
+            claims[name] = _claim(name, value, place, sets)
+    return Catalogue(claims=claims)
+
+
+def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:
+    for key in document:
+        if key not in ("claims", "checks"):
+            hint = suggestion(key, ("claims", "checks"))
+            raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
+    if not document.get("claims"):
+        raise (top / "claims").wrong(
+            "is missing; declare at least one [claims.<id>] table with a sentence and a check"
+        )
+    return document["claims"], document.get("checks", {}), top
+
+
+_ID = text(
+    pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*", what="kebab-case: small letters, digits and single hyphens"
+)
+
+
+def _items(declared: Any, place: Place, what: str) -> Iterator[tuple[str, Place, Any]]:
+    table = keyed(_ID, anything)(declared, place)
+    yield from ((name, place / name, value) for name, value in table.items())
+
+
+def _once(name: str, place: Place, known: Mapping[str, Place], what: str) -> None:
+    if name in known:
+        raise BadInput(
+            f"{place.file} and {known[name].file}: both declare the {what} {name!r}; rename one of them"
+        )
+
+
+def _by_suite(rule: Rule[T]) -> Rule[Mapping[Suite, T]]:
+    """One value for all suites, or a table with a value for each suite."""
+    suites = {suite.value for suite in Suite}
+
+    def outer(value: Any, place: Place) -> Mapping[Suite, T]:
+        if isinstance(value, dict) and suites & value.keys():
+            table = keyed(name_of(suites, "a suite"), rule)(value, place)
+            return {Suite(name): item for name, item in table.items()}
+        every = rule(value, place)
+        return dict.fromkeys(Suite, every)
+
+    return outer
+
+
+def _arm_value(value: Any, place: Place) -> object:
+    if not isinstance(value, str | int | float | bool) or value != value:
+        raise place.must(value, "a text, a number, true or false", "arms are told apart by plain values")
+    return value
+
+
+def _argument(value: Any, place: Place) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise place.must(value, "the name of an argument of the test function", "use letters, digits and _")
+    return value
+
+
+def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
+    if isinstance(value, dict):
+        table = keyed(name_of(profiles.shipped(), "a profile"), number())(value, place)
+        if not table:
+            raise place.wrong("names no profile; give { <profile> = <limit> }")
+        return table
+    return number()(value, place)
+
+
+_CONDITION = name_of(CONDITIONS, "an evidence condition")
+_METRIC = text(
+    pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores"
+)
+
+_CHECK = form(
+    CheckSpec,
+    metric=_METRIC,
+    comparison=member(Comparison, "a comparison"),
+    limit=_limit,
+    kind=member(Kind, "a kind of limit"),
+    mark=member(Mark, "a mark"),
+    source=text(),
+    unit=text(),
+    needs=several(_CONDITION),
+    recorded=flag,
+    note=text(),
+)
+
+
+def _check(value: Any, place: Place) -> CheckSpec:
+    given = _CHECK(value, place)
+    check = CheckSpec(**given)
+    if check.kind is Kind.REPORT:
+        for key in ("limit", "comparison"):
+            if key in given:
+                way_out = "leave it out, or give the check another kind"
+                raise (place / key).wrong(f"a report is shown and never judged, it has no {key}; {way_out}")
+        return check
+    for key in ("comparison", "limit"):
+        if key not in given:
+            way_out = 'add it, or say kind = "report" if nothing is to be judged'
+            raise (place / key).wrong(f"is missing from the check of {check.metric!r}; {way_out}")
+    if check.kind is Kind.PROFILE and not isinstance(check.limit, Mapping):
+        problem = "a profile limit holds only on hardware that matches the source's"
+        raise (place / "limit").wrong(
+            f'{shown(check.limit)}: {problem}; give a table {{ <profile> = <limit> }}, or kind = "absolute"'
+        )
+    if check.kind is Kind.ABSOLUTE and isinstance(check.limit, Mapping):
+        way_out = 'give one number, or kind = "profile"'
+        raise (place / "limit").wrong(
+            f"an absolute limit holds on any hardware, this is a table by profile; {way_out}"
+        )
+    return check
+
+
+def _capabilities(value: Any, place: Place) -> frozenset[Capability]:
+    return frozenset(several(member(Capability, "a capability"))(value, place))
+
+
+_CLAIM = form(
+    Claim,
+    sentence=text(),
+    source=record(Source, work=text(), section=text(), where=text()),
+    refuted_by=text(),
+    labels=record(
+        Labels,
+        epic=text(),
+        feature=text(),
+        story=text(),
+        severity=member(Severity, "a severity"),
+        owner=text(),
+    ),
+    capabilities=_capabilities,
+    suites=several(member(Suite, "a suite")),
+    status=member(Status, "a status"),
+    nodes=integer(minimum=1, maximum=MOST_NODES),
+    disturbs=text(),
+    steps=several(text(), distinct=False),
+    estimate=_by_suite(record(Estimate, seconds=number(above=0), disk_mib=number())),
+    needs=several(_CONDITION),
+    arms=keyed(_argument, _by_suite(several(_arm_value, at_least=1))),
+    include=several(_ID),
+    checks=several(_check),
+    paper=keyed(text(), anything),
+    note=text(),
+)
+
+
+def _claim(
+    name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]]
+) -> Claim:
+    claim = Claim(id=name, file=place.file, **_CLAIM(value, place))
+    placed: list[tuple[CheckSpec, Place]] = []
+    for index, include in enumerate(claim.include):
+        where, checks = sets[name_of(sets, "a set of checks")(include, place / "include" / index)]
+        placed += [(check, where / row) for row, check in enumerate(checks)]
+    placed += [(check, place / "checks" / index) for index, check in enumerate(claim.checks)]
+    if not placed:
+        raise (place / "checks").wrong("is missing; a claim without a check can never be refuted, add one")
+    seen = set()
+    for check, where in placed:
+        if (check.metric, check.comparison, check.kind) in seen:
+            raise where.wrong(
+                f"claim {name!r} checks {check.metric!r} in this way already; remove one of the two"
+            )
+        seen.add((check.metric, check.comparison, check.kind))
+        if check.mark is not Mark.OWN and not (check.source or claim.source):
+            way_out = 'name it in the claim or the check, or say mark = "R" (our own choice)'
+            raise (where / "source").wrong(
+                f"is missing, though mark {check.mark} says there is one; {way_out}"
+            )
+        if claim.status is Status.READY and check.metric not in METRICS and not check.recorded:
+            hint = suggestion(check.metric, METRICS)
+            way_out = "If the test records it itself, say recorded = true"
+            raise (where / "metric").wrong(
+                f"{check.metric!r} is nothing the judge measures; {hint} {way_out}"
+            )
+    for key, tables in (("estimate", [claim.estimate]), ("arms", [*claim.arms.values()])):
+        missing = [suite for table in tables for suite in claim.suites if table and suite not in table]
+        if missing:
+            raise (place / key).wrong(
+                f"has nothing for suite {missing[0].value!r}, in which the claim is; add it"
+            )
+    return claim.completed(tuple(check for check, _ in placed))

@@ -1,0 +1,188 @@
+"""What a claim and its checks are once they are read from a catalogue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import prod
+from typing import Any
+
+from clusters.declared import suggestion
+from clusters.errors import BadInput
+from clusters.model import Capability
+from plugin import profiles
+from plugin.judge.model import Check, Comparison, Kind
+
+
+class Suite(StrEnum):
+    """A named choice of claims with a time budget."""
+
+    GATE = "gate"
+    NIGHTLY = "nightly"
+    PAPER = "paper"
+
+
+def suite_named(name: str) -> Suite:
+    """The suite of that name. Raises ``BadInput``."""
+    try:
+        return Suite(name)
+    except ValueError:
+        raise BadInput(f"suite {name!r} is unknown; {suggestion(name, [*Suite])}") from None
+
+
+class Status(StrEnum):
+    """Whether a claim has its test."""
+
+    READY = "ready"
+    PLANNED = "planned"
+    """Its test comes later; it is listed as such and never required."""
+
+
+class Mark(StrEnum):
+    """Where a limit comes from."""
+
+    SOURCE = "S"
+    """Printed in a source."""
+    DERIVED = "D"
+    """Derived from one; the check's ``source`` says how."""
+    OWN = "R"
+    """Our own choice."""
+
+
+class Severity(StrEnum):
+    """How much a refuted claim matters, in Allure's words."""
+
+    BLOCKER = "blocker"
+    CRITICAL = "critical"
+    NORMAL = "normal"
+    MINOR = "minor"
+    TRIVIAL = "trivial"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """The work a claim is taken from, the section, and the table or figure."""
+
+    work: str
+    section: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        """As it is printed: the parts that are known, with commas."""
+        return ", ".join(part for part in (self.work, self.section, self.where) if part)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Labels:
+    """How reports sort a claim."""
+
+    epic: str = "Claims of one's own"
+    feature: str = ""
+    story: str = ""
+    severity: Severity = Severity.NORMAL
+    owner: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """Roughly what running a claim's test takes: seconds, and MiB of disk at the most."""
+
+    seconds: float
+    disk_mib: float = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckSpec:
+    """One line of a claim as declared: its limit is one number, a table by profile, or ``None`` of a report.
+
+    ``recorded`` says that the test records the metric itself; ``note`` is for people (contradictions of the sources).
+    """
+
+    metric: str
+    comparison: Comparison | None = None
+    limit: float | Mapping[str, float] | None = None
+    kind: Kind = Kind.ABSOLUTE
+    mark: Mark = Mark.OWN
+    source: str = ""
+    unit: str = ""
+    needs: tuple[str, ...] = ()
+    recorded: bool = False
+    note: str = ""
+
+    def resolve(self, profile: str) -> Check:
+        """The check on this profile; a limit by profile that does not name it resolves to ``None``."""
+        limit = self.limit.get(profile) if isinstance(self.limit, Mapping) else self.limit
+        return Check(
+            metric=self.metric,
+            comparison=self.comparison,
+            limit=limit,
+            kind=self.kind,
+            mark=self.mark.value,
+            source=self.source,
+            unit=self.unit,
+            needs=self.needs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """One promise and what it takes to refute it."""
+
+    id: str
+    file: str
+    """The catalogue file that declares it, as messages name it."""
+    sentence: str
+    source: Source | None = None
+    refuted_by: str = ""
+    labels: Labels = field(default_factory=Labels)
+    capabilities: frozenset[Capability] = frozenset()
+    suites: tuple[Suite, ...] = tuple(Suite)
+    status: Status = Status.READY
+    nodes: int = 3
+    """The size of cluster it starts with."""
+    disturbs: str = ""
+    """What will be done to the cluster, in one sentence."""
+    steps: tuple[str, ...] = ()
+    """What the test does, in order."""
+    estimate: Mapping[Suite, Estimate] = field(default_factory=dict)
+    """Of one arm, on average, on the profile the suite is meant for."""
+    needs: tuple[str, ...] = ()
+    """Conditions of the evidence without which none of its measurements says anything."""
+    arms: Mapping[str, Mapping[Suite, tuple[object, ...]]] = field(default_factory=dict)
+    """The values that each argument of the test takes, by suite."""
+    include: tuple[str, ...] = ()
+    """Sets of checks (``[checks]``) that come before its own."""
+    checks: tuple[CheckSpec, ...] = ()
+    """All checks, those of ``include`` first."""
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    """Figures printed in the source, to be shown beside the measured ones; never judged."""
+    note: str = ""
+    """For people: how the source contradicts itself, and which reading is used."""
+
+    def checks_for(self, profile: str) -> tuple[Check, ...]:
+        """The checks with their limits on this profile. Raises ``BadInput`` for an unknown profile."""
+        profiles.profile_named(profile)
+        return tuple(check.resolve(profile) for check in self.checks)
+
+    def arms_for(self, suite: Suite | str) -> Mapping[str, tuple[object, ...]]:
+        """The values of each argument of the test in this suite.
+
+        In a suite that the claim is not in they are those of the first suite it is in: a test that is deselected later, or
+        a sabotage of the claim, still has its arguments. Raises ``BadInput`` for an unknown suite.
+        """
+        chosen = suite_named(suite)
+        if chosen not in self.suites and self.suites:
+            chosen = self.suites[0]
+        return {name: values[chosen] for name, values in self.arms.items()}
+
+    def estimate_for(self, suite: Suite | str) -> Estimate | None:
+        """What all arms of this suite take together one after the other; ``None`` where nothing is declared."""
+        if suite not in self.suites or not self.estimate:
+            return None
+        one = self.estimate[suite_named(suite)]
+        arms = prod(len(values) for values in self.arms_for(suite).values())
+        return Estimate(seconds=one.seconds * arms, disk_mib=one.disk_mib)
+
+    def completed(self, checks: tuple[CheckSpec, ...]) -> "Claim":
+        """The same claim with all its checks, each with a source: its own, or else the claim's, or else us."""
+        default = str(self.source) if self.source else "our own choice"
+        return replace(self, checks=tuple(replace(item, source=item.source or default) for item in checks))

@@ -1,0 +1,44 @@
+"""The options that answer instead of running tests: ``--claims``, ``--judge`` and ``--dry-run``."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin import run as runs
+from plugin import selection
+
+
+def answer(config: pytest.Config) -> int | None:
+    """Answer ``--claims`` or ``--judge`` and give the exit status; ``None`` goes on to the tests."""
+    option: Any = config.option
+    if option.dry_run and hasattr(option, "numprocesses"):
+        option.numprocesses, option.dist, option.tx = None, "no", []
+    if not (option.claims or option.judge):
+        return None
+    from plugin.reports import listing
+    from plugin.replay import replay
+
+    try:
+        run = runs.open_run(config)
+        if option.claims:
+            listing.print_claims(run)
+            return 0
+        return replay(Path(config.invocation_params.dir, option.judge), run)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def dry_run(session: pytest.Session) -> bool | None:
+    """Print the plan of every collected claim and run nothing."""
+    run = runs.of(session.config)
+    if not run.settings.dry_run:
+        return None
+    from plugin.reports import listing
+
+    for item in session.items:
+        id_, sabotage = selection.claim_id(item)
+        if id_ is not None:
+            listing.print_plan(item, run.catalogue.claim(id_), selection.topology_for(item, run), run, sabotage=sabotage)
+    return True

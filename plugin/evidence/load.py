@@ -1,0 +1,106 @@
+"""Reads the evidence of an arm back, whole or cut off, for the judge."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput
+from plugin.evidence.records import (
+    SCHEMA,
+    Event,
+    FinalLine,
+    HistoryLine,
+    MalformedRecord,
+    ProbeSecond,
+    read_events,
+    read_final,
+    read_history,
+    read_probe,
+)
+from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
+from plugin.judge.arm import ArmEvidence
+from plugin.judge.model import Measurement
+
+HISTORY, FINAL, PROBE = "ledger.tsv", "ledger-final.tsv", "probe.jsonl"
+
+
+def describe_arm(directory: Path) -> Mapping[str, Any]:
+    """What the arm is, as written when it began. Raises ``BadInput`` for what is no arm or of another schema."""
+    try:
+        arm: Mapping[str, Any] = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))
+        schema = arm["schema"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{directory / ARM_FILE}: not the description of an arm ({error})") from error
+    if schema != SCHEMA:
+        raise BadInput(
+            f"{directory / ARM_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: judge it with the "
+            "release that recorded it"
+        )
+    return arm
+
+
+def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
+    """The evidence of an arm. What is missing, cut off, malformed or was edited is listed in its ``problems``."""
+    problems = list(broken_seals(directory))
+
+    def stream(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> Callable[[], Iterator[Any]] | None:
+        path = directory / name
+        if not path.exists():
+            return None
+
+        def records() -> Iterator[Any]:
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                try:
+                    yield from parse(lines)
+                except MalformedRecord as error:
+                    # The stream ends here, so that what came before is still judged; the end marker is then missing,
+                    # and no verdict that needs the whole history can pass.
+                    if (problem := f"{name}: {error}") not in problems:
+                        problems.append(problem)
+
+        return records
+
+    def whole(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> list[Any]:
+        records = stream(name, parse)
+        return list(records()) if records else []
+
+    events: list[Event] = whole(EVENTS, read_events)
+    measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
+    probe: tuple[Mapping[str, Any], list[ProbeSecond]] | None = None
+    if (directory / PROBE).exists():
+        try:
+            with (directory / PROBE).open(encoding="utf-8", errors="replace") as lines:
+                probe = read_probe(lines)
+        except MalformedRecord as error:
+            problems.append(f"{PROBE}: {error}")
+    history: Callable[[], Iterator[HistoryLine]] | None = stream(HISTORY, read_history)
+    final: Callable[[], Iterator[FinalLine]] | None = stream(FINAL, read_final)
+    for records in (history, final):
+        # Read once for its problems: the conditions must know of them before anything is judged.
+        for _ in records() if records else ():
+            pass
+    return ArmEvidence(
+        claim=arm["claim"],
+        parameters={name: str(value) for name, value in arm["parameters"].items()},
+        profile=arm["profile"],
+        seed=int(arm["seed"]),
+        buckets=int(arm.get("buckets", 0)),
+        context=arm["context"],
+        events=events,
+        history=history,
+        final=final,
+        probe=probe,
+        measurements=measurements,
+        problems=tuple(problems),
+    )
+
+
+def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:
+    for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            return
+        try:
+            yield Measurement(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise MalformedRecord(f"line {number}: {line!r} is not a measurement ({error})") from error

@@ -1,0 +1,140 @@
+"""Where evidence is kept: one directory a run, one below it an arm, written as it happens and sealed with digests."""
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput, HarnessError
+from plugin.evidence.records import SCHEMA, Event, event_line
+
+ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, MANIFEST = (
+    "arm.json",
+    "events.jsonl",
+    "measurements.jsonl",
+    "verdict.json",
+    "manifest.json",
+)
+UNSEALED = {VERDICT, MANIFEST}
+"""Files of an arm that are not evidence: the verdict is made from it, the manifest seals it."""
+
+
+def make_run_directory(path: Path) -> Path:
+    """Create the directory of a run. Raises ``BadInput`` when it cannot be written."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "claims").mkdir(exist_ok=True)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise BadInput(
+            f"run directory {path}: cannot be written ({error.strerror}); give another with --run-dir DIR"
+        ) from error
+    return path
+
+
+def slug(text: str) -> str:
+    """A test's name as a file name: at most 80 characters, distinct names stay distinct."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+    return (
+        plain
+        if plain == text and len(plain) <= 80
+        else f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file in one step: a reader sees the old one or the new one."""
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(
+        json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
+    )
+    temporary.replace(path)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class ArmStore:
+    """Writes the evidence of one arm.
+
+    ``origin_ns`` is the zero of the arm's timeline (``time.monotonic_ns``). Every record is one ``write`` to a file opened
+    for appending, so what happened up to a crash is there.
+    """
+
+    def __init__(self, directory: Path, description: Mapping[str, Any]) -> None:
+        self.directory = directory
+        self.origin_ns = time.monotonic_ns()
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError as error:
+            raise HarnessError(
+                f"evidence directory {directory} already exists: two tests share a name"
+            ) from error
+        self._events = os.open(directory / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.describe(description)
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Write what the arm is (``arm.json``); may be called again when more is known."""
+        write_json(self.directory / ARM_FILE, {"schema": SCHEMA, "origin_ns": self.origin_ns, **description})
+
+    def now(self) -> int:
+        """Microseconds on the arm's timeline."""
+        return (time.monotonic_ns() - self.origin_ns) // 1000
+
+    def event(self, name: str, **data: Any) -> None:
+        """Record that something was done or seen, now."""
+        try:
+            os.write(self._events, event_line(Event(self.now(), name, data)).encode())
+        except OSError as error:
+            raise HarnessError(
+                f"evidence cannot be written to {self.directory} ({error.strerror})"
+            ) from error
+
+    def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
+        """Record a measurement that a test made itself."""
+        line = json.dumps({"metric": metric, "value": value, "unit": unit, "note": note}) + "\n"
+        with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
+            file.write(line)
+
+    def seal(self) -> None:
+        """Write the digest of every evidence file into the manifest, so that a later edit is noticed."""
+        files = {
+            str(path.relative_to(self.directory)): digest(path)
+            for path in sorted(self.directory.rglob("*"))
+            if path.is_file() and path.name not in UNSEALED
+        }
+        write_json(self.directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
+
+    def close(self) -> None:
+        """Close the files; the store writes no more."""
+        if self._events >= 0:
+            os.close(self._events)
+            self._events = -1
+
+
+def broken_seals(directory: Path) -> tuple[str, ...]:
+    """What does not agree with the manifest, in words; empty when the evidence is as it was sealed."""
+    path = directory / MANIFEST
+    if not path.exists():
+        return ("the evidence was never sealed: the run ended early",)
+    try:
+        sealed: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))["sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        return (f"{MANIFEST} is unreadable ({error})",)
+    problems = []
+    for name, expected in sealed.items():
+        file = directory / name
+        if not file.is_file():
+            problems.append(f"{name} is missing")
+        elif digest(file) != expected:
+            problems.append(f"{name} was changed after the run")
+    return tuple(problems)

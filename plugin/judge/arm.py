@@ -1,0 +1,144 @@
+"""The evidence of one arm as the judge gets it, and where its phases begin and end."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
+from plugin.judge.model import Measurement
+
+Window = tuple[int, int]
+"""A stretch of the arm's timeline, from and to, in microseconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, weakref_slot=True)
+class ArmEvidence:
+    """Everything that was recorded of one arm of one claim.
+
+    ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
+    where needed; ``None`` where the arm had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
+    those that a test recorded itself. ``problems`` says in words what is wrong with the files (edited after the run,
+    malformed lines, ended early); with any of them the evidence cannot be relied on.
+    """
+
+    claim: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    profile: str
+    seed: int
+    buckets: int
+    context: Mapping[str, str] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    history: Callable[[], Iterable[HistoryLine]] | None = None
+    final: Callable[[], Iterable[FinalLine]] | None = None
+    probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
+    measurements: Sequence[Measurement] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One fault as the events tell it. Times in microseconds; ``None`` for what was never recorded.
+
+    ``bit`` has the time at which each node was proven to be hit. ``leases`` and ``connections`` say what each node held of
+    the ledger just before. ``blocks``: a majority is gone on purpose, so nothing may be acknowledged.
+    """
+
+    kind: str
+    nodes: tuple[str, ...]
+    begin: int
+    bit: Mapping[str, int]
+    undo: int | None
+    undone: int | None
+    leases: Mapping[str, int]
+    connections: Mapping[str, int]
+    blocks: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """The phases of an arm, taken from its events. A window or time is ``None`` where an event that bounds it is missing."""
+
+    baseline: Window | None
+    faults: tuple[Fault, ...]
+    recovered: int | None
+    """The first declared recovery after the last fault was undone."""
+    writing_end: int | None
+    end: int
+    """The last event of all."""
+    reached: Mapping[str, int]
+    """The first time of each event by name."""
+
+    @property
+    def disturbed(self) -> Window | None:
+        """From the first fault action to the declared recovery; to the arm's end where none was declared."""
+        if not self.faults:
+            return None
+        begin = self.faults[0].begin
+        return begin, max(begin, self.recovered if self.recovered is not None else self.end)
+
+    @property
+    def undone(self) -> int | None:
+        """When the last fault was undone, or ``None`` where one was not."""
+        times = [fault.undone for fault in self.faults]
+        return None if not times or None in times else max(time for time in times if time is not None)
+
+    @property
+    def victims(self) -> frozenset[str]:
+        """All nodes that a fault was aimed at."""
+        return frozenset(node for fault in self.faults for node in fault.nodes)
+
+
+def timeline(events: Sequence[Event]) -> Timeline:
+    """The phases that the events tell of."""
+    reached: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for event in events:
+        reached.setdefault(event.name, event.t)
+        last[event.name] = event.t
+    begins = [(index, event) for index, event in enumerate(events) if event.name == "fault.begin"]
+    faults = tuple(_fault(event, events[index + 1 :]) for index, event in begins)
+    done = max((fault.undone or fault.begin for fault in faults), default=0)
+    return Timeline(
+        baseline=(reached["baseline.begin"], reached["baseline.end"])
+        if "baseline.begin" in reached and "baseline.end" in reached
+        else None,
+        faults=faults,
+        recovered=next((e.t for e in events if e.name == "recovered" and e.t >= done), None),
+        writing_end=last.get("writing.end"),
+        end=max((event.t for event in events), default=0),
+        reached=reached,
+    )
+
+
+def _fault(begin: Event, later: Sequence[Event]) -> Fault:
+    nodes = tuple(str(node) for node in begin.data.get("nodes", ()))
+    bit: dict[str, int] = {}
+    undo: int | None = None
+    undone: int | None = None
+    for event in later:
+        mine = bool(set(map(str, event.data.get("nodes", ()))) & set(nodes))
+        if event.name == "fault.begin" and mine:
+            break
+        if event.name == "fault.bit" and event.data.get("node") in nodes:
+            bit.setdefault(str(event.data["node"]), event.t)
+        elif event.name == "fault.undo" and mine and undo is None:
+            undo = event.t
+        elif event.name == "fault.undone" and mine and undone is None:
+            undone = event.t
+    return Fault(
+        kind=str(begin.data.get("fault", "fault")),
+        nodes=nodes,
+        begin=begin.t,
+        bit=bit,
+        undo=undo,
+        undone=undone,
+        leases=_counts(begin.data.get("leases")),
+        connections=_counts(begin.data.get("connections")),
+        blocks=bool(begin.data.get("blocks", False)),
+    )
+
+
+def _counts(value: object) -> Mapping[str, int]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(node): count for node, count in value.items() if isinstance(count, int)}

@@ -1,0 +1,169 @@
+"""The command line: one group of options, read once into a typed ``Settings``."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+
+ENGINES = ("cockroach", "postgres", "auto")
+SUBSTRATES = ("processes", "kubernetes", "external")
+SUITES = ("gate", "nightly", "paper")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the user asked for. Paths are absolute; nothing here was looked up or started yet."""
+
+    engine: str
+    substrate: str
+    topology: str | None
+    profile: str
+    suite: str
+    strict_suite: bool
+    """Whether ``--suite`` was given: then every claim of the suite that can be evaluated is required."""
+    catalogues: tuple[Path, ...]
+    cockroach: str | None
+    cockroach_versions: tuple[str, ...]
+    dsn: str | None
+    run_dir: Path
+    seed: int
+    keep: bool
+    dry_run: bool
+    allow_disruption: bool
+
+
+def add(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("roachproof", "Roachproof: may this CockroachDB version go into production?")
+    option = group.addoption
+    option(
+        "--engine",
+        choices=ENGINES,
+        default="cockroach",
+        help="the database: cockroach (default); postgres, the embedded control, which says nothing about CockroachDB; auto: cockroach if one can be had, else the control",
+    )
+    option(
+        "--substrate", choices=SUBSTRATES, default="processes", help="where nodes run (default: processes)"
+    )
+    option(
+        "--topology",
+        metavar="NAME",
+        help="a file of clusters/topologies (three, nine-in-three-zones …) for tests that declare none",
+    )
+    option(
+        "--profile",
+        default="laptop",
+        metavar="NAME",
+        help="class of hardware and size of work (default: laptop; see plugin/profiles.toml)",
+    )
+    option(
+        "--suite",
+        choices=SUITES,
+        default=None,
+        help="choice of claims; when given, every claim of it that can be evaluated here is required (default: gate, only what is collected is required)",
+    )
+    option(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a catalogue of your own claims (repeatable)",
+    )
+    option("--cockroach", metavar="PATH", help="the cockroach binary to test")
+    option(
+        "--cockroach-version",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="X",
+        help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
+    )
+    option(
+        "--dsn",
+        metavar="URL",
+        help="with --substrate external: the cluster to test, which is disturbed only with --allow-disruption",
+    )
+    option(
+        "--allow-disruption",
+        action="store_true",
+        help="permit disturbing a cluster that Roachproof did not create",
+    )
+    option(
+        "--run-dir",
+        metavar="DIR",
+        help="where the evidence goes (default: .roachproof/<time>-<pid> below the root directory)",
+    )
+    option("--seed", type=int, metavar="N", help="seed of everything random (default: drawn, and printed)")
+    option("--keep", action="store_true", help="keep the stores of the clusters after the run")
+    option(
+        "--dry-run",
+        action="store_true",
+        help="print what would be started, disturbed and checked, in order, and start nothing",
+    )
+    option(
+        "--claims", action="store_true", help="list the catalogue and what can be evaluated here, and exit"
+    )
+    option(
+        "--judge",
+        metavar="DIR",
+        help="judge a stored run again with today's limits, without a cluster, and exit",
+    )
+
+
+def read(config: pytest.Config, default_run_name: str) -> Settings:
+    """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
+    get: Any = config.getoption
+    if get("substrate") == "kubernetes":
+        raise BadInput(
+            "--substrate kubernetes: not available in this release; use processes, or external with --dsn"
+        )
+    if get("substrate") == "external" and not get("dsn"):
+        raise BadInput("--substrate external needs --dsn URL: it tests a cluster that already runs")
+    if get("dsn") and get("substrate") != "external":
+        raise BadInput("--dsn names a running cluster: give --substrate external with it")
+    if get("dsn") and not get("allow_disruption"):
+        raise BadInput(
+            f"--dsn {redact(get('dsn'))}: this cluster was not created by Roachproof and will not be disturbed; "
+            "if it may be (claims kill nodes and write tables), add --allow-disruption"
+        )
+    if get("cockroach") and get("cockroach_version"):
+        raise BadInput("--cockroach and --cockroach-version exclude each other: a path or versions, not both")
+    if get("engine") == "postgres" and (get("cockroach") or get("cockroach_version")):
+        raise BadInput("--engine postgres runs no CockroachDB: leave out --cockroach and --cockroach-version")
+    seed = get("seed")
+    if seed is not None and not 0 <= seed < 2**31:
+        raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}")
+    root = Path(config.rootpath)
+    return Settings(
+        engine=get("engine"),
+        substrate=get("substrate"),
+        topology=get("topology"),
+        profile=get("profile"),
+        suite=get("suite") or "gate",
+        strict_suite=get("suite") is not None,
+        catalogues=tuple(Path(config.invocation_params.dir, name).absolute() for name in get("catalogue")),
+        cockroach=get("cockroach"),
+        cockroach_versions=tuple(get("cockroach_version")),
+        dsn=get("dsn"),
+        run_dir=Path(config.invocation_params.dir, get("run_dir")).absolute()
+        if get("run_dir")
+        else root / ".roachproof" / default_run_name,
+        seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
+        keep=get("keep"),
+        dry_run=get("dry_run"),
+        allow_disruption=get("allow_disruption"),
+    )
+
+
+def redact(dsn: str) -> str:
+    """A DSN as it may be shown: user, password and query parameters replaced."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(dsn)
+    host = parts.hostname or "?"
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://…@{host}{port}{parts.path}"

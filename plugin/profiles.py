@@ -1,0 +1,141 @@
+"""Profiles: classes of hardware and the size of work that suits each, read from ``profiles.toml``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+from clusters.declared import form, integer, keyed, member, number, read, record, suggestion, text
+from clusters.errors import BadInput
+from clusters.model import NodeResources
+
+SHIPPED = Path(__file__).with_name("profiles.toml")
+
+
+class Pace(StrEnum):
+    """How fast the database repairs and rebalances in the background."""
+
+    DEFAULT = "default"
+    """As it comes."""
+    FAST = "fast"
+    """Settings changed for the test's sake; the verdict prints them as *tuned*."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostNeeds:
+    """What local processes need of their host: cores, GiB of memory that is available, GiB of free disk."""
+
+    cores: float
+    memory_gib: float
+    disk_gib: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """The size of the ledger's work. Times in seconds, ``rate_per_s`` in operations a second over all writers."""
+
+    rate_per_s: float
+    writers: int
+    readers: int
+    baseline_s: float
+    """How long it writes undisturbed first: what throughput and latency are compared with."""
+    outage_s: float
+    """How long a victim stays away before it may come back."""
+    past_recovery_s: float
+    """How long writers go on after the cluster is whole again."""
+    recovery_limit_s: float
+    """How long a cluster may take to be whole again, and rows to become readable, before that counts against it."""
+    operation_timeout_s: float
+    """After this a client gives an operation up as indeterminate."""
+    ranges_per_node: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """How often the probe asks each of its cells, in milliseconds."""
+
+    interval_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A class of hardware and the size of work that suits it."""
+
+    name: str
+    sentence: str
+    source: str
+    host: HostNeeds
+    """At least this, however few nodes run on it."""
+    host_a_node: HostNeeds
+    """At least this for each node that runs on it."""
+    node: NodeResources
+    pace: Pace
+    ledger: Ledger
+    probe: Probe
+
+    def needs(self, nodes: int) -> HostNeeds:
+        """What one host must have to carry ``nodes`` nodes of this profile as local processes."""
+        return HostNeeds(
+            cores=max(self.host.cores, nodes * self.host_a_node.cores),
+            memory_gib=max(self.host.memory_gib, nodes * self.host_a_node.memory_gib),
+            disk_gib=max(self.host.disk_gib, nodes * self.host_a_node.disk_gib),
+        )
+
+
+_NEEDS = record(HostNeeds, cores=number(above=0), memory_gib=number(above=0), disk_gib=number(above=0))
+_PROFILE_RULES = {
+    "sentence": text(),
+    "source": text(),
+    "host": _NEEDS,
+    "host_a_node": _NEEDS,
+    "node": record(
+        NodeResources,
+        cache_mib=integer(minimum=1),
+        sql_memory_mib=integer(minimum=1),
+        cpus=number(above=0),
+        memory_mib=integer(minimum=1),
+    ),
+    "pace": member(Pace, "a pace"),
+    "ledger": record(
+        Ledger,
+        rate_per_s=number(above=0),
+        writers=integer(minimum=1, maximum=10_000),
+        readers=integer(maximum=10_000),
+        baseline_s=number(above=0),
+        outage_s=number(above=0),
+        past_recovery_s=number(above=0),
+        recovery_limit_s=number(above=0),
+        operation_timeout_s=number(above=0),
+        ranges_per_node=integer(minimum=1, maximum=100),
+    ),
+    "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
+}
+_PROFILE = form(Profile, **_PROFILE_RULES)
+_PROFILES = keyed(text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case"), _PROFILE)
+
+
+def load(path: Path = SHIPPED) -> Mapping[str, Profile]:
+    """All profiles of a file by name, in its order. Raises ``BadInput`` naming file and key."""
+    document, top = read(path)
+    for key in document:
+        if key != "profiles":
+            raise (top / key).wrong("unknown key; profiles stand in [profiles.<name>] tables")
+    if not document.get("profiles"):
+        raise (top / "profiles").wrong("is missing; declare at least one [profiles.<name>]")
+    declared = _PROFILES(document["profiles"], top / "profiles")
+    return {name: Profile(name=name, **values) for name, values in declared.items()}
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Mapping[str, Profile]:
+    """The suite's own profiles, read once."""
+    return load()
+
+
+def profile_named(name: str) -> Profile:
+    """The shipped profile of that name. Raises ``BadInput`` with what may have been meant."""
+    known = shipped()
+    if name not in known:
+        raise BadInput(f"profile {name!r} is unknown; {suggestion(name, known)}")
+    return known[name]

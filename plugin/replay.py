@@ -1,0 +1,121 @@
+"""Judging: the one function that a live run and ``--judge`` go through, and the replay of a stored run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput
+from plugin.catalogue import Catalogue
+from plugin.evidence.load import describe_arm, load_arm
+from plugin.evidence.records import SCHEMA
+from plugin.evidence.store import ARM_FILE, VERDICT, write_json
+from plugin.judge.decide import decide
+from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
+from plugin.run import Run
+from plugin.status import exit_status
+
+
+def judge_arm(directory: Path, catalogue: Catalogue) -> Verdict:
+    """The verdict on an arm's evidence, by today's limits. Raises ``BadInput`` for what is no arm.
+
+    A claim that no catalogue at hand has (a user's, judged without ``--catalogue``) is judged by the checks that were
+    stored with it.
+    """
+    arm = describe_arm(directory)
+    evidence = load_arm(directory, arm)
+    claim = catalogue.claims.get(evidence.claim)
+    checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, arm["checks"]))
+    needs = claim.needs if claim else tuple(arm["needs"])
+    return decide(evidence, checks, needs=needs, tuned=tuple(arm["tuned"]))
+
+
+def _check(stored: Mapping[str, Any]) -> Check:
+    comparison = stored["comparison"]
+    return Check(
+        **{
+            **stored,
+            "comparison": Comparison(comparison) if comparison else None,
+            "kind": Kind(stored["kind"]),
+            "needs": tuple(stored["needs"]),
+        }
+    )
+
+
+def store_verdict(directory: Path, verdict: Verdict) -> None:
+    """Write the verdict beside its evidence."""
+    write_json(directory / VERDICT, {"schema": SCHEMA, **asdict(verdict)})
+
+
+def stored_verdict(directory: Path) -> Mapping[str, Any] | None:
+    """The verdict stored with an arm, or ``None`` where the run ended before one was reached."""
+    try:
+        verdict: Mapping[str, Any] = json.loads((directory / VERDICT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return verdict
+
+
+def arms_below(directory: Path) -> list[Path]:
+    """The arms of a stored run, or the one arm that ``directory`` is. Raises ``BadInput`` when there are none."""
+    if not directory.is_dir():
+        raise BadInput(f"--judge {directory}: no such directory; give a run directory or one arm of it")
+    arms = sorted(path.parent for path in directory.rglob(ARM_FILE))
+    if not arms:
+        raise BadInput(f"--judge {directory}: holds no evidence (no {ARM_FILE}); give a run directory or one arm of it")
+    return arms
+
+
+def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]:
+    """What changed between the stored verdict and this one, in words; empty when it is the same."""
+    if stored is None:
+        return ["no verdict was stored: the run ended before it was judged"]
+    found = []
+    if stored["outcome"] != verdict.outcome:
+        found.append(f"verdict: was {stored['outcome']}, is {verdict.outcome}")
+    before = {_name(r["check"]["metric"], r["check"]["source"]): r for r in stored["results"]}
+    now = {_name(r.check.metric, r.check.source): r for r in verdict.results}
+    found += [f"check {name[0]} is new" for name in now.keys() - before.keys()]
+    found += [f"check {name[0]} is gone" for name in before.keys() - now.keys()]
+    for name in sorted(now.keys() & before.keys()):
+        old, new = before[name], now[name]
+        if old["check"]["limit"] != new.check.limit or old["check"]["comparison"] != new.check.comparison:
+            found.append(
+                f"limit of {name[0]}: was {old['check']['comparison']} {old['check']['limit']}, "
+                f"is {new.check.comparison} {new.check.limit}"
+            )
+        if old["measurement"]["value"] != new.measurement.value:
+            found.append(f"{name[0]}: was measured as {old['measurement']['value']}, is {new.measurement.value}")
+        if old["outcome"] != new.outcome:
+            found.append(f"check {name[0]}: was {old['outcome']}, is {new.outcome}")
+    return found
+
+
+def _name(metric: str, source: str) -> tuple[str, str]:
+    return metric, source
+
+
+def replay(directory: Path, run: Run) -> int:
+    """Judge a stored run again, print each verdict and what changed, and give the exit status."""
+    from plugin.reports import terminal
+
+    outcomes = []
+    for arm in arms_below(directory):
+        verdict = judge_arm(arm, run.catalogue)
+        sabotage = bool(describe_arm(arm).get("sabotage"))
+        terminal.print_verdict(verdict, title=f"{arm.relative_to(directory) if arm != directory else arm.name}", sabotage=sabotage)
+        changes = differences(stored_verdict(arm), verdict)
+        print("  same verdict as stored" if not changes else "\n".join(f"  differs: {change}" for change in changes))
+        if not sabotage:
+            outcomes.append(verdict.outcome)
+    return exit_status(
+        0,
+        bad_input=False,
+        refuted=Outcome.FAIL in outcomes,
+        harness=False,
+        inconclusive=Outcome.INCONCLUSIVE in outcomes or not any(o in (Outcome.PASS, Outcome.FAIL) for o in outcomes),
+        undecided=(),
+        claims_collected=True,
+        gate=False,
+    )

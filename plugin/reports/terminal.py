@@ -1,0 +1,189 @@
+"""The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin import run as runs
+from plugin.judge.model import Outcome, Verdict
+from plugin.replay import stored_verdict
+
+if TYPE_CHECKING:
+    from plugin.session import TestOutcome
+
+WIDTH = 100
+MARKUP: Mapping[str, Mapping[str, bool]] = {
+    "pass": {"green": True},
+    "fail": {"red": True, "bold": True},
+    "inconclusive": {"yellow": True, "bold": True},
+    "harness": {"red": True},
+    "bad input": {"red": True},
+    "not evaluated": {},
+}
+WORDS = {"pass": "PASS", "fail": "REFUTED", "harness": "HARNESS FAILED"}
+
+
+def word(outcome: str) -> str:
+    """An outcome as people read it; never told by colour alone."""
+    return WORDS.get(outcome, outcome.upper())
+
+
+def header(config: pytest.Config) -> list[str]:
+    """What is tested, where, with which seed."""
+    run = config.stash.get(runs.KEY, None)
+    if run is None:
+        return []
+    settings, host = run.settings, run.host
+    lines = []
+    try:
+        if settings.engine == "postgres" or (settings.engine == "auto" and run.engine().name == "postgres"):
+            lines.append(runs.CONTROL_NOTICE)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+    versions = ", ".join(settings.cockroach_versions) or settings.cockroach or "as found"
+    lines += [
+        f"roachproof: engine {settings.engine} ({versions}), substrate {settings.substrate}, profile {settings.profile}, "
+        f"suite {settings.suite}, seed {settings.seed}",
+        f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
+        f"evidence: {_short(settings.run_dir, config)}",
+    ]
+    return lines
+
+
+def _short(path: Path, config: pytest.Config) -> str:
+    return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else str(path)
+
+
+def test_status(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """The category, letter and word of a test that was inconclusive or that the harness failed."""
+    said: Any = dict(report.user_properties).get("roachproof") if hasattr(report, "user_properties") else None
+    if said and report.failed and said["outcome"] == "inconclusive":
+        return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
+    return None
+
+
+test_status.__test__ = False  # type: ignore[attr-defined]
+
+
+def summary(terminal: Any, config: pytest.Config) -> None:
+    """The table of claims with each check's measured value against its limit, and what the session comes to."""
+    from plugin.session import KEY
+
+    session, run = config.stash.get(KEY, None), config.stash.get(runs.KEY, None)
+    if session is None or run is None or not run.controller:
+        return
+    for message in session.refusals:
+        terminal.write_line(f"ERROR: {message}", red=True)
+    claims = [o for o in session.outcomes if not o.sabotage]
+    sabotages = [o for o in session.outcomes if o.sabotage]
+    if not (claims or sabotages or session.undecided):
+        return
+    terminal.section("claims")
+    for outcome in claims:
+        _print_outcome(terminal, outcome)
+    if sabotages:
+        terminal.section("sabotages (expected to turn red; no part of the verdict)")
+        for outcome in sabotages:
+            _print_outcome(terminal, outcome)
+    for claim in session.undecided:
+        terminal.write_line(f"REQUIRED AND NOT DECIDED: {claim}", yellow=True, bold=True)
+    counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
+    terminal.write_line("")
+    terminal.write_line(f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}")
+    terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)")
+    if run.is_control or any(_engine(o) not in ("cockroach", "") for o in claims):
+        terminal.write_line(runs.CONTROL_NOTICE, bold=True)
+
+
+def _engine(outcome: "TestOutcome") -> str:
+    verdict = stored_verdict(outcome.arm) if outcome.arm else None
+    return str(verdict["context"].get("engine", "")) if verdict else ""
+
+
+def _print_outcome(terminal: Any, outcome: "TestOutcome") -> None:
+    shown = "red as expected" if outcome.sabotage and outcome.outcome == "pass" else word(outcome.outcome)
+    if outcome.sabotage and outcome.outcome == "fail":
+        shown = "DID NOT TURN RED"
+    name = outcome.nodeid.rpartition("::")[2]
+    terminal.write_line("")
+    terminal.write_line(f"{outcome.claim}  {shown}", **MARKUP.get(outcome.outcome, {}))
+    terminal.write_line(f"  {name}")
+    verdict = stored_verdict(outcome.arm) if outcome.arm else None
+    if verdict is None:
+        for line in wrapped(outcome.why.splitlines()[0] if outcome.why else "no verdict was reached"):
+            terminal.write_line(line)
+        return
+    for line in verdict_lines(verdict):
+        terminal.write_line(line)
+
+
+def wrapped(text: str, indent: str = "  ") -> list[str]:
+    """Text in lines of at most 100 columns."""
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent) or [indent]
+
+
+def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
+    """A stored verdict as lines: what was judged, every check against its limit, and why."""
+    context = verdict["context"]
+    lines = wrapped(
+        " ".join(str(context[k]) for k in ("engine", "version") if context.get(k))
+        + "".join(f", {k} {v}" for k, v in context.items() if k not in ("engine", "version"))
+    )
+    if verdict["tuned"]:
+        lines += wrapped("tuned: " + "; ".join(verdict["tuned"]))
+    lines.append(f"  {'check':<26}{'measured':>14}  {'limit':<12}{'kind':<10}{'mark':<5}outcome")
+    for result in verdict["results"]:
+        check, measured = result["check"], result["measurement"]
+        limit = f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "-"
+        value = number(measured["value"]) + (f" {check['unit']}" if check["unit"] and measured["value"] is not None else "")
+        lines.append(
+            f"  {check['metric']:<26}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}{word(result['outcome'])}"
+        )
+        if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+            lines += wrapped(result["why"] or measured["note"], "      ")
+            for example in measured["examples"]:
+                lines += wrapped(example, "      - ")
+    for condition in verdict["conditions"]:
+        if not condition["met"]:
+            lines += wrapped(f"evidence: {condition['name']} not met: {condition['why']}")
+    return lines + wrapped(verdict["why"])
+
+
+def number(value: float | None) -> str:
+    """A measured value: whole numbers whole, others with three significant places at the least."""
+    if value is None:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value)}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def as_table(verdict: Verdict) -> str:
+    """A verdict as the text of an error or a terminal."""
+    from dataclasses import asdict
+
+    stored = json.loads(json.dumps(asdict(verdict), default=str))
+    return "\n".join([f"claim {verdict.claim}: {word(verdict.outcome)}", *verdict_lines(stored)])
+
+
+def print_verdict(verdict: Verdict, *, title: str, sabotage: bool) -> None:
+    """Print a verdict that was judged again."""
+    print(f"\n{title}" + ("  (a sabotage: expected to be refuted)" if sabotage else ""))
+    print(as_table(verdict))
+
+
+def columns(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Rows as text columns; the last column is wrapped to 100 columns."""
+    lines = []
+    start = sum(widths)
+    for row in rows:
+        cells = "".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+        text = textwrap.wrap(row[-1], WIDTH - start) or [""]
+        lines.append((cells + text[0]).rstrip())
+        lines += [" " * start + more for more in text[1:]]
+    return lines

@@ -1,0 +1,222 @@
+"""One run: what was asked for, what this host is, which databases are tested, and where the evidence goes.
+
+Built once a process from the settings. Under pytest-xdist the controller makes the run directory and draws the seed; workers
+are told both. Nothing is started and no binary is looked for until a claim needs it.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.engines import Engine
+from clusters.errors import BadInput
+from plugin.catalogue import SHIPPED, Catalogue, load
+from plugin.evidence.records import SCHEMA
+from plugin.evidence.store import make_run_directory, write_json
+from plugin.host import Host, measure
+from plugin.options import Settings, read, redact
+from plugin.profiles import Profile, profile_named
+
+CONTROL_NOTICE = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
+
+RUN_FILE = "run.json"
+KEY: pytest.StashKey["Run"] = pytest.StashKey()
+
+
+@dataclass(kw_only=True)
+class Run:
+    """The state of one session. ``bad_input`` is set when something the user gave cannot be used."""
+
+    settings: Settings
+    worker: str = ""
+    controller: bool = True
+    bad_input: str | None = None
+    _engines: dict[str, Engine] = field(default_factory=dict)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All claims: ours and the user's."""
+        return load([SHIPPED, *self.settings.catalogues])
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile asked for."""
+        return profile_named(self.settings.profile)
+
+    @cached_property
+    def host(self) -> Host:
+        """What this machine has."""
+        directory = self.settings.run_dir
+        while not directory.exists():
+            directory = directory.parent
+        return measure(directory)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of what is tested, one a version asked for; a repeated version gets a number (an A/A run)."""
+        versions = self.settings.cockroach_versions
+        if not versions:
+            return ("",)
+        seen: dict[str, int] = {}
+        names = []
+        for version in versions:
+            seen[version] = seen.get(version, 0) + 1
+            names.append(f"{version}#{seen[version]}" if versions.count(version) > 1 else version)
+        return tuple(names)
+
+    def engine(self, target: str = "") -> Engine:
+        """The database of a target. Raises ``BadInput`` when none can be had."""
+        if target not in self._engines:
+            self._engines[target] = self._find(target.partition("#")[0] or None)
+        return self._engines[target]
+
+    def _find(self, version: str | None) -> Engine:
+        from clusters.engines.cockroach import Cockroach
+        from clusters.engines.postgres import Postgres
+
+        if self.settings.engine == "postgres":
+            return Postgres.find()
+        try:
+            return Cockroach.find(path=self.settings.cockroach, version=version, say=self.say)
+        except BadInput as error:
+            if self.settings.engine == "auto" and not (self.settings.cockroach or version):
+                self.say(f"no CockroachDB to be had ({str(error).splitlines()[0]}): the control runs instead")
+                return Postgres.find()
+            raise
+
+    @property
+    def is_control(self) -> bool:
+        """Whether anything but CockroachDB was tested."""
+        return any(engine.name != "cockroach" for engine in self._engines.values())
+
+    def seed_for(self, test: str) -> int:
+        """The seed of one test, the same for every version and worker."""
+        return int.from_bytes(hashlib.blake2b(f"{self.settings.seed}/{test}".encode(), digest_size=4).digest()) >> 1
+
+    @property
+    def progress_file(self) -> Path:
+        """Where this process says what it is doing; the controller shows it."""
+        return self.settings.run_dir / "progress" / f"{self.worker or 'main'}.jsonl"
+
+    def say(self, stage: str, *, test: str = "", expect_s: float | None = None) -> None:
+        """Say what is being done now and how long it may take."""
+        if not self.progress_file.parent.is_dir():
+            return
+        line = json.dumps({"at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s})
+        with self.progress_file.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def check(self) -> None:
+        """Refuse, before anything starts, a run directory that cannot be used. Raises ``BadInput``."""
+        if (self.settings.run_dir / RUN_FILE).exists():
+            raise BadInput(
+                f"--run-dir {self.settings.run_dir}: holds the evidence of an earlier run; give an empty or new directory"
+            )
+
+    def begin(self) -> None:
+        """Make the run directory and describe the run in it, unless another process of this run has. Raises ``BadInput``."""
+        directory = make_run_directory(self.settings.run_dir)
+        (directory / "progress").mkdir(exist_ok=True)
+        if (directory / RUN_FILE).exists():
+            return
+        settings = {name: getattr(self.settings, name) for name in Settings.__slots__}
+        settings["dsn"] = redact(self.settings.dsn) if self.settings.dsn else None
+        write_json(
+            directory / RUN_FILE,
+            {
+                "schema": SCHEMA,
+                "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                "settings": settings,
+                "host": self.host_facts(),
+            },
+        )
+
+    def host_facts(self) -> Mapping[str, Any]:
+        """What identifies the machine, for the evidence."""
+        return {**asdict(self.host), "python": platform.python_version(), "system": platform.platform()}
+
+
+def open_run(config: pytest.Config) -> Run:
+    """The run of this process: made by the controller, joined by a worker. Raises ``BadInput``."""
+    name = time.strftime("%Y%m%dT%H%M%S") + f"-{os.getpid()}"
+    settings = read(config, name)
+    given: Mapping[str, Any] | None = getattr(config, "workerinput", {}).get("roachproof")
+    if given is None:
+        return Run(settings=settings)
+    settings = replace(settings, run_dir=Path(given["run_dir"]), seed=given["seed"])
+    return Run(settings=settings, worker=config.workerinput["workerid"], controller=False)  # type: ignore[attr-defined]
+
+
+def of(config: pytest.Config) -> Run:
+    """The run of this session."""
+    return config.stash[KEY]
+
+
+class Ticker:
+    """Shows on the controller what every process says it does: a line at each change, and never one older than 4 s."""
+
+    INTERVAL_S = 4.0
+
+    def __init__(self, directory: Path, descriptor: int) -> None:
+        self._directory = directory
+        self._descriptor = descriptor
+        self._stop = threading.Event()
+        self._offsets: dict[Path, int] = {}
+        self._latest: dict[str, dict[str, Any]] = {}
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._follow, name="roachproof-progress", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._stop.set()
+        self._thread.join(timeout=2.0)
+        os.close(self._descriptor)
+
+    def _follow(self) -> None:
+        shown = time.monotonic()
+        while not self._stop.wait(0.2):
+            fresh = self._read()
+            due = time.monotonic() - shown >= self.INTERVAL_S
+            for worker in fresh or (self._latest if due else ()):
+                self._show(worker, self._latest[worker])
+                shown = time.monotonic()
+
+    def _read(self) -> list[str]:
+        fresh = []
+        for path in sorted(self._directory.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as file:
+                file.seek(self._offsets.get(path, 0))
+                for line in iter(file.readline, ""):
+                    if not line.endswith("\n"):
+                        break
+                    self._offsets[path] = file.tell()
+                    said = json.loads(line)
+                    if said["stage"]:
+                        self._latest[path.stem] = said
+                        fresh.append(path.stem)
+                    else:
+                        self._latest.pop(path.stem, None)
+        return [worker for worker in dict.fromkeys(fresh) if worker in self._latest]
+
+    def _show(self, worker: str, said: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        left = ""
+        if said["expect_s"]:
+            remaining = said["at"] + said["expect_s"] - now
+            left = f", about {remaining:.0f} s left" if remaining > 0 else f", {-remaining:.0f} s longer than expected"
+        who = "" if worker == "main" else f"{worker} "
+        test = f"{said['test']}: " if said["test"] else ""
+        line = f"\n  [{now - self._began:4.0f} s] {who}{test}{said['stage']}{left}"
+        os.write(self._descriptor, line.encode())

@@ -1,0 +1,191 @@
+"""Which claims a session runs, with which arguments, and which of them must be decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from clusters.errors import BadInput
+from clusters.model import Capability
+from clusters.topology import load as load_topology
+from clusters.topology import of as topology_of
+from clusters.model import Topology
+from plugin.catalogue import Claim
+from plugin.host import carries
+from plugin.profiles import profile_named
+from plugin.run import Run
+
+MARKERS = (
+    "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
+    "sabotage(id, engine=None): the test makes this claim fail on purpose and asserts that it turns red",
+    "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given",
+    "hardware(profile): the test is evaluated only under this profile",
+)
+
+
+@dataclass(kw_only=True)
+class Selection:
+    """What was collected. Node ids by claim; ``not_evaluated`` has the reason a claim cannot be evaluated here."""
+
+    claims: dict[str, list[str]] = field(default_factory=dict)
+    not_evaluated: dict[str, str] = field(default_factory=dict)
+
+
+KEY: pytest.StashKey[Selection] = pytest.StashKey()
+
+
+def claim_id(item: pytest.Item | pytest.Function | pytest.FunctionDefinition) -> tuple[str | None, bool]:
+    """The claim that a test is about, and whether it is a sabotage of it. Raises ``BadInput`` for a malformed marker."""
+    for name in ("claim", "sabotage"):
+        marker = item.get_closest_marker(name)
+        if marker is None:
+            continue
+        if len(marker.args) != 1 or not isinstance(marker.args[0], str):
+            raise BadInput(f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')")
+        return marker.args[0], name == "sabotage"
+    return None, False
+
+
+def topology_for(item: pytest.Item, run: Run) -> Topology:
+    """The shape of the test's cluster: its marker's, else ``--topology``, else one node. Raises ``BadInput``."""
+    marker = item.get_closest_marker("topology")
+    if marker is None:
+        return load_topology(run.settings.topology) if run.settings.topology else topology_of(nodes=1)
+    unknown = set(marker.kwargs) - {"name", "nodes", "zones", "regions"}
+    names = [*marker.args, *([marker.kwargs["name"]] if "name" in marker.kwargs else [])]
+    if unknown or len(names) > 1 or (names and len(marker.kwargs) > ("name" in marker.kwargs)):
+        raise BadInput(f"{item.nodeid}: @pytest.mark.topology takes a name, or nodes=, zones= and regions=")
+    if names:
+        return load_topology(names[0])
+    try:
+        return topology_of(**marker.kwargs)
+    except TypeError as error:
+        raise BadInput(f"{item.nodeid}: @pytest.mark.topology: {error}; give nodes=3 or the like") from error
+
+
+def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
+    """Give a claim's test one instance a version asked for, and one a value of the claim's arms in the chosen suite."""
+    id_, sabotage = claim_id(metafunc.definition)
+    if id_ is None:
+        return
+    claim = run.catalogue.claim(id_)
+    if "target" in metafunc.fixturenames and len(run.targets) > 1:
+        metafunc.parametrize("target", run.targets, indirect=True, scope="function")
+    for name, values in claim.arms_for(run.settings.suite).items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, values[:1] if sabotage else values)
+
+
+def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> Selection:
+    """Check every test's markers and keep those the suite asks for. Raises ``BadInput`` naming file and way out."""
+    selection = Selection()
+    kept, dropped = [], []
+    for item in items:
+        id_, sabotage = claim_id(item)
+        if id_ is None:
+            _refuse_claimless(item, config)
+            kept.append(item)
+            continue
+        try:
+            claim = run.catalogue.claim(id_)
+            topology = topology_for(item, run)
+            hardware = _hardware(item)
+        except BadInput as error:
+            raise BadInput(f"{_where(item)}: {error}") from error
+        if not sabotage and run.settings.suite not in claim.suites:
+            dropped.append(item)
+            continue
+        kept.append(item)
+        item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
+        if not sabotage:
+            selection.claims.setdefault(id_, []).append(item.nodeid)
+        reason = _elsewhere(item, hardware, run) or reason_not_evaluated(claim, len(topology.nodes), run)
+        if reason:
+            if not sabotage:
+                selection.not_evaluated[id_] = reason
+            item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
+    items[:] = kept
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+    config.stash[KEY] = selection
+    return selection
+
+
+def needs_engine(item: pytest.Item) -> bool:
+    """Whether the test will start a database."""
+    return claim_id(item)[0] is not None and item.get_closest_marker("skip") is None
+
+
+def reason_not_evaluated(claim: Claim, nodes: int, run: Run) -> str | None:
+    """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
+    if claim.status == "planned":
+        return "its test is planned, not written yet"
+    missing = claim.capabilities - offered(run)
+    if missing:
+        return f"{run.settings.engine} on {run.settings.substrate} cannot {', '.join(sorted(missing))}"
+    return carries(run.profile, run.host, nodes)
+
+
+def offered(run: Run) -> frozenset[Capability]:
+    """What the engine and the substrate asked for can do together; known without starting either."""
+    from clusters.engines import postgres, cockroach
+    from clusters.substrates import processes
+
+    if run.settings.substrate == "external":
+        return frozenset()
+    chosen = run.settings.engine
+    if chosen == "auto":
+        chosen = run.engine().name
+    return (postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES) & processes.CAPABILITIES
+
+
+def undecided(selection_claims: Sequence[str], decided: Sequence[str], run: Run) -> list[str]:
+    """Required claims that have no verdict.
+
+    With ``--suite`` every claim of the suite that can be evaluated is required, collected or not; without it those that
+    were collected.
+    """
+    if run.settings.strict_suite:
+        wanted = [
+            claim.id
+            for claim in run.catalogue.claims.values()
+            if run.settings.suite in claim.suites and reason_not_evaluated(claim, claim.nodes, run) is None
+        ]
+    else:
+        wanted = list(selection_claims)
+    return [id_ for id_ in wanted if id_ not in decided]
+
+
+def _hardware(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("hardware")
+    if marker is None:
+        return None
+    names = [*marker.args, *marker.kwargs.values()]
+    if len(names) != 1 or set(marker.kwargs) - {"profile"}:
+        raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
+    return profile_named(names[0]).name
+
+
+def _elsewhere(item: pytest.Item, hardware: str | None, run: Run) -> str | None:
+    if hardware is not None and hardware != run.settings.profile:
+        return f"asks for the hardware of profile {hardware}; this run has --profile {run.settings.profile}"
+    marker = item.get_closest_marker("sabotage")
+    wanted = marker.kwargs.get("engine") if marker else None
+    if wanted and wanted != (run.engine().name if run.settings.engine == "auto" else run.settings.engine):
+        return f"this sabotage is one of engine {wanted}"
+    return None
+
+
+def _refuse_claimless(item: pytest.Item, config: pytest.Config) -> None:
+    folder = Path(config.rootpath) / "tests" / "claims"
+    if folder in Path(item.path).parents:
+        raise BadInput(
+            f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the catalogue "
+            "(pytest --claims lists them), or move the test"
+        )
+
+
+def _where(item: pytest.Item) -> str:
+    path, line, _ = item.location
+    return f"{path}:{(line or 0) + 1}"

@@ -1,0 +1,222 @@
+"""What the hooks do: one session, from its settings to its exit status."""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin import run as runs
+from plugin import selection
+from plugin.errors import Inconclusive, Refuted
+from plugin.status import exit_status
+
+PROPERTY = "roachproof"
+"""Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
+
+DECIDED = ("pass", "fail", "inconclusive")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestOutcome:
+    """How one test of a claim (or a sabotage of it) came out."""
+
+    __test__ = False
+
+    nodeid: str
+    claim: str
+    sabotage: bool
+    outcome: str
+    """pass, fail, inconclusive, not evaluated, harness, bad input."""
+    arm: Path | None
+    why: str
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What was heard of the session's tests."""
+
+    outcomes: list[TestOutcome] = field(default_factory=list)
+    other_failures: int = 0
+    refusals: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    ticker: runs.Ticker | None = None
+
+
+KEY: pytest.StashKey[Session] = pytest.StashKey()
+
+
+def configure(config: pytest.Config) -> None:
+    """Read and check everything that can be checked before a test is collected."""
+    for marker in selection.MARKERS:
+        config.addinivalue_line("markers", marker)
+    config.stash[KEY] = Session()
+    try:
+        run = runs.open_run(config)
+        if run.controller:
+            run.check()
+        _ = run.catalogue, run.profile
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[runs.KEY] = run
+    if run.controller and not config.option.collectonly:
+        # Standard output as it is now: once a test runs, pytest has put its capture in between.
+        config.stash[KEY].ticker = runs.Ticker(run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2))
+
+
+def unconfigure(config: pytest.Config) -> None:
+    """Stop showing progress."""
+    session = config.stash.get(KEY, None)
+    if session and session.ticker:
+        session.ticker.close()
+        session.ticker = None
+
+
+def instruct_worker(node: Any) -> None:
+    """Tell a pytest-xdist worker what the controller decided."""
+    run = runs.of(node.config)
+    node.workerinput[PROPERTY] = {"run_dir": str(run.settings.run_dir), "seed": run.settings.seed}
+
+
+def refuse(config: pytest.Config, items: list[pytest.Item], error: BadInput) -> None:
+    """End the session with status 4; a worker runs nothing and lets its controller say why."""
+    if runs.of(config).controller:
+        raise pytest.UsageError(str(error)) from error
+    config.workeroutput[PROPERTY] = str(error)  # type: ignore[attr-defined]
+    items.clear()
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """See ``selection.parametrize``."""
+    try:
+        selection.parametrize(metafunc, runs.of(metafunc.config))
+    except BadInput:
+        return  # said with file and line by ``select``, which sees the same test
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """See ``selection.select``."""
+    try:
+        selection.select(items, runs.of(config), config)
+    except BadInput as error:
+        refuse(config, items, error)
+
+
+def prepare(session: pytest.Session) -> None:
+    """Look for every database that will be needed, before any cluster starts."""
+    run = runs.of(session.config)
+    option = session.config.option
+    if option.collectonly or run.settings.dry_run or not any(map(selection.needs_engine, session.items)):
+        return
+    try:
+        run.begin()
+        for target in run.targets:
+            run.engine(target)
+    except BadInput as error:
+        refuse(session.config, session.items, error)
+    if run.is_control and run.controller:
+        _write(session.config, runs.CONTROL_NOTICE)
+
+
+def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Attach our outcome to the report of a claim's test."""
+    id_, sabotage = selection.claim_id(item)
+    if id_ is None:
+        return
+    error = call.excinfo.value if call.excinfo else None
+    outcome = why = ""
+    if isinstance(error, pytest.skip.Exception):
+        outcome, why = "not evaluated", str(error.msg).removeprefix("not evaluated: ")
+    elif isinstance(error, Refuted):
+        outcome = "fail"
+    elif isinstance(error, Inconclusive):
+        outcome = "inconclusive"
+    elif isinstance(error, BadInput):
+        outcome, why = "bad input", str(error)
+        report.longrepr = why
+    elif isinstance(error, AssertionError | pytest.fail.Exception):
+        outcome, why = "fail", str(error)
+    elif error is not None:
+        outcome, why = "harness", f"{type(error).__name__}: {error}"
+    elif report.when == "call":
+        outcome = "pass"
+        if not sabotage and not any(name == "verdict" and value == "pass" for name, value in item.user_properties):
+            # Nothing passes because nothing was judged.
+            report.outcome, outcome = "failed", "harness"
+            why = f"the test of claim {id_} ended without a verdict; end it with: assert judge.decide()"
+            report.longrepr = why
+    if outcome:
+        report.user_properties.append((PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why}))
+
+
+def remember(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Remember an outcome; the worst phase of a test counts."""
+    session = config.stash[KEY]
+    properties = dict(report.user_properties)
+    said = properties.get(PROPERTY)
+    if said is None:
+        session.other_failures += report.failed
+        return
+    arm = Path(str(properties["arm"])) if "arm" in properties else None
+    earlier = next((o for o in session.outcomes if o.nodeid == report.nodeid), None)
+    if earlier and (report.when != "teardown" or earlier.outcome == "fail"):
+        return
+    if earlier:
+        session.outcomes.remove(earlier)
+    session.outcomes.append(
+        TestOutcome(
+            nodeid=report.nodeid,
+            claim=str(said["claim"]),
+            sabotage=bool(said["sabotage"]),
+            outcome=str(said["outcome"]),
+            arm=arm,
+            why=str(said["why"]),
+        )
+    )
+
+
+def worker_crashed(crashitem: str, report: pytest.TestReport) -> None:
+    """Mark the report of a test whose worker died: the harness failed."""
+    report.user_properties.append(
+        (PROPERTY, {"claim": "", "sabotage": False, "outcome": "harness", "why": f"the worker running {crashitem} died"})
+    )
+
+
+def hear_worker(node: Any, error: object) -> None:
+    """Hear from a worker that ended what input it refused."""
+    message = getattr(node, "workeroutput", {}).get(PROPERTY)
+    if message and message not in (refusals := node.config.stash[KEY].refusals):
+        refusals.append(message)
+
+
+def finish(session: pytest.Session) -> None:
+    """Set the session's exit status: the same with and without workers."""
+    config = session.config
+    run = config.stash.get(runs.KEY, None)
+    if run is None or not run.controller or run.settings.dry_run or config.option.collectonly:
+        return
+    heard = config.stash[KEY]
+    claims = [o for o in heard.outcomes if not o.sabotage]
+    decided = {o.claim for o in claims if o.outcome in DECIDED}
+    collected = {o.claim for o in claims if o.outcome != "not evaluated"}
+    if claims or run.settings.strict_suite:
+        heard.undecided = [] if heard.refusals else selection.undecided(sorted(collected), sorted(decided), run)
+    session.exitstatus = exit_status(
+        int(session.exitstatus),
+        bad_input=bool(heard.refusals) or any(o.outcome == "bad input" for o in heard.outcomes),
+        refuted=heard.other_failures > 0 or any(o.outcome == "fail" for o in heard.outcomes),
+        harness=any(o.outcome == "harness" for o in heard.outcomes),
+        inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes) or (bool(claims) and not decided),
+        undecided=heard.undecided,
+        claims_collected=bool(claims),
+        gate=run.settings.strict_suite,
+    )
+
+
+def _write(config: pytest.Config, line: str) -> None:
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(line, bold=True)

