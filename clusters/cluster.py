@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from clusters.engines import Deployment, Engine
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, NodeDied
 from clusters.model import (
     Capability,
     Credentials,
@@ -45,6 +45,7 @@ class Cluster:
         self.nodes: list[str] = list(topology.names)
         self.disturbed = False
         self._down: set[str] = set()
+        self._up = False
 
     @classmethod
     async def provision(
@@ -75,6 +76,7 @@ class Cluster:
             await self._until(f"{engine.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
         finally:
             boot.cancel()
+        self._up = True
         record("provisioned", nodes=list(topology.names))
         return self
 
@@ -93,21 +95,28 @@ class Cluster:
         """What engine and substrate offer together."""
         return self.engine.capabilities & self.substrate.capabilities
 
-    def dead(self) -> str | None:
-        """Why this cluster cannot be waited for any longer: a node died that nobody killed. ``None`` while all is well."""
+    def watch(self) -> None:
+        """Raise when this cluster cannot be waited for any longer, because a node died that nobody killed.
+
+        Raises ``NodeDied``, or ``HarnessError`` before the cluster was up or when the system killed the node.
+        """
         for name in (*self.nodes, *(service.name for service in self.deployment.services)):
-            if name not in self._down and self.substrate.state(name) in (
+            if name in self._down or self.substrate.state(name) not in (
                 ProcessState.EXITED,
                 ProcessState.ABSENT,
             ):
-                code = self.substrate.exit_code(name)
-                return f"{name} died with exit code {code}; it wrote last:\n{self.substrate.log_tail(name)}"
-        return None
+                continue
+            code = self.substrate.exit_code(name)
+            message = f"{name} died by itself with exit code {code}; it wrote last:\n{self.substrate.log_tail(name)}"
+            if self._up and code != -9 and name in self.nodes:
+                self.record("node.died", node=name, code=code)
+                raise NodeDied(message)
+            raise HarnessError(message)
 
     async def _until(
         self, what: str, check: Callable[[], Any], timeout: float, interval: float = 0.1
     ) -> float:
-        return await wait_until(what, check, timeout=timeout, watch=self.dead, interval=interval)
+        return await wait_until(what, check, timeout=timeout, watch=self.watch, interval=interval)
 
     async def accepting(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Wait until a node takes clients."""

@@ -66,13 +66,13 @@ def shown(value: object) -> str:
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """What else could have been meant: the nearest known word, or all of them where there are few."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    known = sorted(map(str, known))
+    near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"did you mean {near[0]!r}?"
     if not known:
         return "there is none"
-    names = sorted(known)
-    return f"there are {', '.join(names[:30])}{' …' if len(names) > 30 else ''}"
+    return f"there are {', '.join(known[:30])}{' …' if len(known) > 30 else ''}"
 
 
 def shown_path(path: Path) -> str:
@@ -87,18 +87,20 @@ def read(path: Path) -> tuple[dict[str, Any], Place]:
     """The tables of a TOML file and the place of its top. Raises ``BadInput``: unreadable, not UTF-8, or malformed."""
     top = Place(shown_path(path))
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise top.wrong(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
         why = getattr(error, "strerror", None) or error
         raise top.wrong(f"cannot be read ({why}); check the path and its permissions") from None
     try:
-        return tomllib.loads(text), top
+        return tomllib.loads(content), top
     except RecursionError:
         raise top.wrong("is not usable TOML: nested too deeply; flatten it") from None
     except ValueError as error:
-        raise top.wrong(f"is not valid TOML: {error}; correct it there") from None
+        end = f"at line {content.count(chr(10)) + 1}, the end"
+        why = str(error).replace("at end of document", end)
+        raise top.wrong(f"is not valid TOML: {why}; correct it there") from None
 
 
 def text(*, pattern: str = "", what: str = "a text that is not empty") -> Rule[str]:

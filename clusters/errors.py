@@ -14,3 +14,15 @@ class HarnessError(Exception):
     The message says what was being done, what was seen (the last value, the last error, the log's tail), and how long
     it was waited for.
     """
+
+
+class TimedOut(HarnessError):  # noqa: N818 - what happened
+    """What was waited for did not come in time. Where the wait was for the database's own recovery, that is evidence."""
+
+
+class NodeDied(Exception):  # noqa: N818 - what happened
+    """A node of a running cluster ended by itself, which no database that survives does: the claim is refuted.
+
+    Not raised for a node that dies while the cluster is first started, nor for one that the system killed (SIGKILL that
+    nobody here sent, as when memory runs out): those are ``HarnessError``.
+    """

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from clusters.errors import HarnessError
+from clusters.errors import TimedOut
 from clusters.model import Health
 
 
@@ -13,13 +13,13 @@ async def wait_until(
     check: Callable[[], Awaitable[Health]],
     *,
     timeout: float,
-    watch: Callable[[], str | None] = lambda: None,
+    watch: Callable[[], None] = lambda: None,
     interval: float = 0.1,
 ) -> float:
     """Wait until ``check`` is ok; returns the seconds it took.
 
-    ``watch`` says why waiting has become useless (a node died, with its log's tail), or ``None``. Raises ``HarnessError``
-    with what was waited for, for how long, and what was seen last.
+    ``watch`` raises when waiting has become useless (a node died). Raises ``TimedOut`` with what was waited for, for how
+    long, and what was seen last.
     """
     began = time.monotonic()
     attempts, last = 0, "never asked"
@@ -34,11 +34,9 @@ async def wait_until(
             last = health.why
         except TimeoutError:
             last = f"{last} (and the last look did not return)"
-        dead = watch()
-        if dead:
-            raise HarnessError(f"waiting for {what}: {dead}")
+        watch()
         if time.monotonic() - began >= timeout:
-            raise HarnessError(
+            raise TimedOut(
                 f"waiting for {what}: not after {time.monotonic() - began:.1f} s and {attempts} looks; last seen: {last}"
             )
         await asyncio.sleep(interval)

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["fixtures.arm", "fixtures.cluster", "fixtures.ledger", "fixtures.probe", "fixtures.fault", "fixtures.judge"]
+pytest_plugins = [
+    "fixtures.arm",
+    "fixtures.cluster",
+    "fixtures.ledger",
+    "fixtures.probe",
+    "fixtures.fault",
+    "fixtures.judge",
+]
 
 
 class Reports:
@@ -99,7 +106,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+def pytest_report_teststatus(
+    report: pytest.TestReport,
+) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """An inconclusive claim has a letter and a word of its own."""
     from plugin.reports import terminal
 

@@ -17,8 +17,8 @@ def answer(config: pytest.Config) -> int | None:
         option.numprocesses, option.dist, option.tx = None, "no", []
     if not (option.claims or option.judge):
         return None
-    from plugin.reports import listing
     from plugin.replay import replay
+    from plugin.reports import listing
 
     try:
         run = runs.open_run(config)
@@ -40,5 +40,7 @@ def dry_run(session: pytest.Session) -> bool | None:
     for item in session.items:
         id_, sabotage = selection.claim_id(item)
         if id_ is not None:
-            listing.print_plan(item, run.catalogue.claim(id_), selection.topology_for(item, run), run, sabotage=sabotage)
+            listing.print_plan(
+                item, run.catalogue.claim(id_), selection.topology_for(item, run), run, sabotage=sabotage
+            )
     return True

@@ -63,7 +63,9 @@ def arms_below(directory: Path) -> list[Path]:
         raise BadInput(f"--judge {directory}: no such directory; give a run directory or one arm of it")
     arms = sorted(path.parent for path in directory.rglob(ARM_FILE))
     if not arms:
-        raise BadInput(f"--judge {directory}: holds no evidence (no {ARM_FILE}); give a run directory or one arm of it")
+        raise BadInput(
+            f"--judge {directory}: holds no evidence (no {ARM_FILE}); give a run directory or one arm of it"
+        )
     return arms
 
 
@@ -86,7 +88,9 @@ def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]
                 f"is {new.check.comparison} {new.check.limit}"
             )
         if old["measurement"]["value"] != new.measurement.value:
-            found.append(f"{name[0]}: was measured as {old['measurement']['value']}, is {new.measurement.value}")
+            found.append(
+                f"{name[0]}: was measured as {old['measurement']['value']}, is {new.measurement.value}"
+            )
         if old["outcome"] != new.outcome:
             found.append(f"check {name[0]}: was {old['outcome']}, is {new.outcome}")
     return found
@@ -104,9 +108,17 @@ def replay(directory: Path, run: Run) -> int:
     for arm in arms_below(directory):
         verdict = judge_arm(arm, run.catalogue)
         sabotage = bool(describe_arm(arm).get("sabotage"))
-        terminal.print_verdict(verdict, title=f"{arm.relative_to(directory) if arm != directory else arm.name}", sabotage=sabotage)
+        terminal.print_verdict(
+            verdict,
+            title=f"{arm.relative_to(directory) if arm != directory else arm.name}",
+            sabotage=sabotage,
+        )
         changes = differences(stored_verdict(arm), verdict)
-        print("  same verdict as stored" if not changes else "\n".join(f"  differs: {change}" for change in changes))
+        print(
+            "  same verdict as stored"
+            if not changes
+            else "\n".join(f"  differs: {change}" for change in changes)
+        )
         if not sabotage:
             outcomes.append(verdict.outcome)
     return exit_status(
@@ -114,7 +126,8 @@ def replay(directory: Path, run: Run) -> int:
         bad_input=False,
         refuted=Outcome.FAIL in outcomes,
         harness=False,
-        inconclusive=Outcome.INCONCLUSIVE in outcomes or not any(o in (Outcome.PASS, Outcome.FAIL) for o in outcomes),
+        inconclusive=Outcome.INCONCLUSIVE in outcomes
+        or not any(o in (Outcome.PASS, Outcome.FAIL) for o in outcomes),
         undecided=(),
         claims_collected=True,
         gate=False,

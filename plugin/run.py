@@ -75,6 +75,11 @@ class Run:
             names.append(f"{version}#{seen[version]}" if versions.count(version) > 1 else version)
         return tuple(names)
 
+    @property
+    def capacity(self) -> int:
+        """How many of the machine's slots (its cores) a cluster of this profile takes: all that its hosts must have."""
+        return max(1, min(int(self.profile.host.cores), int(self.host.cores)))
+
     def engine(self, target: str = "") -> Engine:
         """The database of a target. Raises ``BadInput`` when none can be had."""
         if target not in self._engines:
@@ -82,18 +87,24 @@ class Run:
         return self._engines[target]
 
     def _find(self, version: str | None) -> Engine:
+        if self.settings.engine != "auto":
+            return self.named(self.settings.engine, version)
+        try:
+            return self.named("cockroach", version)
+        except BadInput as error:
+            if self.settings.cockroach or version:
+                raise
+            self.say(f"no CockroachDB to be had ({str(error).splitlines()[0]}): the control runs instead")
+            return self.named("postgres")
+
+    def named(self, name: str, version: str | None = None) -> Engine:
+        """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine). Raises ``BadInput``."""
         from clusters.engines.cockroach import Cockroach
         from clusters.engines.postgres import Postgres
 
-        if self.settings.engine == "postgres":
+        if name == "postgres":
             return Postgres.find()
-        try:
-            return Cockroach.find(path=self.settings.cockroach, version=version, say=self.say)
-        except BadInput as error:
-            if self.settings.engine == "auto" and not (self.settings.cockroach or version):
-                self.say(f"no CockroachDB to be had ({str(error).splitlines()[0]}): the control runs instead")
-                return Postgres.find()
-            raise
+        return Cockroach.find(path=self.settings.cockroach, version=version, say=self.say)
 
     @property
     def is_control(self) -> bool:
@@ -102,7 +113,10 @@ class Run:
 
     def seed_for(self, test: str) -> int:
         """The seed of one test, the same for every version and worker."""
-        return int.from_bytes(hashlib.blake2b(f"{self.settings.seed}/{test}".encode(), digest_size=4).digest()) >> 1
+        return (
+            int.from_bytes(hashlib.blake2b(f"{self.settings.seed}/{test}".encode(), digest_size=4).digest())
+            >> 1
+        )
 
     @property
     def progress_file(self) -> Path:
@@ -215,7 +229,11 @@ class Ticker:
         left = ""
         if said["expect_s"]:
             remaining = said["at"] + said["expect_s"] - now
-            left = f", about {remaining:.0f} s left" if remaining > 0 else f", {-remaining:.0f} s longer than expected"
+            left = (
+                f", about {remaining:.0f} s left"
+                if remaining > 0
+                else f", {-remaining:.0f} s longer than expected"
+            )
         who = "" if worker == "main" else f"{worker} "
         test = f"{said['test']}: " if said["test"] else ""
         line = f"\n  [{now - self._began:4.0f} s] {who}{test}{said['stage']}{left}"

@@ -1,16 +1,14 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from clusters.errors import BadInput
-from clusters.model import Capability
+from clusters.model import Capability, Topology
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
-from clusters.model import Topology
 from plugin.catalogue import Claim
 from plugin.host import carries
 from plugin.profiles import profile_named
@@ -24,25 +22,16 @@ MARKERS = (
 )
 
 
-@dataclass(kw_only=True)
-class Selection:
-    """What was collected. Node ids by claim; ``not_evaluated`` has the reason a claim cannot be evaluated here."""
-
-    claims: dict[str, list[str]] = field(default_factory=dict)
-    not_evaluated: dict[str, str] = field(default_factory=dict)
-
-
-KEY: pytest.StashKey[Selection] = pytest.StashKey()
-
-
-def claim_id(item: pytest.Item | pytest.Function | pytest.FunctionDefinition) -> tuple[str | None, bool]:
+def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
     """The claim that a test is about, and whether it is a sabotage of it. Raises ``BadInput`` for a malformed marker."""
     for name in ("claim", "sabotage"):
         marker = item.get_closest_marker(name)
         if marker is None:
             continue
         if len(marker.args) != 1 or not isinstance(marker.args[0], str):
-            raise BadInput(f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')")
+            raise BadInput(
+                f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')"
+            )
         return marker.args[0], name == "sabotage"
     return None, False
 
@@ -77,9 +66,8 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
             metafunc.parametrize(name, values[:1] if sabotage else values)
 
 
-def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> Selection:
+def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     """Check every test's markers and keep those the suite asks for. Raises ``BadInput`` naming file and way out."""
-    selection = Selection()
     kept, dropped = [], []
     for item in items:
         id_, sabotage = claim_id(item)
@@ -98,46 +86,55 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> Selecti
             continue
         kept.append(item)
         item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
-        if not sabotage:
-            selection.claims.setdefault(id_, []).append(item.nodeid)
-        reason = _elsewhere(item, hardware, run) or reason_not_evaluated(claim, len(topology.nodes), run)
+        reason = _elsewhere(hardware, run) or reason_not_evaluated(
+            claim, len(topology.nodes), run, sabotaged_engine(item)
+        )
         if reason:
-            if not sabotage:
-                selection.not_evaluated[id_] = reason
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-    config.stash[KEY] = selection
-    return selection
 
 
 def needs_engine(item: pytest.Item) -> bool:
-    """Whether the test will start a database."""
-    return claim_id(item)[0] is not None and item.get_closest_marker("skip") is None
+    """Whether the test is about the database that was asked for."""
+    id_, sabotage = claim_id(item)
+    return id_ is not None and not sabotage and item.get_closest_marker("skip") is None
 
 
-def reason_not_evaluated(claim: Claim, nodes: int, run: Run) -> str | None:
+def sabotaged_engine(item: pytest.Item) -> str | None:
+    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test."""
+    marker = item.get_closest_marker("sabotage")
+    return marker.kwargs.get("engine") if marker else None
+
+
+def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None = None) -> str | None:
     """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
     if claim.status == "planned":
         return "its test is planned, not written yet"
-    missing = claim.capabilities - offered(run)
+    if engine and (reason := _no_engine(engine, run)):
+        return reason
+    missing = claim.capabilities - offered(run, engine)
     if missing:
-        return f"{run.settings.engine} on {run.settings.substrate} cannot {', '.join(sorted(missing))}"
+        return (
+            f"{engine or run.settings.engine} on {run.settings.substrate} cannot {', '.join(sorted(missing))}"
+        )
     return carries(run.profile, run.host, nodes)
 
 
-def offered(run: Run) -> frozenset[Capability]:
+def offered(run: Run, engine: str | None = None) -> frozenset[Capability]:
     """What the engine and the substrate asked for can do together; known without starting either."""
-    from clusters.engines import postgres, cockroach
+    from clusters.engines import cockroach, postgres
     from clusters.substrates import processes
 
     if run.settings.substrate == "external":
         return frozenset()
-    chosen = run.settings.engine
+    chosen = engine or run.settings.engine
     if chosen == "auto":
         chosen = run.engine().name
-    return (postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES) & processes.CAPABILITIES
+    return (
+        postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES
+    ) & processes.CAPABILITIES
 
 
 def undecided(selection_claims: Sequence[str], decided: Sequence[str], run: Run) -> list[str]:
@@ -167,13 +164,18 @@ def _hardware(item: pytest.Item) -> str | None:
     return profile_named(names[0]).name
 
 
-def _elsewhere(item: pytest.Item, hardware: str | None, run: Run) -> str | None:
+def _elsewhere(hardware: str | None, run: Run) -> str | None:
     if hardware is not None and hardware != run.settings.profile:
         return f"asks for the hardware of profile {hardware}; this run has --profile {run.settings.profile}"
-    marker = item.get_closest_marker("sabotage")
-    wanted = marker.kwargs.get("engine") if marker else None
-    if wanted and wanted != (run.engine().name if run.settings.engine == "auto" else run.settings.engine):
-        return f"this sabotage is one of engine {wanted}"
+    return None
+
+
+def _no_engine(engine: str, run: Run) -> str | None:
+    """Why a sabotage of this engine cannot run here. Other than a claim it needs no engine that was asked for."""
+    try:
+        run.named(engine)
+    except BadInput as error:
+        return f"no {engine} to be had: {str(error).splitlines()[0]}"
     return None
 
 

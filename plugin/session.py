@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusters.errors import BadInput
+from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
@@ -64,7 +64,9 @@ def configure(config: pytest.Config) -> None:
     config.stash[runs.KEY] = run
     if run.controller and not config.option.collectonly:
         # Standard output as it is now: once a test runs, pytest has put its capture in between.
-        config.stash[KEY].ticker = runs.Ticker(run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2))
+        config.stash[KEY].ticker = runs.Ticker(
+            run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2)
+        )
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -109,10 +111,16 @@ def prepare(session: pytest.Session) -> None:
     """Look for every database that will be needed, before any cluster starts."""
     run = runs.of(session.config)
     option = session.config.option
-    if option.collectonly or run.settings.dry_run or not any(map(selection.needs_engine, session.items)):
+    if (
+        option.collectonly
+        or run.settings.dry_run
+        or not any(selection.claim_id(item)[0] for item in session.items)
+    ):
         return
     try:
         run.begin()
+        if not any(map(selection.needs_engine, session.items)):
+            return
         for target in run.targets:
             run.engine(target)
     except BadInput as error:
@@ -137,26 +145,30 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
     elif isinstance(error, BadInput):
         outcome, why = "bad input", str(error)
         report.longrepr = why
-    elif isinstance(error, AssertionError | pytest.fail.Exception):
+    elif isinstance(error, AssertionError | NodeDied | pytest.fail.Exception):
         outcome, why = "fail", str(error)
     elif error is not None:
         outcome, why = "harness", f"{type(error).__name__}: {error}"
     elif report.when == "call":
         outcome = "pass"
-        if not sabotage and not any(name == "verdict" and value == "pass" for name, value in item.user_properties):
+        if not sabotage and not any(
+            name == "verdict" and value == "pass" for name, value in item.user_properties
+        ):
             # Nothing passes because nothing was judged.
             report.outcome, outcome = "failed", "harness"
             why = f"the test of claim {id_} ended without a verdict; end it with: assert judge.decide()"
             report.longrepr = why
     if outcome:
-        report.user_properties.append((PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why}))
+        report.user_properties.append(
+            (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
+        )
 
 
 def remember(config: pytest.Config, report: pytest.TestReport) -> None:
     """Remember an outcome; the worst phase of a test counts."""
     session = config.stash[KEY]
     properties = dict(report.user_properties)
-    said = properties.get(PROPERTY)
+    said: Any = properties.get(PROPERTY)
     if said is None:
         session.other_failures += report.failed
         return
@@ -181,7 +193,15 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
 def worker_crashed(crashitem: str, report: pytest.TestReport) -> None:
     """Mark the report of a test whose worker died: the harness failed."""
     report.user_properties.append(
-        (PROPERTY, {"claim": "", "sabotage": False, "outcome": "harness", "why": f"the worker running {crashitem} died"})
+        (
+            PROPERTY,
+            {
+                "claim": "",
+                "sabotage": False,
+                "outcome": "harness",
+                "why": f"the worker running {crashitem} died",
+            },
+        )
     )
 
 
@@ -203,13 +223,16 @@ def finish(session: pytest.Session) -> None:
     decided = {o.claim for o in claims if o.outcome in DECIDED}
     collected = {o.claim for o in claims if o.outcome != "not evaluated"}
     if claims or run.settings.strict_suite:
-        heard.undecided = [] if heard.refusals else selection.undecided(sorted(collected), sorted(decided), run)
+        heard.undecided = (
+            [] if heard.refusals else selection.undecided(sorted(collected), sorted(decided), run)
+        )
     session.exitstatus = exit_status(
         int(session.exitstatus),
         bad_input=bool(heard.refusals) or any(o.outcome == "bad input" for o in heard.outcomes),
         refuted=heard.other_failures > 0 or any(o.outcome == "fail" for o in heard.outcomes),
         harness=any(o.outcome == "harness" for o in heard.outcomes),
-        inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes) or (bool(claims) and not decided),
+        inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes)
+        or (bool(claims) and not decided),
         undecided=heard.undecided,
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,

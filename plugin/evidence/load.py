@@ -44,7 +44,9 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
     """The evidence of an arm. What is missing, cut off, malformed or was edited is listed in its ``problems``."""
     problems = list(broken_seals(directory))
 
-    def stream(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> Callable[[], Iterator[Any]] | None:
+    def stream(
+        name: str, parse: Callable[[Iterable[str]], Iterator[Any]]
+    ) -> Callable[[], Iterator[Any]] | None:
         path = directory / name
         if not path.exists():
             return None

@@ -11,7 +11,7 @@ Window = tuple[int, int]
 """A stretch of the arm's timeline, from and to, in microseconds."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ArmEvidence:
     """Everything that was recorded of one arm of one claim.
 

@@ -4,6 +4,9 @@ Findings of the final read count a row in one category, in this order: duplicate
 were found); lost or, where its bucket was not read to its end, unreadable or unknown; torn (of rows that were not found). A half
 of an acknowledged pair that is missing is lost; torn is the missing half of a pair whose insert was indeterminate. What a
 read saw during the run counts by itself, a row once: phantom, altered, torn before stale.
+
+The final read is taken to come when no indeterminate write is still under way (after recovery and the writing past it): only
+then is a pair whose halves are read one after the other either there or not.
 """
 
 from array import array

@@ -17,7 +17,9 @@ DOCUMENTED = "documented, not run"
 def print_claims(run: Run) -> None:
     """The catalogue as a table: each claim, its source and suites, and whether it can be evaluated here."""
     settings = run.settings
-    print(f"Claims of the catalogue; engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}")
+    print(
+        f"Claims of the catalogue; engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
+    )
     for line in _target_lines(run):
         print(line)
     rule = "-" * WIDTH
@@ -26,7 +28,9 @@ def print_claims(run: Run) -> None:
         reason = selection.reason_not_evaluated(claim, claim.nodes, run)
         here = "can be evaluated here" if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
-        cost = f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
+        cost = (
+            f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
+        )
         rows = [
             ("", "claim", claim.sentence),
             ("", "source", str(claim.source) if claim.source else "-"),
@@ -37,10 +41,14 @@ def print_claims(run: Run) -> None:
         print(claim.id)
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
-    ready = [c for c in run.catalogue.claims.values() if selection.reason_not_evaluated(c, c.nodes, run) is None]
+    ready = [
+        c for c in run.catalogue.claims.values() if selection.reason_not_evaluated(c, c.nodes, run) is None
+    ]
     chosen = [c for c in ready if settings.suite in c.suites]
     seconds = sum(e.seconds for c in chosen if (e := c.estimate_for(settings.suite)))
-    print(f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}")
+    print(
+        f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}"
+    )
 
 
 def _target_lines(run: Run) -> list[str]:
@@ -52,12 +60,20 @@ def _target_lines(run: Run) -> list[str]:
             lines += wrapped(f"no engine: {error}", "")
             continue
         status = str(engine.fingerprint.get("dialect", ""))
-        lines.append(f"{engine.name} {engine.version}" + (f" ({DOCUMENTED})" if status == "documented" else ""))
+        lines.append(
+            f"{engine.name} {engine.version}" + (f" ({DOCUMENTED})" if status == "documented" else "")
+        )
     return lines
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *, sabotage: bool) -> None:
@@ -81,7 +97,11 @@ def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *,
 def _checks(claim: Claim, profile: str) -> Sequence[str]:
     return [
         f"    {check.metric:<26}"
-        + (f"{check.comparison} {number(check.limit)} {check.unit}".ljust(18) if check.limit is not None else "reported".ljust(18))
+        + (
+            f"{check.comparison} {number(check.limit)} {check.unit}".ljust(18)
+            if check.limit is not None
+            else "reported".ljust(18)
+        )
         + f"{check.kind}, {check.mark}"
         for check in claim.checks_for(profile)
     ]

@@ -95,7 +95,9 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
     terminal.write_line("")
     terminal.write_line(f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}")
-    terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)")
+    terminal.write_line(
+        f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
+    )
     if run.is_control or any(_engine(o) not in ("cockroach", "") for o in claims):
         terminal.write_line(runs.CONTROL_NOTICE, bold=True)
 
@@ -140,7 +142,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
     for result in verdict["results"]:
         check, measured = result["check"], result["measurement"]
         limit = f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "-"
-        value = number(measured["value"]) + (f" {check['unit']}" if check["unit"] and measured["value"] is not None else "")
+        value = number(measured["value"]) + (
+            f" {check['unit']}" if check["unit"] and measured["value"] is not None else ""
+        )
         lines.append(
             f"  {check['metric']:<26}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}{word(result['outcome'])}"
         )

@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from fixtures.cluster import Cluster
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.ledger import Ledger
@@ -17,7 +16,6 @@ pytestmark = pytest.mark.topology(nodes=3)
 async def write_through(
     disturbance: Callable[[str], AbstractAsyncContextManager[None]],
     *,
-    cluster: Cluster,
     ledger: Ledger,
     probe: Probe,
     inserts: int,
@@ -28,51 +26,45 @@ async def write_through(
         await ledger.some_moment()
         async with disturbance(await ledger.serving_node()):
             await ledger.outage()
-        await cluster.healthy()
+        await ledger.recovery()
         await ledger.written_past_recovery()
     await ledger.audit()
 
 
 @pytest.mark.claim("survivability")
-async def test_a_killed_node(
-    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
-) -> None:
+async def test_a_killed_node(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
     """Every acknowledged insert is present exactly once and readable after the node that served it is killed."""
-    await write_through(fault.kill, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    await write_through(fault.kill, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()
 
 
 @pytest.mark.claim("survivability-disk-lost")
 async def test_a_node_lost_with_its_disk(
-    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+    ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
     """Every acknowledged insert survives the death of a node together with its disk."""
-    await write_through(fault.lose_disk, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    await write_through(fault.lose_disk, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()
 
 
 @pytest.mark.claim("survivability-pause")
-async def test_a_frozen_node(
-    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
-) -> None:
+async def test_a_frozen_node(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
     """Every acknowledged insert is present exactly once and readable after the serving node froze and thawed again."""
-    await write_through(fault.pause, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    await write_through(fault.pause, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()
 
 
 @pytest.mark.claim("survivability-drain")
 async def test_a_drained_node(
-    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+    ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
     """A node that is drained and stopped in good order loses nothing and is hardly noticed."""
-    await write_through(fault.drain, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    await write_through(fault.drain, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()
 
 
 @pytest.mark.claim("survivability-quorum")
-async def test_a_lost_quorum(
-    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
-) -> None:
+async def test_a_lost_quorum(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
     """Without a quorum the cluster acknowledges nothing, and once it is back nothing acknowledged is missing."""
-    await write_through(fault.kill_majority, cluster=cluster, ledger=ledger, probe=probe, inserts=inserts)
+    await write_through(fault.kill_majority, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()

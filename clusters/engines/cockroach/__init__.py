@@ -1,1 +1,72 @@
 """The subject: CockroachDB."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from clusters.engines.cockroach.binary import Binary, resolve
+from clusters.engines.cockroach.cache import cache_dir
+from clusters.engines.cockroach.deployment import CockroachDeployment
+from clusters.engines.cockroach.versions import Dialect, dialect_for
+from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
+
+__all__ = ["CAPABILITIES", "Cockroach"]
+
+CAPABILITIES = frozenset(Capability)
+"""What CockroachDB can do; what the substrate cannot is left out there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cockroach:
+    """One CockroachDB binary and what is particular to its version.
+
+    ``detection_s``: a node that says nothing is taken for dead when its liveness record expires, after 9 s
+    (documentation, ``server.time_until_store_dead`` is another, longer time: until its replicas are made anew).
+    """
+
+    binary: Binary
+    dialect: Dialect
+    name: str = "cockroach"
+    detection_s: float = 9.0
+
+    @classmethod
+    def find(cls, *, path: str | None, version: str | None, say: Callable[[str], None]) -> "Cockroach":
+        """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``."""
+
+        def progress(done: int, total: int) -> None:
+            say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
+
+        binary = resolve(
+            path=path, version=version, environ=os.environ, cache=cache_dir(os.environ), progress=progress
+        )
+        return cls(binary=binary, dialect=dialect_for(binary.version))
+
+    @property
+    def version(self) -> str:
+        """As the binary says."""
+        return self.binary.build_tag
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See ``CAPABILITIES``."""
+        return CAPABILITIES
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Version, digest and origin of the binary, and whether what is written for its version was ever run."""
+        return {
+            "engine": self.name,
+            "version": self.version,
+            "binary": str(self.binary.path),
+            "sha256": self.binary.sha256,
+            "origin": self.binary.origin,
+            "dialect": self.dialect.status,
+        }
+
+    def deploy(
+        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
+    ) -> CockroachDeployment:
+        """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
+        return CockroachDeployment(
+            binary=self.binary.path, dialect=self.dialect, nodes=nodes, resources=resources, tuned=tuned
+        )

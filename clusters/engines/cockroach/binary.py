@@ -216,16 +216,17 @@ def _ask(argv: Sequence[str], here: str, answer_s: float) -> tuple[int, str, str
         ) from error
     try:
         out, err = process.communicate(timeout=answer_s)
-    except subprocess.TimeoutExpired:
-        raise BadInput(
-            f"{here} did not answer `{' '.join(argv[1:])}` within {answer_s:g} s. Try it by hand; name a cockroach that answers."
-        ) from None
-    finally:
+    except BaseException as error:
+        # Its children may hold the pipes open, so the whole group goes, while the process is still ours to be waited for.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
         process.wait()
         for pipe in (process.stdout, process.stderr):
             if pipe:
                 pipe.close()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        raise BadInput(
+            f"{here} did not answer `{' '.join(argv[1:])}` within {answer_s:g} s. Try it by hand; name a cockroach that answers."
+        ) from None
     return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

@@ -1,13 +1,15 @@
 """CockroachDB on its placements: certificates, flags, readiness, ranges, draining and replacing nodes."""
 
 import asyncio
+import functools
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
+from clusters.engines.cockroach.introspection import ids, parse_ranges
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
 from clusters.model import (
@@ -66,6 +68,7 @@ class CockroachDeployment:
         self._certs = Path()
         self._run: Runner | None = None
         self._ids: dict[str, int] = {}
+        self._store_names: dict[int, str] = {}
 
     # ---- before the processes -------------------------------------------------------------------------------------
 
@@ -153,16 +156,20 @@ class CockroachDeployment:
     async def bootstrap(self) -> None:
         """Initialise the cluster as soon as the first node listens; return when every node takes clients."""
         first = next(iter(self._placements.values()))
-        while not await _listening(first.address, SQL_PORT):
-            await asyncio.sleep(0.02)
+        await wait_until(f"{first.node.name} to listen", lambda: _listening(first.address), timeout=60.0, interval=0.02)
         await self._cockroach("init", f"--host={first.address}:{SQL_PORT}")
         for node in self._placements:
-            while not (await self.accepting(node)).ok:
-                await asyncio.sleep(0.05)
+            await wait_until(
+                f"{node} to take clients", functools.partial(self.accepting, node), timeout=60.0, interval=0.05
+            )
         connection = await self.connect()
         try:
-            await connection.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-            await connection.execute("SET CLUSTER SETTING diagnostics.reporting.enabled = false")
+            for statement in (
+                self._dialect.diagnostics_off,
+                *self._dialect.setup,
+                f"CREATE DATABASE IF NOT EXISTS {DATABASE}",
+            ):
+                await connection.execute(statement)
         finally:
             connection.terminate()
 
@@ -206,6 +213,7 @@ class CockroachDeployment:
                     ssl=self._tls,
                     timeout=timeout,
                     command_timeout=timeout * 2,
+                    server_settings=dict(self._dialect.session),
                 )
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 refused.append(f"{name}: {type(error).__name__} {error}".strip())
@@ -226,7 +234,7 @@ class CockroachDeployment:
         try:
             async with asyncio.timeout(2.0):
                 await self._query("SELECT 1", node=node, timeout=2.0)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the node takes no clients, and this is why
+        except Exception as error:
             return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
         return Health(ok=True)
 
@@ -235,7 +243,7 @@ class CockroachDeployment:
         try:
             async with asyncio.timeout(9.0):
                 return await self._look()
-        except Exception as error:  # noqa: BLE001 - a look that fails is a cluster that is not known to be whole
+        except Exception as error:
             return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
 
     async def _look(self) -> Health:
@@ -246,9 +254,10 @@ class CockroachDeployment:
         for name in self._placements:
             if not (answer := await self.accepting(name)).ok:
                 return Health(ok=False, why=f"{name} takes no clients ({answer.why})")
-        wanted, ids = min(3, len(live)), set(live.values())
-        rows = await self._query(self._dialect.all_ranges, timeout=8.0)
-        lacking = [row[0] for row in rows if len(ids & set(_ids(row[1]))) < wanted or set(_ids(row[1])) - ids]
+        stores = await self._stores(live)
+        wanted, rows = min(3, len(live)), await self._query(self._dialect.all_ranges, timeout=8.0)
+        replicas = [frozenset(ids(row["replicas"] or "")) for row in rows]
+        lacking = [held for held in replicas if len(held & stores.keys()) < wanted or held - stores.keys()]
         if lacking:
             return Health(ok=False, why=f"{len(lacking)} of {len(rows)} ranges lack replicas on live nodes")
         return Health(ok=bool(rows), why="" if rows else "no range reported")
@@ -257,27 +266,43 @@ class CockroachDeployment:
         """Node ids of the live nodes by our names. Ids do not follow start order; a replaced node has a new one."""
         rows = await self._query(self._dialect.nodes)
         by_address = {f"{p.address}:{SQL_PORT}": name for name, p in self._placements.items()}
-        self._ids |= (live := {by_address[r[1]]: int(r[0]) for r in rows if r[2] and r[1] in by_address})
+        live = {
+            by_address[r["address"]]: int(r["node_id"])
+            for r in rows
+            if r["is_live"] and r["address"] in by_address
+        }
+        self._ids |= live
         return live
+
+    async def _stores(self, live: Mapping[str, int]) -> dict[int, str]:
+        """Our names of the live nodes by the id of their one store, which is what replicas are listed by.
+
+        The ids of a node and its store are drawn apart: nodes that join at the same time may swap them. A node that has
+        not reported its store yet is taken to have one of its own number.
+        """
+        names = {id_: name for name, id_ in live.items()}
+        rows = await self._query(self._dialect.stores)
+        known = {int(r["node_id"]): int(r["store_id"]) for r in rows}
+        return {known.get(id_, id_): name for id_, name in names.items()}
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Split the table at ``values`` and lead its pieces from all nodes in turn."""
-        live = await self._live_ids()
-        names = sorted(live)
+        stores = await self._stores(await self._live_ids())
         connection = await self.connect()
         try:
-            for value in values:
-                await connection.execute(f"ALTER TABLE {table} SPLIT AT VALUES ({value})")
-            await self._relocate(connection, table, [0, *values], [live[name] for name in names])
+            await connection.execute(self._dialect.split(table, tuple(values)))
+            await self._relocate(connection, table, [0, *values], sorted(stores))
         finally:
             connection.terminate()
 
-    async def _relocate(self, connection: Any, table: str, values: Sequence[int], ids: Sequence[int]) -> None:
+    async def _relocate(
+        self, connection: Any, table: str, values: Sequence[int], stores: Sequence[int]
+    ) -> None:
         """A lease can move only to a node that has a replica, which a fresh range gets within seconds: so try, and wait."""
         import asyncpg
 
         for number, value in enumerate(values):
-            statement = self._dialect.relocate_lease(table, ids[number % len(ids)], value)
+            statement = self._dialect.relocate_lease(table, stores[number % len(stores)], value)
             deadline = asyncio.get_running_loop().time() + 60.0
             while True:
                 try:
@@ -290,24 +315,14 @@ class CockroachDeployment:
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
         """The table's ranges. Raises ``HarnessError`` when nobody answers."""
-        import asyncpg
-
         try:
+            self._store_names |= await self._stores(await self._live_ids())
             rows = await self._query(self._dialect.table_ranges(table), timeout=10.0)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except Exception as error:
             raise HarnessError(
                 f"the ranges of {table} cannot be listed: {type(error).__name__} {error}"
             ) from error
-        names = {id_: name for name, id_ in self._ids.items()}
-        return tuple(
-            RangeInfo(
-                range_id=int(row[0]),
-                start=str(row[1]),
-                lease=names.get(int(row[2]), f"node {row[2]}"),
-                replicas=tuple(names.get(id_, f"node {id_}") for id_ in _ids(row[3])),
-            )
-            for row in rows
-        )
+        return parse_ranges(rows, self._store_names)
 
     async def drain(self, node: str) -> None:
         """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
@@ -336,14 +351,10 @@ class CockroachDeployment:
         )
 
 
-def _ids(text: str) -> list[int]:
-    return [int(part) for part in text.split(",") if part]
-
-
-async def _listening(address: str, port: int) -> bool:
+async def _listening(address: str) -> Health:
     try:
-        _, writer = await asyncio.open_connection(address, port)
-    except OSError:
-        return False
+        _, writer = await asyncio.open_connection(address, SQL_PORT)
+    except OSError as error:
+        return Health(ok=False, why=str(error))
     writer.close()
-    return True
+    return Health(ok=True)

@@ -34,9 +34,9 @@ def download(version: Version, cache: Path, vendor: Vendor, progress: Progress |
     def waiting() -> None:
         if progress:
             with suppress(OSError):
-                progress(part.stat().st_size, None)
+                progress(part.stat().st_size, 0)
                 return
-            progress(0, None)
+            progress(0, 0)
 
     with lock(cache, version, waiting=waiting):
         if place.is_file():
@@ -71,7 +71,7 @@ def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | 
     # The answer is opened first: an OSError from here on is the cache's, not the network's.
     with opened(url, what, timeout=vendor.stall_s) as answer:
         length = answer.headers.get("Content-Length", "")
-        total = int(length) if length.isdecimal() else None
+        total = int(length) if length.isdecimal() else 0
         with part.open("wb") as file:
             while chunk := answer.read1(_CHUNK):
                 hasher.update(chunk)
@@ -84,7 +84,7 @@ def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | 
             os.fsync(file.fileno())
     if progress:
         progress(done, total)
-    if total is not None and done != total:
+    if total and done != total:
         raise BadInput(
             f"{what}: the transfer was cut off: {done} of {total} bytes came from {url}. Try again, set ROACHPROOF_DOWNLOADS to a "
             f"mirror, {OWN_BINARY}."

@@ -3,10 +3,12 @@
 import errno
 import http.client
 import platform
+import queue
 import re
 import socket
 import ssl
 import sys
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,17 +27,22 @@ OWN_BINARY = "or name a binary you have with --cockroach PATH"
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _MAX_TEXT = 32 << 20
 
-Progress = Callable[[int, int | None], None]
-"""Called with bytes received so far and bytes in all, ``None`` while unknown; several times a second, also while waiting."""
+Progress = Callable[[int, int], None]
+"""Called with bytes received so far and bytes in all, 0 while unknown; several times a second, also while waiting."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vendor:
-    """Where binaries come from. ``stall_s``: seconds without a byte, connecting included, after which a transfer is given up."""
+    """Where binaries come from.
+
+    ``stall_s``: seconds without a byte, connecting included, after which a transfer is given up. ``look_up_s``: seconds in all for
+    the list of releases, which may be asked for on a machine whose firewall silently drops everything.
+    """
 
     downloads: str = DOWNLOADS
     releases: str = RELEASES
     stall_s: float = 30.0
+    look_up_s: float = 10.0
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Vendor":
@@ -128,7 +135,11 @@ def newest_release(vendor: Vendor) -> Version:
 
     Raises ``BadInput`` when the list can't be had or names none.
     """
-    listed = text_at(vendor.releases, "the list of CockroachDB releases", timeout=vendor.stall_s)
+    listed = _within(
+        vendor.look_up_s,
+        lambda: text_at(vendor.releases, "the list of CockroachDB releases", timeout=vendor.look_up_s),
+        vendor.releases,
+    )
     found = [version for entry in release_entries(listed) if (version := _available(entry)) is not None]
     if not found:
         raise BadInput(
@@ -136,6 +147,26 @@ def newest_release(vendor: Vendor) -> Version:
             f"Choose one with --cockroach-version (see {RELEASES_PAGE}), {OWN_BINARY}."
         )
     return max(found)
+
+
+def _within(seconds: float, ask: Callable[[], str], url: str) -> str:
+    """A time-out of a socket counts for each address of a host anew, and not for name resolution; this one is for everything."""
+    answers: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put(ask())
+        except BaseException as error:
+            answers.put(error)
+
+    threading.Thread(target=run, name="releases", daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except queue.Empty:
+        raise _stalled("the list of CockroachDB releases", url, seconds) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _available(entry: Mapping[str, str]) -> Version | None:

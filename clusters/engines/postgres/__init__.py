@@ -16,7 +16,22 @@ from clusters.engines.postgres.deployment import PostgresDeployment
 from clusters.errors import BadInput
 from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
 
-__all__ = ["Postgres"]
+__all__ = ["CAPABILITIES", "Postgres"]
+
+CAPABILITIES = frozenset(
+    {
+        Capability.REPLICATE,
+        Capability.KILL,
+        Capability.RESTART,
+        Capability.REPLACE,
+        Capability.PAUSE,
+        Capability.DRAIN,
+        Capability.ADD_NODE,
+        Capability.TPCC,
+        Capability.YCSB,
+    }
+)
+"""What it can do. It keeps a table whole: no ranges to report or to move."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,20 +69,8 @@ class Postgres:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do. It keeps a table whole: no ranges to report or to move."""
-        return frozenset(
-            {
-                Capability.REPLICATE,
-                Capability.KILL,
-                Capability.RESTART,
-                Capability.REPLACE,
-                Capability.PAUSE,
-                Capability.DRAIN,
-                Capability.ADD_NODE,
-                Capability.TPCC,
-                Capability.YCSB,
-            }
-        )
+        """See ``CAPABILITIES``."""
+        return CAPABILITIES
 
     @property
     def fingerprint(self) -> Fingerprint:

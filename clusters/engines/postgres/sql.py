@@ -11,6 +11,10 @@ import asyncpg
 from clusters.errors import HarnessError
 from clusters.model import Credentials, Host
 
+TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What asyncpg raises for whatever server and network do. The last, "another operation is in progress", was seen when a
+server went away between the preparation of a statement and its execution."""
+
 _REPLICAS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 
@@ -40,11 +44,12 @@ async def open_connection(
                 password=credentials.password,
                 database=credentials.database,
                 ssl=False,
+                target_session_attrs="any",
                 timeout=timeout,
             )
     except TimeoutError as error:
         raise HarnessError(f"{host.node}: no SQL connection within {timeout:g} s") from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except TROUBLE as error:
         raise HarnessError(f"{host.node}: no SQL connection: {_words(error)}") from error
 
 
@@ -61,7 +66,7 @@ async def open_primary(host: Host, credentials: Credentials, *, timeout: float) 
         connection.terminate()
         if isinstance(error, TimeoutError):
             raise HarnessError(f"{host.node}: no answer to SQL within {timeout:g} s") from error
-        if isinstance(error, OSError | asyncpg.PostgresError | asyncpg.InterfaceError):
+        if isinstance(error, TROUBLE):
             raise HarnessError(f"{host.node}: {_words(error)}") from error
         raise
     return connection
@@ -84,7 +89,7 @@ async def session(
                 connection.terminate()
     except TimeoutError as error:
         raise HarnessError(f"{host.node}: no answer to SQL within {timeout:g} s") from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except TROUBLE as error:
         raise HarnessError(f"{host.node}: {_words(error)}") from error
 
 

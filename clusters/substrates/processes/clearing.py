@@ -39,15 +39,23 @@ def remove(record: Record, *, keep: bool) -> None:
     """
     cgroups.remove(record["cgroups"], record["id"])
     directory = Path(record["directory"])
-    try:
-        known = directory.joinpath(MARKER).read_text() == record["id"]
-    except FileNotFoundError:
-        known = False
-    if keep or not known:
+    if keep or not _is_of(directory, record["id"]):
         return
     if record["keep_logs"]:
         _move_logs(directory, Path(record["keep_logs"]))
     remove_tree(directory)
+
+
+def _is_of(directory: Path, cluster: str) -> bool:
+    """Whether a directory is this cluster's; one that was made and not yet marked has nothing else in it."""
+    try:
+        if directory.is_symlink():
+            return False
+        if {entry.name for entry in directory.iterdir()} <= {MARKER}:
+            return True
+        return directory.joinpath(MARKER).read_text() == cluster
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _move_logs(directory: Path, target: Path) -> None:

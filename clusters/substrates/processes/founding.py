@@ -1,9 +1,11 @@
 """What is made for a cluster before its supervisor starts."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
 
+from clusters.errors import BadInput
 from clusters.substrates.processes import cgroups, clearing, leases
 from clusters.substrates.processes.refusals import disk_error
 
@@ -13,7 +15,8 @@ def found(
 ) -> dict[str, Any]:
     """Make the cluster's control groups and directories; returns the record by which all of it can be removed.
 
-    ``cgroups`` in it is empty where none can be made. Raises ``HarnessError`` if the disk refuses.
+    ``cgroups`` in it is empty where none can be made. Raises ``BadInput`` if we may not write there, ``HarnessError``
+    if the disk refuses.
     """
     config: dict[str, Any] = {
         "id": cluster,
@@ -40,5 +43,10 @@ def found(
             if made == directory:
                 directory.joinpath(clearing.MARKER).write_text(cluster)
     except OSError as error:
+        if error.errno in (errno.EACCES, errno.EEXIST, errno.ENOTDIR, errno.EPERM, errno.EROFS):
+            raise BadInput(
+                f"{directory.parent}: clusters cannot be kept there ({error.strerror}: {error.filename}); "
+                "name a directory you may write to"
+            ) from error
         raise disk_error(f"make the directory of {cluster}", error) from error
     return config

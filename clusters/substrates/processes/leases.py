@@ -210,7 +210,7 @@ async def lease_slots(count: int, *, of: int, name: str, say: Callable[[str], No
         )
     slots = state_directory() / "slots"
     begun = time.monotonic()
-    said = begun - _SAY_EVERY_S + 1.0
+    said = begun - _SAY_EVERY_S * 0.75  # The first line comes soon.
     lease = Lease([], slots=count)
     _held += count
     turn: int | None = None

@@ -43,9 +43,12 @@ class Link:
         self._waiting[0] = hello
         self._hello: asyncio.Future[Answer] = hello
         # Seen by the supervisor as readable when this process ends, even if a fork of it keeps the pipe open.
-        own = os.pidfd_open(os.getpid())
+        # Where that is not to be had (a kernel older than 5.3, a strict container), the end of the pipe must do.
+        own = -1
+        with suppress(OSError):
+            own = os.pidfd_open(os.getpid())
         try:
-            handed = [*files, own]
+            handed = [*files, own] if own >= 0 else [*files]
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py"))],
                 stdin=subprocess.PIPE,
@@ -58,7 +61,8 @@ class Link:
         except OSError as error:
             raise HarnessError(f"cannot start the supervisor of {self._cluster}: {error}") from error
         finally:
-            os.close(own)
+            if own >= 0:
+                os.close(own)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input = self._process.stdin.fileno()

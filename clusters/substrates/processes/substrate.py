@@ -34,6 +34,9 @@ engine can do or not (draining, reporting ranges …) is offered: a substrate is
 """
 
 
+_swept = False
+
+
 def _quiet(_: str) -> None:
     """Say nothing."""
 
@@ -72,7 +75,7 @@ class Processes:
         keep_logs: Path | None = None,
         nobody: Literal["namespace", "setuid"] | None = None,
     ) -> Self:
-        """Wait for ``capacity`` of the machine's ``slots`` (its cores, if not given), then lease addresses and start.
+        """Clear away what killed runs left, wait for ``capacity`` of the machine's ``slots`` (its cores, if not given), then lease addresses and start.
 
         The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
         harness dies, the directory is deleted unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
@@ -91,12 +94,16 @@ class Processes:
         cluster = f"{name}-{secrets.token_hex(4)}"
         self = cls(cluster=cluster, directory=_real(workdir) / cluster)
         try:
+            await _sweep_once(say)
             of = len(os.sched_getaffinity(0)) if slots is None else slots
             self._slots = await leases.lease_slots(capacity, of=of, name=name, say=say)
             self._subnet = leases.lease_subnet()
             await self._begin(keep=keep, keep_logs=keep_logs, nobody=nobody)
-        except BaseException:
-            await self.close()
+        except BaseException as error:
+            try:
+                await self.close()
+            except HarnessError as further:
+                error.add_note(str(further))
             raise
         return self
 
@@ -403,6 +410,19 @@ class Processes:
         if self._link is None or self._closing is not None:
             raise HarnessError(f"{self._cluster}: the cluster is closed")
         return self._link
+
+
+async def _sweep_once(say: Callable[[str], None]) -> None:
+    """What killed runs left is cleared away before the first cluster of a process."""
+    global _swept
+    if _swept:
+        return
+    _swept = True
+    for swept in await asyncio.to_thread(leases.sweep):
+        say(
+            f"left by a killed run: {swept.directory}: "
+            + (f"could not be cleared away: {swept.resists}" if swept.resists else "cleared away")
+        )
 
 
 def _real(path: Path) -> Path:

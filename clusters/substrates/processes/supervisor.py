@@ -77,7 +77,8 @@ class Supervisor:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         selector.register(wake, selectors.EVENT_READ, "signal")
         selector.register(0, selectors.EVENT_READ, "order")
-        selector.register(self.config["harness"], selectors.EVENT_READ, "harness")
+        if self.config["harness"] >= 0:
+            selector.register(self.config["harness"], selectors.EVENT_READ, "harness")
         self.say(id=0, ok={"supervisor": os.getpid()})
         while not self.ending:
             self.take()

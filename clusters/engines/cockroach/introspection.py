@@ -1,0 +1,150 @@
+"""Turns what a server or ``cockroach node`` answers into typed values. Pure functions."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clusters.engines.cockroach.version import Version
+from clusters.errors import HarnessError
+from clusters.model import RangeInfo
+
+
+class Row(Protocol):
+    """A row that gives its values by column name: a mapping or an ``asyncpg.Record``."""
+
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeStatus:
+    """One node as ``node status --decommission`` lists it. ``replicas`` are those it told others of; ``None``: unknown.
+
+    ``membership`` is ``active``, ``decommissioning`` or ``decommissioned``.
+    """
+
+    node_id: int
+    address: str
+    sql_address: str
+    build: str
+    locality: str
+    live: bool
+    available: bool
+    membership: str = "active"
+    draining: bool = False
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decommissioning:
+    """How far a node's decommissioning is."""
+
+    node_id: int
+    live: bool
+    replicas: int
+    membership: str
+
+    @property
+    def done(self) -> bool:
+        """Whether the cluster has let go of the node for good."""
+        return self.membership == "decommissioned"
+
+
+def ids(text: str) -> tuple[int, ...]:
+    """Node ids from ``1,2,3`` or ``{1,2,3}``."""
+    return tuple(int(part) for part in text.strip("{}").split(",") if part.strip())
+
+
+def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeInfo, ...]:
+    """Rows of ``Dialect.table_ranges`` as ranges, each once, ordered by id.
+
+    ``names`` are our names of node ids; a node without one is called ``node 7``. The lease of a range whose holder
+    is unknown is the empty string.
+    """
+
+    def name(node_id: int) -> str:
+        return names.get(node_id, f"node {node_id}") if node_id else ""
+
+    found = {
+        int(row["range_id"]): RangeInfo(
+            range_id=int(row["range_id"]),
+            start=str(row["start_key"] or ""),
+            lease=name(int(row["lease_holder"] or 0)),
+            replicas=tuple(name(node_id) for node_id in ids(str(row["replicas"] or ""))),
+        )
+        for row in rows
+    }
+    return tuple(found[range_id] for range_id in sorted(found))
+
+
+def parse_node_status(text: str) -> tuple[NodeStatus, ...]:
+    """The CSV of ``Dialect.node_status``. Columns are found by name, as later versions add some.
+
+    Raises ``HarnessError`` when it is not that list.
+    """
+    return tuple(
+        NodeStatus(
+            node_id=_number(row, "id"),
+            address=row["address"],
+            sql_address=row.get("sql_address") or row["address"],
+            build=row["build"],
+            locality=row.get("locality", ""),
+            live=row["is_live"] == "true",
+            available=row.get("is_available") == "true",
+            membership=row.get("membership") or "active",
+            draining=row.get("is_draining") == "true",
+            replicas=int(count) if (count := row.get("gossiped_replicas", "")).isdecimal() else None,
+        )
+        for row in _table(text, ("id", "address", "build", "is_live"))
+    )
+
+
+def parse_decommission(text: str) -> tuple[Decommissioning, ...]:
+    """The last of the tables that ``node decommission --format=csv`` printed, one row a node.
+
+    Raises ``HarnessError`` when there is none.
+    """
+    header = "id,is_live,replicas,"
+    _, found, last = text.rpartition(header)
+    table = f"{header}{last}".split("\n\n")[0] if found else ""
+    return tuple(
+        Decommissioning(
+            node_id=_number(row, "id"),
+            live=row["is_live"] == "true",
+            replicas=_number(row, "replicas"),
+            membership=row["membership"],
+        )
+        for row in _table(table, ("id", "is_live", "replicas", "membership"))
+    )
+
+
+def _table(text: str, needed: tuple[str, ...]) -> list[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(text), restval="")
+    missing = [column for column in needed if column not in (reader.fieldnames or ())]
+    if missing:
+        raise HarnessError(f"`cockroach node` printed a table without {', '.join(missing)}: {text[:300]!r}")
+    return list(reader)
+
+
+def _number(row: Mapping[str, str], column: str) -> int:
+    try:
+        return int(row[column])
+    except ValueError as error:
+        raise HarnessError(
+            f"`cockroach node` printed {row[column]!r} where a number should be, column {column}"
+        ) from error
+
+
+_BUILD = re.compile(r"^CockroachDB \S+ (\S+) ")
+
+
+def parse_build(text: str) -> Version:
+    """The version in the answer to ``Dialect.build_tag``, ``CockroachDB CCL v20.2.6 (x86_64 …)``.
+
+    Raises ``HarnessError`` when it is none, as on another database, and ``BadInput`` when the tag is no version.
+    """
+    if (found := _BUILD.match(text)) is None:
+        raise HarnessError(f"the server calls itself {text[:200]!r}, which is not CockroachDB")
+    return Version.parse(found[1], origin="the server's version()")

@@ -1,0 +1,260 @@
+"""What differs between CockroachDB versions 20.2 to 26.2, in one table.
+
+Everything that a version changes stands in ``CHANGES``, with the documentation or the pull request that says so;
+``dialect_for`` applies the changes up to a server's version. Only the versions of ``RUN`` have been run with this table. What it
+says of all others is *documented, not run*, and tested on recorded or documented answers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from clusters.engines.cockroach.version import Series, Version
+from clusters.errors import BadInput
+
+Status = Literal["run", "documented"]
+
+RUN: Mapping[Series, str] = {
+    (20, 2): "v20.2.0-dev of 2020-11-30",
+    (21, 1): "v21.1.0-alpha of 2021-02-28",
+}
+"""The versions that this table was run against; their real answers are recorded with the tests."""
+
+OLDEST: Series = (20, 2)
+NEWEST: Series = (26, 2)
+"""The newest major version whose documentation was read."""
+
+STORE_DEAD_LEAST_S = 75.0
+"""The least value that servers accept for ``Dialect.store_dead`` (measured on 20.2: 1 min 15 s)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """How one version is spoken to. SQL is text to be sent as it stands; the methods take identifiers that are quoted already.
+
+    Columns are cast to types that asyncpg knows by itself: it cannot look up array types on CockroachDB.
+    """
+
+    series: Series = OLDEST
+    status: Status = "run"
+    notes: tuple[str, ...] = ()
+    """What a reader of a report should know about this version, in whole sentences."""
+    sources: tuple[str, ...] = ()
+
+    session: Mapping[str, str] = field(default_factory=dict)
+    """Session variables that the harness's own connections need to read ``nodes`` and ``stores``."""
+    setup: tuple[str, ...] = ()
+    """Statements to run once on a new cluster, before anything below is asked."""
+
+    table_ranges_form: str = (
+        "SELECT range_id, COALESCE(start_key, '') AS start_key, COALESCE(lease_holder, 0) AS lease_holder, "
+        "array_to_string(replicas, ',') AS replicas FROM [SHOW RANGES FROM TABLE {table}]"
+    )
+    all_ranges: str = (
+        "SELECT range_id, array_to_string(replicas, ',') AS replicas FROM crdb_internal.ranges_no_leases"
+    )
+    """Each range of the cluster and its replicas' nodes, ``1,2,3``. Asks no range for its lease, so it answers while some are lost."""
+    nodes: str = "SELECT node_id, address, is_live FROM crdb_internal.gossip_nodes"
+    stores: str = "SELECT node_id, store_id FROM crdb_internal.kv_store_status"
+    node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
+    """The command that lists nodes in every version without internal tables; read by ``introspection.parse_node_status``."""
+    build_tag: str = "SELECT version()"
+    cluster_version: str = "SHOW CLUSTER SETTING version"
+
+    relocate_lease_form: str = "ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"
+
+    drain_flags: tuple[str, ...] = ()
+    """Flags that make ``node drain`` drain the node it connects to."""
+    drain_shutdown_flags: tuple[str, ...] | None = None
+    """Flags that also end the drained process; ``None`` where that needs a signal."""
+    decommission_checks: bool = False
+    """Whether ``node decommission`` knows ``--checks`` and ``--dry-run``."""
+
+    drain_initial_wait: str = "server.shutdown.drain_wait"
+    drain_transactions: str = "server.shutdown.query_wait"
+    drain_lease_transfer: str = "server.shutdown.lease_transfer_wait"
+    store_dead: str = "server.time_until_store_dead"
+    snapshot_rates: tuple[str, ...] = ("kv.snapshot_rebalance.max_rate", "kv.snapshot_recovery.max_rate")
+    """The settings that limit how fast replicas are copied, per store."""
+    rebalance_threshold: str = "kv.allocator.range_rebalance_threshold"
+    load_based_rebalancing: str = "kv.allocator.load_based_rebalancing"
+    split_by_load: str = "kv.range_split.by_load_enabled"
+    range_coalescing: tuple[str, ...] = ()
+    """The settings by which tables share ranges; empty where each table has its own."""
+
+    diagnostics_off: str = "SET CLUSTER SETTING diagnostics.reporting.enabled = false"
+    hold_upgrade_form: str = "SET CLUSTER SETTING cluster.preserve_downgrade_option = '{version}'"
+    finalise_upgrade_form: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
+
+    underreplicated: str = "ranges_underreplicated"
+    """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10 s."""
+    unavailable: str = "ranges_unavailable"
+    live_nodes: str = "liveness_livenodes"
+    """How many live nodes a node knows of: each says the whole number, so never sum it over nodes."""
+
+    def table_ranges(self, table: str) -> str:
+        """Rows ``range_id, start_key, lease_holder, replicas`` of a table: ids as integers, replicas as ``1,2,3``; lease 0: unknown.
+
+        Up to 22.2 the ranges of the primary index, later those of all indexes. It waits for lost ranges.
+        """
+        return self.table_ranges_form.format(table=table)
+
+    def relocate_lease(self, table: str, store: int, value: object) -> str:
+        """Move the lease of the range that holds primary key ``value`` to a *store* (see ``stores``; often the node's id)."""
+        return self.relocate_lease_form.format(table=table, store=store, value=value)
+
+    def split(self, table: str, values: tuple[object, ...]) -> str:
+        """Split a table for good at values of its first key column."""
+        return f"ALTER TABLE {table} SPLIT AT VALUES {', '.join(f'({value})' for value in values)}"
+
+    def scatter(self, table: str) -> str:
+        """Spread a table's ranges and leases at random; best effort."""
+        return f"ALTER TABLE {table} SCATTER"
+
+    def replicas(self, table: str, count: int) -> str:
+        """Ask for ``count`` replicas of each of the table's ranges."""
+        return f"ALTER TABLE {table} CONFIGURE ZONE USING num_replicas = {count}"
+
+    def hold_upgrade(self, version: str) -> str:
+        """Keep the cluster at ``version`` (as ``cluster_version`` reports it), so that the old binary can come back."""
+        return self.hold_upgrade_form.format(version=version)
+
+    def finalise_upgrade(self, version: str) -> str:
+        """Give up the way back. ``version`` is the new one, ``26.2``; older servers find it themselves, within seconds."""
+        return self.finalise_upgrade_form.format(version=version)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One thing that became different with major version ``since``."""
+
+    since: Series
+    what: str
+    source: str
+    apply: Callable[[Dialect], Dialect]
+    note: str = ""
+
+
+_DOCS = "https://www.cockroachlabs.com/docs"
+_PULL = "https://github.com/cockroachdb/cockroach/pull"
+
+CHANGES: tuple[Change, ...] = (
+    Change(
+        since=(22, 1),
+        what="`node drain` takes a node id or --self",
+        source=f"{_PULL}/73991; {_DOCS}/v22.1/cockroach-node",
+        apply=lambda d: replace(d, drain_flags=("--self",)),
+    ),
+    Change(
+        since=(23, 1),
+        what="SHOW RANGES names the lease only WITH DETAILS, and its new output must be switched on",
+        source=f"{_PULL}/93644; {_PULL}/98979; {_DOCS}/v23.1/show-ranges",
+        apply=lambda d: replace(
+            d,
+            table_ranges_form=d.table_ranges_form.replace("{table}]", "{table} WITH DETAILS]"),
+            setup=("SET CLUSTER SETTING sql.show_ranges_deprecated_behavior.enabled = false",),
+        ),
+    ),
+    Change(
+        since=(23, 1),
+        what="`node decommission` checks first whether it can succeed (--checks, --dry-run)",
+        source=f"{_DOCS}/releases/v23.1 (v23.1.0-alpha.6)",
+        apply=lambda d: replace(d, decommission_checks=True),
+    ),
+    Change(
+        since=(23, 2),
+        what="the new SHOW RANGES is the default; tables may share ranges",
+        source=f"{_PULL}/102961; {_DOCS}/releases/v23.2 (v23.2.0-alpha.1)",
+        apply=lambda d: replace(
+            d,
+            setup=(),
+            all_ranges="SELECT range_id, array_to_string(replicas, ',') AS replicas FROM [SHOW CLUSTER RANGES]",
+            range_coalescing=(
+                "spanconfig.range_coalescing.system.enabled",
+                "spanconfig.range_coalescing.application.enabled",
+            ),
+        ),
+    ),
+    Change(
+        since=(23, 2),
+        what="server.shutdown.* and others have new names; the old ones remain as aliases",
+        source=f"{_DOCS}/releases/v23.2 (v23.2.0-alpha.3)",
+        apply=lambda d: replace(
+            d,
+            drain_initial_wait="server.shutdown.initial_wait",
+            drain_transactions="server.shutdown.transactions.timeout",
+            drain_lease_transfer="server.shutdown.lease_transfer_iteration.timeout",
+            split_by_load="kv.range_split.by_load.enabled",
+        ),
+    ),
+    Change(
+        since=(23, 2),
+        what="one rate limits all snapshots; kv.snapshot_recovery.max_rate does nothing (and is unknown from 24.1)",
+        source=f"{_DOCS}/releases/v23.2 (v23.2.0-alpha.1)",
+        apply=lambda d: replace(d, snapshot_rates=("kv.snapshot_rebalance.max_rate",)),
+    ),
+    Change(
+        since=(23, 2),
+        what="cluster.auto_upgrade.enabled holds an upgrade back, SET CLUSTER SETTING version finalises it",
+        source=f"{_DOCS}/v26.2/upgrade-cockroach-version; {_DOCS}/releases/v23.2 (v23.2.0-alpha.4)",
+        apply=lambda d: replace(
+            d,
+            hold_upgrade_form="SET CLUSTER SETTING cluster.auto_upgrade.enabled = false",
+            finalise_upgrade_form="SET CLUSTER SETTING version = '{version}'",
+        ),
+    ),
+    Change(
+        since=(24, 2),
+        what="`node drain --shutdown` also ends the process",
+        source=f"{_DOCS}/releases/v24.2 (v24.2.0-beta.1)",
+        apply=lambda d: replace(d, drain_shutdown_flags=("--shutdown",)),
+    ),
+    Change(
+        since=(24, 3),
+        what="licence terms: throttled without a key, and a major upgrade needs one",
+        source=f"{_DOCS}/stable/licensing-faqs",
+        apply=lambda d: d,
+        note="Seven days after its start a cluster of more than one node without a licence key is throttled to five open "
+        "transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be turned off.",
+    ),
+    Change(
+        since=(26, 1),
+        what="crdb_internal and system are closed unless a session opens them; SHOW statements are not affected",
+        source=f"{_DOCS}/v26.1/crdb-internal; {_PULL}/152084",
+        apply=lambda d: replace(d, session={"allow_unsafe_internals": "on"}),
+    ),
+)
+"""In the order of versions. A change that a pre-release of its version may lack counts for the whole major version."""
+
+
+def dialect_for(version: Version) -> Dialect:
+    """How the server of this version is spoken to.
+
+    A version newer than the table gets the newest entry and a note. Raises ``BadInput`` for one older than 20.2.
+    """
+    series = version.series
+    if series < OLDEST:
+        raise BadInput(
+            f"CockroachDB {version} is too old: versions from v{OLDEST[0]}.{OLDEST[1]} on can be tested. "
+            "Choose a newer one with --cockroach-version or --cockroach."
+        )
+    dialect = Dialect()
+    for change in changes_for(version):
+        dialect = change.apply(dialect)
+        dialect = replace(
+            dialect,
+            sources=(*dialect.sources, change.source),
+            notes=(*dialect.notes, *filter(None, [change.note])),
+        )
+    notes = dialect.notes
+    if series > NEWEST:
+        notes = (
+            f"{version} is newer than anything this suite knows: it is spoken to like v{NEWEST[0]}.{NEWEST[1]}.",
+            *notes,
+        )
+    return replace(dialect, series=series, status="run" if series in RUN else "documented", notes=notes)
+
+
+def changes_for(version: Version) -> tuple[Change, ...]:
+    """The changes that count for this version, oldest first."""
+    return tuple(change for change in CHANGES if change.since <= version.series)

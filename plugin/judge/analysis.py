@@ -1,0 +1,92 @@
+"""What is derived from an arm's evidence, each thing once: the audit and the timings take one pass over the history."""
+
+from functools import cached_property, lru_cache
+
+from plugin.judge import throughput
+from plugin.judge.activity import Activity
+from plugin.judge.arm import ArmEvidence, Timeline, Window, timeline
+from plugin.judge.audit import Audit, audit
+from plugin.judge.availability import Availability, availability
+
+
+class Analysis:
+    """Everything that metrics and conditions ask about one arm. ``None`` stands for what was not recorded."""
+
+    def __init__(self, evidence: ArmEvidence) -> None:
+        self.evidence = evidence
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The arm's phases."""
+        return timeline(self.evidence.events)
+
+    @cached_property
+    def _ledger(self) -> tuple[Audit, Activity] | None:
+        if self.evidence.history is None:
+            return None
+        activity = Activity()
+        final = self.evidence.final() if self.evidence.final else ()
+        found = audit(
+            activity.watch(self.evidence.history()),
+            final,
+            seed=self.evidence.seed,
+            buckets=self.evidence.buckets,
+        )
+        return found, activity
+
+    @property
+    def audit(self) -> Audit | None:
+        """The audit of the ledger; without a final read every bucket is unread in it."""
+        return self._ledger[0] if self._ledger else None
+
+    @property
+    def activity(self) -> Activity | None:
+        """The ledger's operations in time."""
+        return self._ledger[1] if self._ledger else None
+
+    @cached_property
+    def availability(self) -> Availability | None:
+        """What the probe saw from the first fault to recovery."""
+        window = self.timeline.disturbed
+        if self.evidence.probe is None or window is None:
+            return None
+        header, seconds = self.evidence.probe
+        return availability(
+            seconds, cells_of(header.get("cells")), window=window, victims=self.timeline.victims
+        )
+
+    @cached_property
+    def baseline(self) -> throughput.Baseline | None:
+        """What throughput is normal."""
+        if self.activity is None or self.timeline.baseline is None:
+            return None
+        return throughput.baseline(self.activity.acknowledged, self.timeline.baseline)
+
+    @cached_property
+    def disturbed_buckets(self) -> tuple[throughput.Bucket, ...] | None:
+        """The throughput from the first fault to recovery."""
+        window = self.timeline.disturbed
+        if self.activity is None or self.baseline is None or window is None:
+            return None
+        until = self.timeline.writing_end or self.timeline.end
+        return throughput.buckets(self.activity.acknowledged, window, self.baseline, until=until)
+
+    def phase(self, name: str) -> Window | None:
+        """The window ``before`` (the baseline), ``during`` (first fault to recovery) or ``after`` (on to the end of writing)."""
+        line = self.timeline
+        if name == "before":
+            return line.baseline
+        if line.recovered is None:
+            return None
+        return line.disturbed if name == "during" else (line.recovered, line.writing_end or line.end)
+
+
+def cells_of(value: object) -> tuple[str, ...]:
+    """The cells that a probe's header declares."""
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+@lru_cache(maxsize=1)
+def analysis(evidence: ArmEvidence) -> Analysis:
+    """The analysis of this evidence; that of the last arm asked for is kept."""
+    return Analysis(evidence)

@@ -1,0 +1,157 @@
+"""Gaps: the longest stretches without a success, as an independent probe saw them.
+
+A *stretch* lies between two neighbouring successes of a cell (an endpoint and a bucket). One that overlaps the window counts
+in its whole length, also the part outside: a stretch that is open when the window begins counts from the last success
+before it, one that is open when the window ends counts on to the success that ends it. Before the first success a
+stretch counts from the begin of the probe (one second before its first line), after the last one to the probe's last
+line. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
+that the window's edges fall into, a gap may be charged that was just outside; that is never more than a second.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from plugin.evidence.records import CellSecond, ProbeSecond
+from plugin.judge.arm import Window
+
+HOLE_US = 2_000_000
+"""Two lines of the probe further apart than this leave a hole (it writes one a second)."""
+
+LAG_US = 500_000
+"""A probe whose own clock tick comes later than this proves nothing about the server."""
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gap:
+    """A stretch without a success: which cell, from when to when (microseconds)."""
+
+    cell: str
+    begin: int
+    end: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end - self.begin) / 1e6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Availability:
+    """The longest gap of each cell in the window, and of all cells together.
+
+    ``worst`` is the longest of any cell whose endpoint is not itself a node that was hit, ``victims`` the longest of the
+    others, ``overall`` the longest stretch without a success of any cell. ``None`` where there is no such cell.
+    """
+
+    cells: Mapping[str, Gap]
+    worst: Gap | None
+    victims: Gap | None
+    overall: Gap | None
+
+
+def endpoint(cell: str) -> str:
+    """The endpoint of a cell named ``<endpoint>/<bucket>``."""
+    return cell.rpartition("/")[0]
+
+
+def availability(
+    seconds: Sequence[ProbeSecond], cells: Iterable[str], *, window: Window, victims: Iterable[str] = ()
+) -> Availability:
+    """Gaps in the window. ``cells`` are all that were declared; one that never appears was never available.
+
+    A cell belongs to a victim when its endpoint has the node's name, as on CockroachDB; PostgreSQL's one endpoint
+    ("primary") is none of the nodes and always counts.
+    """
+    if not seconds:
+        return Availability(cells={}, worst=None, victims=None, overall=None)
+    hit = frozenset(victims)
+    names = list(dict.fromkeys([*cells, *(name for second in seconds for name in second.cells)]))
+    by_cell = {name: _longest(name, seconds, window) for name in names}
+    living = [gap for name, gap in by_cell.items() if endpoint(name) not in hit]
+    hurt = [gap for name, gap in by_cell.items() if endpoint(name) in hit]
+    return Availability(
+        cells=by_cell,
+        worst=max(living, key=lambda gap: gap.seconds, default=None),
+        victims=max(hurt, key=lambda gap: gap.seconds, default=None),
+        overall=_overall(seconds, window) if names else None,
+    )
+
+
+def _bounds(seconds: Sequence[ProbeSecond]) -> Window:
+    successes = [cell for second in seconds for cell in second.cells.values() if cell.ok]
+    begin = min([seconds[0].t - SECOND, *(cell.first for cell in successes)])
+    return begin, max([seconds[-1].t, *(cell.last for cell in successes)])
+
+
+def _overlaps(begin: int, end: int, window: Window) -> bool:
+    return end > window[0] and begin < window[1]
+
+
+def _longest(name: str, seconds: Sequence[ProbeSecond], window: Window) -> Gap:
+    longest = Gap(cell=name, begin=window[0], end=window[0])
+    for begin, end in _stretches(name, seconds):
+        if end - begin > longest.end - longest.begin and _overlaps(begin, end, window):
+            longest = Gap(cell=name, begin=begin, end=end)
+    return longest
+
+
+def _stretches(name: str, seconds: Sequence[ProbeSecond]) -> Iterator[Window]:
+    last = seconds[0].t - SECOND
+    for second in seconds:
+        cell = second.cells.get(name)
+        if cell is None or not cell.ok:
+            continue
+        yield last, cell.first
+        # Where the longest stretch inside the second lay is not recorded; the end of the second is as good a place.
+        yield max(cell.first, cell.last - cell.gap), cell.last
+        last = cell.last
+    yield last, max(last, seconds[-1].t)
+
+
+def _overall(seconds: Sequence[ProbeSecond], window: Window) -> Gap:
+    """The longest stretch without any success.
+
+    Known are each cell's first and last success in each second, and that between these two no stretch is longer than
+    the cell's ``gap``: between two neighbouring known successes the true stretch is no longer than the smallest ``gap``
+    of the cells that span it.
+    """
+    begin, finish = _bounds(seconds)
+    longest = Gap(cell="", begin=window[0], end=window[0])
+    last = begin
+    for second in seconds:
+        spans = [cell for cell in second.cells.values() if cell.ok]
+        for time in sorted({time for cell in spans for time in (cell.first, cell.last)}):
+            longest = _longer(longest, last, time, spans, window)
+            last = max(last, time)
+    return _longer(longest, last, finish, (), window)
+
+
+def _longer(longest: Gap, begin: int, end: int, spans: Iterable[CellSecond], window: Window) -> Gap:
+    if end - begin <= longest.end - longest.begin or not _overlaps(begin, end, window):
+        return longest
+    length = min([end - begin, *(cell.gap for cell in spans if cell.first <= begin and cell.last >= end)])
+    return Gap(cell="", begin=end - length, end=end) if length > longest.end - longest.begin else longest
+
+
+def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
+    """Where the probe's record has holes in the window, in words: lines missing, or not there from begin to end."""
+    if not seconds:
+        return ("the probe recorded nothing",)
+    found = []
+    if seconds[0].t > window[0]:
+        found.append(f"the probe begins at {seconds[0].t / 1e6:.1f} s, the window at {window[0] / 1e6:.1f} s")
+    if seconds[-1].t < window[1] - HOLE_US:
+        found.append(f"the probe ends at {seconds[-1].t / 1e6:.1f} s, the window at {window[1] / 1e6:.1f} s")
+    for one, other in itertools.pairwise(seconds):
+        if other.t - one.t > HOLE_US and _overlaps(one.t, other.t, window):
+            found.append(f"nothing is recorded between {one.t / 1e6:.1f} s and {other.t / 1e6:.1f} s")
+    return tuple(found)
+
+
+def late(seconds: Sequence[ProbeSecond], window: Window) -> tuple[int, int]:
+    """In how many seconds of the window the probe itself was late by more than ``LAG_US``, and its largest lag in microseconds."""
+    lags = [second.lag_us for second in seconds if _overlaps(second.t - SECOND, second.t + SECOND, window)]
+    return sum(lag > LAG_US for lag in lags), max(lags, default=0)

@@ -1,0 +1,287 @@
+"""The evidence gate: conditions that must hold before a measurement says anything, each with its reason in figures."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from plugin.judge.analysis import Analysis, analysis, cells_of
+from plugin.judge.arm import ArmEvidence, Fault
+from plugin.judge.availability import LAG_US, endpoint, holes, late
+from plugin.judge.findings import seconds
+from plugin.judge.model import Condition
+from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
+
+GENERATOR_LAG_US = 250_000
+"""The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
+
+RANGES_A_NODE = 3
+"""The ledger's table has at least so many ranges a node, so that every node serves some of it."""
+
+END_TOLERANCE_US = 1_000_000
+"""The last acknowledged write may come so much before the declared time is over: writers have a schedule."""
+
+Answer = tuple[bool, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConditionInfo:
+    """What a condition asks for and what to change when it is not met."""
+
+    description: str
+    advice: str
+    check: Callable[[Analysis], Answer]
+
+
+def condition(evidence: ArmEvidence, name: str) -> Condition:
+    """Whether the evidence meets the condition. One that nobody knows is never met."""
+    info = KNOWN_CONDITIONS.get(name)
+    if info is None:
+        known = ", ".join(KNOWN_CONDITIONS)
+        return Condition(name=name, met=False, why=f"there is no condition of this name; known are {known}")
+    met, why = info.check(analysis(evidence))
+    return Condition(name=name, met=met, why=why)
+
+
+def advice(name: str) -> str:
+    """What to change when the condition is not met."""
+    info = KNOWN_CONDITIONS.get(name)
+    return info.advice if info else "correct its name in the catalogue"
+
+
+def _some(problems: Iterable[str], most: int = 3) -> str:
+    every = list(problems)
+    return "; ".join(every[:most]) + (f"; and {len(every) - most} more" if len(every) > most else "")
+
+
+def _integrity(a: Analysis) -> Answer:
+    problems = [*a.evidence.problems, *(a.audit.problems if a.audit else ())]
+    if problems:
+        return False, _some(problems)
+    return True, "all files are as they were sealed, no record is malformed or contradicts another"
+
+
+def _no_errors(a: Analysis) -> Answer:
+    errors = [str(event.data.get("what", "error")) for event in a.evidence.events if event.name == "error"]
+    return not errors, _some(errors) if errors else "the harness recorded no error"
+
+
+def _history_complete(a: Analysis) -> Answer:
+    if a.audit is None:
+        return False, "the arm has no ledger history"
+    if a.audit.problems:
+        return False, _some(a.audit.problems)
+    if not a.audit.ended:
+        return False, "the history has no end: its writer died or was cut off"
+    count = sum(kind.attempted for kind in a.audit.operations.values())
+    return count > 0, f"{count} operations, from the first to the end" if count else "the history is empty"
+
+
+def _audit_complete(a: Analysis) -> Answer:
+    if a.audit is None or a.evidence.final is None:
+        return False, "there was no final read"
+    if a.audit.unread or a.audit.count("unknown"):
+        missing = ", ".join(map(str, a.audit.unread[:10]))
+        return (
+            False,
+            f"buckets never read: {missing or 'none'}; {a.audit.count('unknown')} acknowledged rows in them",
+        )
+    if not a.audit.read and not a.audit.unreadable:
+        return False, "no bucket was read"
+    given_up = f", {len(a.audit.unreadable)} declared unreadable" if a.audit.unreadable else ""
+    return True, f"{len(a.audit.read)} of {a.evidence.buckets} buckets read to their end{given_up}"
+
+
+def _fault_bit(a: Analysis) -> Answer:
+    faults = a.timeline.faults
+    if not faults:
+        return False, "no fault was recorded"
+    missing = [f"{f.kind} of {node}" for f in faults for node in f.nodes if node not in f.bit]
+    missing += [f"{f.kind} of no node" for f in faults if not f.nodes]
+    if missing:
+        return False, f"not proven to have bitten: {_some(missing)}"
+    return True, f"proven on {', '.join(sorted(a.timeline.victims))}"
+
+
+def _fault_hit(a: Analysis) -> Answer:
+    if not a.timeline.faults:
+        return False, "no fault was recorded"
+    if a.activity is None:
+        return False, "the arm has no ledger history"
+    told = []
+    for fault in a.timeline.faults:
+        met, why = _hit(a, fault)
+        if not met:
+            return False, f"the fault did not hit what was measured: {why}"
+        told.append(why)
+    return True, _some(told)
+
+
+def _hit(a: Analysis, fault: Fault) -> Answer:
+    name = f"{fault.kind} of {', '.join(fault.nodes)}"
+    held = sum(fault.leases.get(node, 0) for node in fault.nodes)
+    assert a.activity is not None
+    until = a.timeline.recovered if a.timeline.recovered is not None else a.timeline.end
+
+    def between(times: Mapping[str, Iterable[int]]) -> int:
+        return sum(fault.begin <= t <= until for node in fault.nodes for t in times.get(node, ()))
+
+    cut, broken = between(a.activity.cut), between(a.activity.broken)
+    why = f"{name}: {held} leases held, {cut} ledger connections cut, {broken} ledger operations broken there"
+    if fault.leases and not held:
+        return False, why
+    if not fault.leases:
+        why += " (leases are not reported)"
+    return cut + broken > 0, why
+
+
+def _recovered(a: Analysis) -> Answer:
+    time = a.timeline.recovered
+    if time is None:
+        return False, "no recovery was declared after the last fault"
+    return True, f"all nodes live and fully replicated at {seconds(time)}"
+
+
+def _replicated_before(a: Analysis) -> Answer:
+    time = a.timeline.reached.get("replicated")
+    first = a.timeline.faults[0].begin if a.timeline.faults else None
+    if time is None:
+        return False, "never seen with all replicas"
+    if first is not None and time > first:
+        return False, f"seen with all replicas at {seconds(time)}, after the first fault at {seconds(first)}"
+    return True, f"every range had all its replicas at {seconds(time)}"
+
+
+def _spread_before(a: Analysis) -> Answer:
+    created = [event for event in a.evidence.events if event.name == "ledger.created"]
+    if not created:
+        return False, "the ledger's ranges were not recorded"
+    data = created[-1].data
+    if not data.get("reports_ranges"):
+        return True, "this engine has no ranges to report"
+    counts = data.get("leases")
+    leases: Mapping[str, int] = counts if isinstance(counts, Mapping) else {}
+    given = data.get("ranges")
+    ranges = given if isinstance(given, int) else 0
+    declared = a.evidence.context.get("nodes", "")
+    nodes = max(len(leases), int(declared) if declared.isdigit() else 0)
+    bare = [node for node, count in leases.items() if not count]
+    why = f"{ranges} ranges on {nodes} nodes, leases {', '.join(f'{n}: {c}' for n, c in leases.items()) or 'none'}"
+    return nodes > 0 and not bare and len(leases) == nodes and ranges >= RANGES_A_NODE * nodes, why
+
+
+def _probe_complete(a: Analysis) -> Answer:
+    window = a.timeline.disturbed
+    if a.evidence.probe is None:
+        return False, "there was no probe"
+    if window is None:
+        return False, "no fault was recorded, so there is no window to watch"
+    header, lines = a.evidence.probe
+    problems = list(holes(lines, window))
+    cells = cells_of(header.get("cells"))
+    buckets = {cell.rpartition("/")[2] for cell in cells}
+    missing = [f"bucket {b} has no cell" for b in range(a.evidence.buckets) if str(b) not in buckets]
+    reached = {name for line in lines if line.t <= window[0] for name, cell in line.cells.items() if cell.ok}
+    missing += [f"cell {cell} had no success before the first fault" for cell in cells if cell not in reached]
+    if not cells:
+        missing.append("the probe declares no cells")
+    if problems or missing:
+        return False, _some([*problems, *missing])
+    return True, f"{len(cells)} cells of {len(set(map(endpoint, cells)))} endpoints watched without a hole"
+
+
+def _probe_on_time(a: Analysis) -> Answer:
+    window = a.timeline.disturbed
+    if a.evidence.probe is None or window is None:
+        return False, "there was no probe" if a.evidence.probe is None else "no fault was recorded"
+    count, worst = late(a.evidence.probe[1], window)
+    why = f"largest lag {worst / 1e6:.2f} s, limit {LAG_US / 1e6:.1f} s"
+    return not count, f"late in {count} seconds, {why}" if count else why
+
+
+def _written_past_recovery(a: Analysis) -> Answer:
+    declared = next(
+        (event.data.get("past_recovery_s") for event in a.evidence.events if event.name == "arm.begin"), None
+    )
+    if a.activity is None:
+        return False, "the arm has no ledger history"
+    if a.timeline.recovered is None:
+        return False, "no recovery was declared"
+    if not isinstance(declared, int | float):
+        return False, "how long to write past recovery was not declared (past_recovery_s of arm.begin)"
+    last = max(a.activity.acknowledged, default=0)
+    past = (last - a.timeline.recovered) / 1e6
+    why = f"last acknowledged write {past:.1f} s after recovery, {declared:g} s declared"
+    return past > 0 and past >= declared - END_TOLERANCE_US / 1e6, why
+
+
+def _writes_in_window(a: Analysis) -> Answer:
+    if not a.timeline.faults:
+        return False, "no fault was recorded"
+    if a.activity is None:
+        return False, "the arm has no ledger history"
+    for fault in a.timeline.faults:
+        end = fault.undone if fault.undone is not None else a.timeline.end
+        count = sum(fault.begin <= t <= end for t in a.activity.attempts)
+        if not count:
+            return False, f"{fault.kind} of {', '.join(fault.nodes)}: no write was attempted while it lasted"
+    first, last = a.timeline.faults[0].begin, a.timeline.undone or a.timeline.end
+    return True, f"{sum(first <= t <= last for t in a.activity.attempts)} writes attempted during the faults"
+
+
+def _generator_on_schedule(a: Analysis) -> Answer:
+    window = a.timeline.baseline
+    if a.activity is None or window is None:
+        return False, "there is no ledger history" if a.activity is None else "there was no baseline"
+    lags = sorted(lag for t, lag in a.activity.lags if window[0] <= t <= window[1])
+    p99 = percentile(lags, 0.99)
+    if p99 is None:
+        return False, "the generator recorded nothing during the baseline"
+    why = f"p99 of the lag {p99 / 1e3:.0f} ms of {len(lags)} s, limit {GENERATOR_LAG_US / 1e3:.0f} ms"
+    return p99 < GENERATOR_LAG_US, why
+
+
+def _baseline_steady(a: Analysis) -> Answer:
+    normal = a.baseline
+    if normal is None:
+        return False, "nothing was acknowledged in a baseline"
+    why = (
+        f"{len(normal.counts)} buckets of {normal.width_s} s (at least {FEWEST} asked), median {normal.median:g} operations, "
+        f"{normal.below:.1%} of them below {FLOOR:.0%} of it (limit {UNSTEADY:.0%})"
+    )
+    return normal.obeys, why
+
+
+_LONGER = "lengthen the baseline or leave the machine less to do"
+
+KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
+    name: ConditionInfo(check=check, description=description, advice=advice)
+    for name, check, description, advice in (
+        ("integrity", _integrity, "the evidence is as it was recorded and free of contradictions",
+         "run the claim again and leave its evidence as it was written"),
+        ("no_errors", _no_errors, "the harness recorded no error", "see to the recorded error and run again"),
+        ("history_complete", _history_complete, "the history goes from the first operation to its end",
+         "find out in the log why the ledger's writer ended early, and run again"),
+        ("audit_complete", _audit_complete, "every bucket was read at the end or declared unreadable",
+         "let the audit finish: more time for the final read"),
+        ("fault_bit", _fault_bit, "every fault is proven on every node it was aimed at",
+         "use a fault that this substrate can prove"),
+        ("fault_hit", _fault_hit, "the victim held leases of the ledger and the ledger lost a connection or operation there",
+         "aim the fault at a node that serves the ledger"),
+        ("recovered", _recovered, "recovery was declared after the last fault",
+         "look in the log why the cluster did not get whole again, or allow it more time"),
+        ("replicated_before", _replicated_before, "every range had all its replicas before the first fault",
+         "wait for full replication before the fault"),
+        ("spread_before", _spread_before, f"at least {RANGES_A_NODE} ranges a node and leases on every node before the fault",
+         "give the ledger more buckets, or wait until its leases are spread"),
+        ("probe_complete", _probe_complete, "the probe watched every cell through the whole window",
+         "keep the probe running from before the fault until after recovery; see its log"),
+        ("probe_on_time", _probe_on_time, "the probe kept its own schedule", "leave the machine less to do"),
+        ("written_past_recovery", _written_past_recovery, "writes went on past recovery for the declared time",
+         "let the ledger write past recovery"),
+        ("writes_in_window", _writes_in_window, "writes were attempted while each fault lasted",
+         "hold the fault longer, or write faster"),
+        ("generator_on_schedule", _generator_on_schedule, "the load generator kept its schedule in the baseline",
+         "lower the rate, or leave the machine less to do"),
+        ("baseline_steady", _baseline_steady, "the baseline obeys the throughput rule against itself", _LONGER),
+    )
+}  # fmt: skip
+"""Every condition by name."""

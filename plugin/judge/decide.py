@@ -1,0 +1,139 @@
+"""The verdict: evidence and checks in, pass, fail, inconclusive or not evaluated out.
+
+The evidence gate comes first: a measurement whose conditions are not met is neither passed nor failed. One exception:
+a row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records themselves
+can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other check.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from math import isfinite
+from operator import eq, ge, gt, le, lt
+
+from plugin.judge.arm import ArmEvidence
+from plugin.judge.conditions import advice, condition
+from plugin.judge.metrics import KNOWN_METRICS, measure
+from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, Measurement, Outcome, Verdict
+
+ALWAYS = ("integrity", "no_errors")
+"""Conditions that every pass needs, declared or not."""
+
+REFUTES = ("integrity",)
+"""All that a violation of safety needs to refute the claim."""
+
+UNJUDGED = (Outcome.REPORTED, Outcome.NOT_EVALUATED)
+"""Outcomes of checks that decide nothing."""
+
+_HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
+    Comparison.EQ: eq,
+    Comparison.LE: le,
+    Comparison.LT: lt,
+    Comparison.GE: ge,
+    Comparison.GT: gt,
+}
+
+
+def needed(check: Check, claim: Sequence[str] = ()) -> tuple[str, ...]:
+    """All conditions a pass of the check needs: always, by its metric's nature, its own, and the claim's."""
+    info = KNOWN_METRICS.get(check.metric)
+    return tuple(dict.fromkeys([*ALWAYS, *(info.needs if info else ()), *check.needs, *claim]))
+
+
+def decide(
+    evidence: ArmEvidence, checks: Sequence[Check], *, needs: Sequence[str] = (), tuned: Sequence[str] = ()
+) -> Verdict:
+    """The verdict on one arm. ``needs`` are the conditions of the claim as a whole, ``tuned`` what was set for the test's sake.
+
+    Any refuted check refutes the claim. Otherwise any judged check that is inconclusive, or any unmet condition of the
+    claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
+    """
+    conditions: dict[str, Condition] = {}
+
+    def unmet(names: Sequence[str]) -> list[Condition]:
+        for name in names:
+            if name not in conditions:
+                conditions[name] = condition(evidence, name)
+        return [conditions[name] for name in names if not conditions[name].met]
+
+    results = tuple(_judge(check, measure(evidence, check.metric), needs, unmet) for check in checks)
+    asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
+    outcome, why = _conclude(
+        results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)])))
+    )
+    return Verdict(
+        claim=evidence.claim,
+        outcome=outcome,
+        results=results,
+        conditions=tuple(conditions.values()),
+        why=why,
+        tuned=tuple(tuned),
+        context={**evidence.context, "profile": evidence.profile, **evidence.parameters},
+    )
+
+
+def _judge(
+    check: Check,
+    measurement: Measurement,
+    needs: Sequence[str],
+    unmet: Callable[[Sequence[str]], list[Condition]],
+) -> CheckResult:
+    def result(outcome: Outcome, why: str) -> CheckResult:
+        return CheckResult(check=check, measurement=measurement, outcome=outcome, why=why)
+
+    if check.kind is Kind.REPORT:
+        # Shown whatever the evidence is worth; a reader must see what it is worth.
+        doubts = _told(unmet(needed(check, needs)))
+        return result(Outcome.REPORTED, f"to be read with care: {doubts}" if doubts else "")
+    if check.limit is None:
+        reason = (
+            "the limit holds on other hardware only"
+            if check.kind is Kind.PROFILE
+            else "no limit is declared here"
+        )
+        return result(Outcome.NOT_EVALUATED, reason)
+    if check.comparison is None or not isfinite(check.limit):
+        return result(
+            Outcome.INCONCLUSIVE,
+            f"the check cannot be judged: comparison {check.comparison}, limit {check.limit}",
+        )
+    value = measurement.value
+    if value is None:
+        return result(Outcome.INCONCLUSIVE, f"not measured: {measurement.note or 'no reason is given'}")
+    if not isfinite(value):
+        return result(Outcome.INCONCLUSIVE, f"measured as {value}, which is no number to judge")
+    holds = _HOLDS[check.comparison](value, check.limit)
+    compared = (
+        f"{value:g} is {'' if holds else 'not '}{check.comparison} {check.limit:g} {check.unit}".rstrip()
+    )
+    info = KNOWN_METRICS.get(check.metric)
+    if not holds and info is not None and info.safety and not unmet(REFUTES):
+        return result(Outcome.FAIL, compared)
+    missing = unmet(needed(check, needs))
+    if missing:
+        return result(
+            Outcome.INCONCLUSIVE, f"{compared}, but {', '.join(c.name for c in missing)} is not met"
+        )
+    return result(Outcome.PASS if holds else Outcome.FAIL, compared)
+
+
+def _told(unmet: Sequence[Condition]) -> str:
+    return "; ".join(f"{condition.name} is not met: {condition.why}" for condition in unmet)
+
+
+def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tuple[Outcome, str]:
+    judged = [r for r in results if r.outcome not in UNJUDGED]
+    failed = [r for r in judged if r.outcome is Outcome.FAIL]
+    if failed:
+        return Outcome.FAIL, "; ".join(f"{r.check.metric}: {r.why}" for r in failed)
+    if not judged:
+        return (
+            Outcome.NOT_EVALUATED,
+            "no check of the claim can be judged here: each is only reported or has its limit elsewhere",
+        )
+    if unmet:
+        ways = "; ".join(dict.fromkeys(advice(condition.name) for condition in unmet))
+        return Outcome.INCONCLUSIVE, f"{_told(unmet)}. To change: {ways}"
+    undecided = [r for r in judged if r.outcome is Outcome.INCONCLUSIVE]
+    if undecided:
+        return Outcome.INCONCLUSIVE, "; ".join(f"{r.check.metric}: {r.why}" for r in undecided)
+    return Outcome.PASS, f"{len(judged)} {'check holds' if len(judged) == 1 else 'checks hold'}"

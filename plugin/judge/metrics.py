@@ -1,0 +1,271 @@
+"""What the judge can measure in an arm's evidence, by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from plugin.judge import throughput
+from plugin.judge.analysis import Analysis, analysis
+from plugin.judge.arm import ArmEvidence, Fault
+from plugin.judge.availability import Gap
+from plugin.judge.findings import CATEGORIES, seconds
+from plugin.judge.model import Measurement
+
+SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
+"""The metrics whose violation refutes a claim even where the rest of the evidence is poor: a lost row is lost."""
+
+Measured = tuple[float | None, str, tuple[str, ...]]
+"""Value, note, examples."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricInfo:
+    """A metric: its unit, what it is, and the conditions without which it says nothing.
+
+    With ``safety`` a violation counts as soon as the records can be relied on (``integrity``), whatever else is
+    missing; a pass needs all of ``needs`` all the same.
+    """
+
+    unit: str
+    description: str
+    needs: tuple[str, ...]
+    measure: Callable[[Analysis], Measured]
+    safety: bool = False
+
+
+def measure(evidence: ArmEvidence, metric: str) -> Measurement:
+    """The metric's value in this evidence: measured by the judge, or else recorded under its name by the test.
+
+    A metric that is neither has no value, and the note says so.
+    """
+    info = KNOWN_METRICS.get(metric)
+    if info is not None:
+        value, note, examples = info.measure(analysis(evidence))
+        return Measurement(metric=metric, value=value, unit=info.unit, note=note, examples=examples)
+    recorded = [measurement for measurement in evidence.measurements if measurement.metric == metric]
+    if len(recorded) > 1:
+        values = ", ".join(
+            f"{measurement.value:g}" for measurement in recorded if measurement.value is not None
+        )
+        return Measurement(
+            metric=metric, value=None, note=f"recorded {len(recorded)} times ({values}); record it once"
+        )
+    if recorded:
+        return recorded[0]
+    return Measurement(metric=metric, value=None, note="the test recorded nothing under this name")
+
+
+def _nothing(why: str) -> Measured:
+    return None, why, ()
+
+
+NO_LEDGER = "the arm has no ledger history"
+NO_FAULT = "no fault was recorded"
+
+
+def _found(category: str, a: Analysis) -> Measured:
+    if a.audit is None:
+        return _nothing(NO_LEDGER)
+    finding = a.audit.findings[category]
+    if category not in ("stale", "phantom", "altered", "torn") and a.evidence.final is None:
+        return _nothing("there was no final read")
+    return finding.count, "", finding.examples
+
+
+def _rows_missing(a: Analysis) -> Measured:
+    if a.audit is None or a.audit.counted is None:
+        return _nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
+    (least, most), counted = a.audit.expected, a.audit.counted
+    expected = f"{least}" if least == most else f"{least} to {most}"
+    return max(0, least - counted, counted - most), f"{counted} rows counted, {expected} expected", ()
+
+
+def _sampled_row_mismatch(a: Analysis) -> Measured:
+    if a.audit is None or not a.audit.sampled:
+        return _nothing(NO_LEDGER if a.audit is None else "no row was sampled")
+    return a.audit.mismatched.count, f"{a.audit.sampled} sampled", a.audit.mismatched.examples
+
+
+def _acknowledged(a: Analysis) -> Measured:
+    return (a.audit.acknowledged, "inserted rows", ()) if a.audit else _nothing(NO_LEDGER)
+
+
+def _indeterminate(a: Analysis) -> Measured:
+    return (a.audit.indeterminate, "writes", ()) if a.audit else _nothing(NO_LEDGER)
+
+
+def _inserts_shortfall(a: Analysis) -> Measured:
+    declared = a.evidence.parameters.get("inserts", "")
+    if a.audit is None or not declared.isdigit():
+        return _nothing(
+            NO_LEDGER if a.audit is None else f"the arm declares no number of inserts ({declared!r})"
+        )
+    done = a.audit.acknowledged
+    return max(0, int(declared) - done), f"{done} acknowledged, {declared} declared", ()
+
+
+def _gap(pick: str, a: Analysis) -> Measured:
+    if a.availability is None:
+        return _nothing("there was no probe" if a.evidence.probe is None else NO_FAULT)
+    gap: Gap | None = getattr(a.availability, pick)
+    if gap is None:
+        return _nothing(
+            "no probed endpoint is a hit node's own"
+            if pick == "victims"
+            else "no probed endpoint outside the hit nodes"
+        )
+    where = f"{gap.cell}, " if gap.cell else ""
+    note = f"{where}{seconds(gap.begin)} to {seconds(gap.end)}"
+    return (
+        gap.seconds,
+        note if a.timeline.recovered is not None else f"{note}; recovery was never declared",
+        (),
+    )
+
+
+def _degraded(a: Analysis) -> Measured:
+    window, found, normal = a.timeline.disturbed, a.disturbed_buckets, a.baseline
+    if window is None or found is None or normal is None:
+        return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
+    value = throughput.degraded_s(found, window)
+    low = sum(bucket.degraded for bucket in found)
+    return value, f"{low} of {len(found)} buckets of {normal.width_s} s below 80 % of {normal.median:g}", ()
+
+
+def _throughput(phase: str, a: Analysis) -> Measured:
+    window = a.phase(phase)
+    if a.activity is None or a.baseline is None or window is None:
+        return _nothing(NO_LEDGER if a.activity is None else f"the phase {phase} was not recorded")
+    return (
+        throughput.rate(a.activity.acknowledged, window, a.baseline.width_s),
+        f"acknowledged writes {phase}",
+        (),
+    )
+
+
+def _latency(share: float, phase: str, a: Analysis) -> Measured:
+    window = a.phase(phase)
+    if a.activity is None or window is None:
+        return _nothing(NO_LEDGER if a.activity is None else f"the phase {phase} was not recorded")
+    ordered = throughput.latencies(a.activity.sent, a.activity.acknowledged, window)
+    value = throughput.percentile(ordered, share)
+    if value is None:
+        return _nothing(f"no write sent {phase} was acknowledged")
+    return value / 1e3, f"of {len(ordered)} acknowledged writes sent {phase}", ()
+
+
+def _recovery(a: Analysis) -> Measured:
+    undo = [fault.undo for fault in a.timeline.faults if fault.undo is not None]
+    if not undo or a.timeline.recovered is None:
+        return _nothing("no fault was undone" if not undo else "recovery was never declared")
+    return (a.timeline.recovered - max(undo)) / 1e6, "from the begin of the last undoing to recovery", ()
+
+
+def _repair(a: Analysis) -> Measured:
+    if not a.timeline.faults or a.timeline.recovered is None:
+        return _nothing(NO_FAULT if not a.timeline.faults else "recovery was never declared")
+    return (a.timeline.recovered - a.timeline.faults[0].begin) / 1e6, "from the first fault to recovery", ()
+
+
+def _without_quorum(a: Analysis) -> Measured:
+    blocking = [fault for fault in a.timeline.faults if fault.blocks]
+    if a.activity is None or not blocking:
+        return _nothing(NO_LEDGER if a.activity is None else "no fault took a majority")
+    wrong: list[str] = []
+    for fault in blocking:
+        if set(fault.nodes) - set(fault.bit):
+            return _nothing(f"{fault.kind} is not proven on all of {', '.join(fault.nodes)}")
+        wrong += _acknowledged_during(a, fault)
+    return (
+        len(wrong),
+        "writes sent after the majority was gone and acknowledged before it came back",
+        tuple(wrong[:5]),
+    )
+
+
+def _acknowledged_during(a: Analysis, fault: Fault) -> list[str]:
+    assert a.activity is not None
+    begin = max(fault.bit.values(), default=fault.begin)
+    end = fault.undo if fault.undo is not None else a.timeline.end
+    return [
+        f"a write sent at {seconds(sent)} was acknowledged at {seconds(done)}"
+        for sent, done in zip(a.activity.sent, a.activity.acknowledged, strict=True)
+        if sent > begin and done < end
+    ]
+
+
+def _resumed(a: Analysis) -> Measured:
+    undone = a.timeline.undone
+    if a.activity is None or undone is None:
+        return _nothing(NO_LEDGER if a.activity is None else "no fault was undone")
+    first = min((t for t in a.activity.acknowledged if t >= undone), default=None)
+    if first is None:
+        return _nothing("nothing was acknowledged after the fault was undone")
+    return (first - undone) / 1e6, "from the last fault undone to the first acknowledged write", ()
+
+
+_RECORDS = ("integrity", "history_complete")
+_AUDIT = (*_RECORDS, "audit_complete")
+_PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
+_RATE = (*_RECORDS, "generator_on_schedule")
+_DURING = (*_RATE, "fault_bit", "fault_hit", "recovered")
+_PHASES: Mapping[str, tuple[str, ...]] = {"before": _RATE, "during": _DURING, "after": _DURING}
+
+KNOWN_METRICS: Mapping[str, MetricInfo] = {
+    **{
+        name: MetricInfo(unit="rows", description=CATEGORIES[name], needs=_AUDIT, measure=partial(_found, name), safety=True)
+        for name in SAFETY
+    },
+    "rows_missing": MetricInfo(
+        unit="rows", needs=_AUDIT, measure=_rows_missing,
+        description="how far SELECT count(*) is outside what the history allows"),
+    "sampled_row_mismatch": MetricInfo(
+        unit="rows", needs=_AUDIT, measure=_sampled_row_mismatch,
+        description="rows looked up at random by their key that are not as written"),
+    "acknowledged": MetricInfo(
+        unit="rows", needs=_RECORDS, measure=_acknowledged, description="acknowledged inserted rows"),
+    "inserts_shortfall": MetricInfo(
+        unit="rows", needs=_RECORDS, measure=_inserts_shortfall,
+        description="declared inserts that were not acknowledged"),
+    "indeterminate": MetricInfo(
+        unit="writes", needs=_RECORDS, measure=_indeterminate,
+        description="writes of which nobody knows whether they happened"),
+    "gap_s": MetricInfo(
+        unit="s", needs=_PROBE, measure=partial(_gap, "worst"),
+        description="longest stretch without a success of any range at any gateway that was not hit itself"),
+    "gap_overall_s": MetricInfo(
+        unit="s", needs=_PROBE, measure=partial(_gap, "overall"),
+        description="longest stretch without any success anywhere"),
+    "victim_gap_s": MetricInfo(
+        unit="s", needs=_PROBE, measure=partial(_gap, "victims"),
+        description="longest stretch without a success of the hit nodes' own clients"),
+    "degraded_s": MetricInfo(
+        unit="s", needs=(*_DURING, "baseline_steady"), measure=_degraded,
+        description="time below 80 % of the baseline's throughput, from the first fault to recovery"),
+    **{
+        f"throughput_{phase}": MetricInfo(
+            unit="ops/s", needs=needs, measure=partial(_throughput, phase),
+            description=f"acknowledged writes a second, median of the buckets {phase} the disturbance")
+        for phase, needs in _PHASES.items()
+    },
+    **{
+        f"latency_{name}_{phase}_ms": MetricInfo(
+            unit="ms", needs=needs, measure=partial(_latency, share, phase),
+            description=f"{name} latency of the acknowledged writes sent {phase} the disturbance")
+        for name, share in (("p50", 0.50), ("p99", 0.99))
+        for phase, needs in _PHASES.items()
+    },
+    "recovery_s": MetricInfo(
+        unit="s", needs=("integrity", "fault_bit", "recovered"), measure=_recovery,
+        description="from the begin of the last undoing to declared recovery"),
+    "repair_s": MetricInfo(
+        unit="s", needs=("integrity", "fault_bit", "recovered"), measure=_repair,
+        description="from the first fault action to declared recovery"),
+    "acknowledged_without_quorum": MetricInfo(
+        unit="writes", needs=(*_RECORDS, "fault_bit", "writes_in_window"), measure=_without_quorum,
+        description="writes sent after a majority was gone and acknowledged before it came back"),
+    "resumed_s": MetricInfo(
+        unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
+        description="from the last fault undone to the first acknowledged write"),
+}  # fmt: skip
+"""Every metric that the judge measures itself, by name. Any other name is one that a test records."""

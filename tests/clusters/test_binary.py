@@ -1,0 +1,253 @@
+"""Which binary is taken, in which order, and what is said of one that cannot be."""
+
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import pytest
+
+from clusters.engines.cockroach import cache as store
+from clusters.engines.cockroach.binary import Binary, inspect, resolve
+from clusters.engines.cockroach.vendor import Vendor
+from clusters.engines.cockroach.version import Version
+from clusters.engines.cockroach.versions import OLDEST
+from clusters.errors import BadInput
+
+NOBODY = Vendor(downloads="http://127.0.0.1:9", releases="http://127.0.0.1:9/releases.yml", stall_s=2)
+"""Nothing listens on the discard port."""
+
+
+def script(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def fake(path: Path, tag: str) -> Path:
+    """Answers as CockroachDB does from 20.2.5 on."""
+    return script(path, f'[ "$1 $2" = "version --build-tag" ] && echo {tag}')
+
+
+def old(path: Path, tag: str) -> Path:
+    """Answers as CockroachDB did before ``--build-tag`` existed."""
+    return script(
+        path,
+        f'[ "$#" = 1 ] || {{ echo "ERROR: unknown flag: --build-tag" >&2; exit 4; }}\n'
+        f'echo "Build Tag:        {tag}"; echo "Build Time:       2020/11/30 22:24:16"',
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def find(cache: Path, *, path: str | None = None, version: str | None = None, **environ: str) -> Binary:
+    return resolve(
+        path=path, version=version, environ={"PATH": "", **environ}, cache=cache, vendor=NOBODY, answer_s=5
+    )
+
+
+class TestOrder:
+    @pytest.fixture
+    def all_of_them(self, tmp_path: Path, cache: Path) -> dict[str, str]:
+        fake(tmp_path / "bin" / "cockroach", "v24.1.3")
+        fake(store.binary_path(cache, Version.parse("v24.1.4")), "v24.1.4")
+        fake(store.binary_path(cache, Version.parse("v24.1.10")), "v24.1.10")
+        return {
+            "option": str(fake(tmp_path / "given", "v24.1.1")),
+            "variable": str(fake(tmp_path / "set", "v24.1.2")),
+            "PATH": str(tmp_path / "bin"),
+        }
+
+    def test_each_goes_before_the_next(self, cache: Path, all_of_them: dict[str, str]) -> None:
+        option, variable, path = all_of_them["option"], all_of_them["variable"], all_of_them["PATH"]
+        found = [
+            find(cache, path=option, COCKROACH_BINARY=variable, PATH=path),
+            find(cache, version="24.1.4", COCKROACH_BINARY=variable, PATH=path),
+            find(cache, COCKROACH_BINARY=variable, PATH=path),
+            find(cache, PATH=path),
+            find(cache),
+        ]
+        assert [str(b.version) for b in found] == ["v24.1.1", "v24.1.4", "v24.1.2", "v24.1.3", "v24.1.10"]
+        assert [b.origin for b in found] == [
+            "--cockroach",
+            f"--cockroach-version 24.1.4, from the cache {cache}",
+            "COCKROACH_BINARY",
+            "PATH",
+            f"newest in the cache {cache}",
+        ]
+
+    def test_none_to_be_had_names_every_way_out(self, cache: Path) -> None:
+        with pytest.raises(BadInput) as caught:
+            find(cache)
+        for words in (
+            "no CockroachDB to test",
+            "127.0.0.1:9/releases.yml can't be reached",
+            "--cockroach PATH",
+            "--cockroach-version vX.Y.Z",
+            f"{cache}/cockroach/vX.Y.Z/cockroach",
+            "--engine postgres",
+            "--engine auto",
+            "https://www.cockroachlabs.com/docs/releases/",
+        ):
+            assert words in str(caught.value)
+
+    def test_a_version_that_is_nonsense(self, cache: Path) -> None:
+        with pytest.raises(BadInput, match="--cockroach-version: 'newest' is not a CockroachDB version"):
+            find(cache, version="newest")
+
+    def test_two_options_that_contradict_each_other(self, tmp_path: Path, cache: Path) -> None:
+        given = str(fake(tmp_path / "given", "v24.1.1"))
+        assert find(cache, path=given, version="24.1.1").build_tag == "v24.1.1"
+        with pytest.raises(BadInput, match=r"is v24\.1\.1, but --cockroach-version asks for v24\.1\.2"):
+            find(cache, path=given, version="v24.1.2")
+
+    @pytest.mark.parametrize("version", [None, "v24.1.3"])
+    def test_a_binary_that_lies_in_the_cache_under_another_name(
+        self, cache: Path, version: str | None
+    ) -> None:
+        fake(store.binary_path(cache, Version.parse("v24.1.3")), "v23.2.1")
+        with pytest.raises(
+            BadInput, match=r"as v24\.1\.3, but says that it is v23\.2\.1\. Move it to .*/v23\.2\.1/cockroach"
+        ):
+            find(cache, version=version)
+
+    def test_what_else_lies_in_the_cache_does_not_count(self, cache: Path) -> None:
+        fake(cache / "cockroach" / ".unpack-v25.1.0" / "cockroach", "v25.1.0")
+        fake(cache / "cockroach" / "25.2.0" / "cockroach", "v25.2.0")
+        fake(cache / "cockroach" / "notes" / "cockroach", "v25.3.0")
+        (cache / "cockroach" / "v25.4.0").mkdir()
+        assert store.versions(cache) == ()
+        fake(cache / "cockroach" / "v24.1.0" / "cockroach", "v24.1.0")
+        assert [str(v) for v in store.versions(cache)] == ["v24.1.0"]
+
+    def test_where_the_cache_is(self, tmp_path: Path) -> None:
+        assert store.cache_dir({"ROACHPROOF_CACHE": "/c", "XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/c")
+        assert store.cache_dir({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/roachproof")
+        assert store.cache_dir({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == Path("/h/.cache/roachproof")
+        assert store.cache_dir({"ROACHPROOF_CACHE": "here"}) == Path.cwd() / "here"
+
+
+class TestUnusable:
+    """Each is refused with the option or variable that it came from, the path and what to do."""
+
+    def refusal(self, cache: Path, path: Path | str, answer_s: float = 5.0) -> str:
+        with pytest.raises(BadInput) as caught:
+            inspect(Path(path), "COCKROACH_BINARY", cache=cache, answer_s=answer_s)
+        assert str(caught.value).startswith(f"COCKROACH_BINARY: {path}")
+        return str(caught.value)
+
+    def test_not_there(self, tmp_path: Path, cache: Path) -> None:
+        assert "does not exist" in self.refusal(cache, tmp_path / "cockroach")
+
+    def test_a_directory(self, tmp_path: Path, cache: Path) -> None:
+        assert "is not a file" in self.refusal(cache, tmp_path)
+
+    def test_not_executable(self, tmp_path: Path, cache: Path) -> None:
+        path = fake(tmp_path / "cockroach", "v24.1.0")
+        path.chmod(0o644)
+        assert f"is not executable. Make it so: chmod +x {path}" in self.refusal(cache, path)
+
+    @pytest.mark.parametrize(
+        ("head", "said"),
+        [
+            (b"\xcf\xfa\xed\xfe" + bytes(60), "is built for macOS"),
+            (b"MZ" + bytes(60), "is built for Windows"),
+            (b"", "is an empty file"),
+            (b"neither a program nor a script", "can't be run on this machine"),
+            (b"#!/no/such/interpreter\n", "can't be run on this machine"),
+        ],
+    )
+    def test_not_a_program_for_this_machine(
+        self, tmp_path: Path, cache: Path, head: bytes, said: str
+    ) -> None:
+        path = tmp_path / "cockroach"
+        path.write_bytes(head)
+        path.chmod(0o755)
+        assert said in self.refusal(cache, path)
+
+    def test_wrong_architecture(self, tmp_path: Path, cache: Path) -> None:
+        machine, name, mine = {"x86_64": (183, "arm64", "amd64"), "aarch64": (62, "amd64", "arm64")}[
+            platform.machine()
+        ]
+        path = tmp_path / "cockroach"
+        path.write_bytes(
+            b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little") + bytes(44)
+        )
+        path.chmod(0o755)
+        assert f"is built for {name}; this machine needs a build for {mine}" in self.refusal(cache, path)
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ("exit 0", "exited with 0 and printed 'nothing'"),
+            ('echo "$@"', "printed 'version'"),
+            ("echo no such command >&2; exit 3", "exited with 3 and printed 'no such command'"),
+        ],
+    )
+    def test_another_program(self, tmp_path: Path, cache: Path, body: str, said: str) -> None:
+        refusal = self.refusal(cache, script(tmp_path / "cockroach", body))
+        assert "is not CockroachDB" in refusal
+        assert said in refusal
+
+    def test_a_build_without_a_version(self, tmp_path: Path, cache: Path) -> None:
+        assert "'d98e083' is not a CockroachDB version" in self.refusal(
+            cache, old(tmp_path / "cockroach", "d98e083")
+        )
+
+    def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, cache: Path) -> None:
+        pids = tmp_path / "pids"
+        path = script(tmp_path / "cockroach", f"sleep 300 &\necho $! $$ > {pids}\nwait")
+        begun = time.monotonic()
+        assert "did not answer `version --build-tag` within 1 s" in self.refusal(cache, path, answer_s=1.0)
+        assert time.monotonic() - begun < 5
+        for pid in pids.read_text().split():
+            stat = Path(f"/proc/{pid}/stat")
+            assert not stat.exists() or stat.read_text().rsplit(")")[-1].split()[0] == "Z"
+
+
+def test_asks_older_versions_in_their_way(tmp_path: Path, cache: Path) -> None:
+    found = inspect(old(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH", cache=cache)
+    assert (found.version.series, found.build_tag) == ((20, 2), "v20.2.0-dev.20201130")
+
+
+def test_diagnostics_reporting_is_off_while_it_is_asked(tmp_path: Path, cache: Path) -> None:
+    path = script(
+        tmp_path / "cockroach",
+        f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo v24.1.0',
+    )
+    inspect(path, "PATH", cache=cache)
+    assert (tmp_path / "said").read_text() == "1\n"
+
+
+def test_the_digest_is_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
+    path = fake(tmp_path / "cockroach", "v24.1.0")
+    first = store.sha256_of(path, cache)
+    memory = cache / "digests.json"
+    known = json.loads(memory.read_text())
+    assert known[str(path)][-1] == first
+    known[str(path)][-1] = "remembered"
+    memory.write_text(json.dumps(known))
+    assert store.sha256_of(path, cache) == "remembered"
+    fake(path, "v24.1.1")
+    assert store.sha256_of(path, cache) not in ("remembered", first)
+    memory.write_text("[not json")
+    assert len(store.sha256_of(path, cache)) == 64
+
+
+@pytest.mark.skipif(
+    "COCKROACH_BINARY" not in os.environ, reason="needs a CockroachDB binary in COCKROACH_BINARY"
+)
+def test_a_real_binary(cache: Path) -> None:
+    found = find(cache, COCKROACH_BINARY=os.environ["COCKROACH_BINARY"])
+    assert found.version.series >= OLDEST
+    assert found.path.samefile(os.environ["COCKROACH_BINARY"])

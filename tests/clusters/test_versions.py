@@ -1,0 +1,290 @@
+"""Version numbers, the table of version differences, and what is read out of servers' answers."""
+
+import json
+import random
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.engines.cockroach.introspection import (
+    parse_build,
+    parse_decommission,
+    parse_node_status,
+    parse_ranges,
+)
+from clusters.engines.cockroach.metrics import parse_vars, total
+from clusters.engines.cockroach.version import Version
+from clusters.engines.cockroach.versions import CHANGES, NEWEST, RUN, Dialect, changes_for, dialect_for
+from clusters.errors import BadInput, HarnessError
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    content = json.loads((RECORDED / name).read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+def dialect(version: str) -> Dialect:
+    return dialect_for(Version.parse(version))
+
+
+@pytest.fixture(params=["v20.2", "v21.1"])
+def answers(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a real cluster answered."""
+    return recorded(f"cockroach_{request.param}.json")
+
+
+@pytest.fixture
+def spoken(answers: dict[str, Any]) -> Dialect:
+    return dialect_for(parse_build(answers["build_tag"]["rows"][0]["version"]))
+
+
+class TestVersion:
+    def test_order_is_that_of_semantic_versioning(self) -> None:
+        ordered = [
+            Version.parse(text)
+            for text in (
+                "v19.2.9",
+                "v20.2.0-alpha",
+                "v20.2.0-alpha.1",
+                "v20.2.0-alpha.beta",
+                "v20.2.0-beta.2",
+                "v20.2.0-beta.11",
+                "v20.2.0-rc.1",
+                "v20.2.0",
+                "v20.2.6",
+                "v20.2.10",
+                "v21.1.0-alpha.20210228",
+                "v26.1.0",
+            )
+        ]
+        shuffled = random.Random(7).sample(ordered, len(ordered))
+        assert sorted(shuffled) == ordered
+
+    @pytest.mark.parametrize(
+        ("text", "printed"),
+        [
+            ("20.2.6", "v20.2.6"),
+            ("v24.1.0-beta.1", "v24.1.0-beta.1"),
+            (" v21.1.0-alpha.20210228\n", "v21.1.0-alpha.20210228"),
+            ("v19.2.0-alpha.20190606-2479-gd98e0839dc", "v19.2.0-alpha.20190606-2479-gd98e0839dc"),
+            ("v24.1.3+build.5", "v24.1.3"),
+        ],
+    )
+    def test_prints_what_it_read(self, text: str, printed: str) -> None:
+        assert str(Version.parse(text)) == printed
+
+    @pytest.mark.parametrize(
+        "text", ["", "latest", "24.1", "v24", "24.1.x", "v24.1.3-", "24.1.3 or so", "../24.1.3", "٢٤.1.3"]
+    )
+    def test_nonsense_is_refused_with_its_origin(self, text: str) -> None:
+        with pytest.raises(BadInput, match=r"--cockroach-version: .*is not a CockroachDB version") as caught:
+            Version.parse(text, origin="--cockroach-version")
+        assert repr(text) in str(caught.value)
+
+
+class TestTable:
+    def test_every_change_changes_something_and_names_its_source(self) -> None:
+        for change in CHANGES:
+            before = dialect_for(Version(*change.since, 0))
+            assert change.source.startswith("https://"), change
+            assert change.note or change.apply(Dialect()) != Dialect(), change.what
+            assert change.source in before.sources
+        assert list(CHANGES) == sorted(CHANGES, key=lambda change: change.since)
+
+    def test_only_versions_that_were_run_say_so(self) -> None:
+        said = {
+            v: dialect(f"v{v}.1").status for v in ("20.2", "21.1", "21.2", "22.1", "23.1", "24.3", "26.2")
+        }
+        assert said == {"20.2": "run", "21.1": "run"} | dict.fromkeys(
+            ("21.2", "22.1", "23.1", "24.3", "26.2"), "documented"
+        )
+        assert set(RUN) == {(20, 2), (21, 1)}
+
+    def test_too_old(self) -> None:
+        with pytest.raises(BadInput, match=r"v20\.1\.17 is too old: versions from v20\.2 on"):
+            dialect("v20.1.17")
+
+    def test_newer_than_the_table_gets_the_newest_entry_and_a_note(self) -> None:
+        newer, newest = dialect("v27.1.0"), dialect(f"v{NEWEST[0]}.{NEWEST[1]}.0")
+        assert "newer than anything this suite knows" in newer.notes[0]
+        assert newer.notes[1:] == newest.notes
+        differing = {f.name for f in fields(Dialect) if getattr(newer, f.name) != getattr(newest, f.name)}
+        assert differing == {"series", "notes"}
+
+    @pytest.mark.parametrize(
+        ("version", "expected"),
+        [
+            ("v22.2.9", "[SHOW RANGES FROM TABLE t]"),
+            ("v23.1.0", "[SHOW RANGES FROM TABLE t WITH DETAILS]"),
+            ("v26.2.1", "[SHOW RANGES FROM TABLE t WITH DETAILS]"),
+        ],
+    )
+    def test_ranges_of_a_table(self, version: str, expected: str) -> None:
+        assert dialect(version).table_ranges("t").endswith(expected)
+
+    def test_23_1_alone_must_be_told_to_use_the_new_output(self) -> None:
+        setting = "SET CLUSTER SETTING sql.show_ranges_deprecated_behavior.enabled = false"
+        assert dialect("v22.2.0").setup == ()
+        assert dialect("v23.1.30").setup == (setting,)
+        assert dialect("v23.2.0").setup == ()
+
+    def test_closed_internals_are_opened_from_26_1(self) -> None:
+        assert dialect("v25.4.0").session == {}
+        assert dialect("v26.1.0").session == {"allow_unsafe_internals": "on"}
+        assert "crdb_internal" not in dialect("v26.1.0").all_ranges + dialect("v26.1.0").table_ranges("t")
+
+    @pytest.mark.parametrize(
+        ("version", "flags", "shutdown"),
+        [
+            ("v20.2.19", (), None),
+            ("v21.2.0", (), None),
+            ("v22.1.0", ("--self",), None),
+            ("v24.1.9", ("--self",), None),
+            ("v24.2.0", ("--self",), ("--shutdown",)),
+        ],
+    )
+    def test_drain(self, version: str, flags: tuple[str, ...], shutdown: tuple[str, ...] | None) -> None:
+        assert (dialect(version).drain_flags, dialect(version).drain_shutdown_flags) == (flags, shutdown)
+
+    @pytest.mark.parametrize(
+        ("version", "hold", "finalise"),
+        [
+            (
+                "v23.1.0",
+                "SET CLUSTER SETTING cluster.preserve_downgrade_option = '23.1'",
+                "RESET CLUSTER SETTING cluster.preserve_downgrade_option",
+            ),
+            (
+                "v23.2.0",
+                "SET CLUSTER SETTING cluster.auto_upgrade.enabled = false",
+                "SET CLUSTER SETTING version = '24.1'",
+            ),
+        ],
+    )
+    def test_upgrade(self, version: str, hold: str, finalise: str) -> None:
+        assert dialect(version).hold_upgrade("23.1") == hold
+        assert dialect(version).finalise_upgrade("24.1") == finalise
+
+    def test_settings_that_were_renamed_or_went(self) -> None:
+        old, new = dialect("v23.1.0"), dialect("v23.2.0")
+        assert (old.drain_transactions, new.drain_transactions) == (
+            "server.shutdown.query_wait",
+            "server.shutdown.transactions.timeout",
+        )
+        assert len(old.snapshot_rates) == 2
+        assert new.snapshot_rates == ("kv.snapshot_rebalance.max_rate",)
+
+    def test_licence_is_mentioned_where_it_binds(self) -> None:
+        assert not dialect("v24.2.0").notes
+        assert any("licence key" in note for note in dialect("v24.3.0").notes)
+
+    def test_changes_are_those_up_to_the_version(self) -> None:
+        assert changes_for(Version.parse("v21.1.0")) == ()
+        assert changes_for(Version.parse("v26.2.0")) == CHANGES
+
+
+class TestRealAnswers:
+    """On 20.2 and 21.1. Should a statement of the table change, its answer has to be recorded anew."""
+
+    def test_the_statements_are_those_that_were_answered(
+        self, answers: dict[str, Any], spoken: Dialect
+    ) -> None:
+        assert spoken.status == "run"
+        assert answers["table_ranges"]["sql"] == spoken.table_ranges("ledger")
+        for name in ("all_ranges", "nodes", "stores", "build_tag", "cluster_version"):
+            assert answers[name]["sql"] == getattr(spoken, name)
+        assert answers["node_status"]["argv"] == list(spoken.node_status)
+        assert answers["drain"]["argv"] == ["node", "drain", *spoken.drain_flags]
+        for statement in (
+            spoken.diagnostics_off,
+            spoken.split("ledger", (100, 200, 300)),
+            spoken.relocate_lease("ledger", 2, 100),
+            spoken.scatter("ledger"),
+            spoken.replicas("ledger", 1),
+            spoken.hold_upgrade(answers["cluster_version"]["rows"][0]["version"]),
+            spoken.finalise_upgrade(""),
+            *(f"SET CLUSTER SETTING {name} = '256MiB'" for name in spoken.snapshot_rates),
+        ):
+            assert statement in answers["sent"]
+
+    def test_ranges(self, answers: dict[str, Any]) -> None:
+        found = parse_ranges(answers["table_ranges"]["rows"], {1: "n1", 2: "n2"})
+        assert [r.start for r in found] == ["", "/100", "/200", "/300"]
+        assert [r.lease for r in found] == ["n1", "n2", "node 3", "n1"]
+        assert {r.replicas for r in found} == {("n1", "n2", "node 3")}
+
+    def test_nodes(self, answers: dict[str, Any]) -> None:
+        nodes = parse_node_status(answers["node_status"]["out"])
+        assert [n.node_id for n in nodes] == [1, 2, 3]
+        assert all(n.live and n.available and n.membership == "active" and not n.draining for n in nodes)
+        assert {n.address for n in nodes} == {row["address"] for row in answers["nodes"]["rows"]}
+        assert nodes[0].locality == "region=r1,zone=z0"
+        assert all((n.replicas or 0) > 30 for n in nodes)
+        drained = parse_node_status(answers["node_status_drained"]["out"])
+        assert [n.draining for n in drained].count(True) == 1
+
+    def test_decommissioning(self, answers: dict[str, Any]) -> None:
+        (node,) = parse_decommission(answers["decommission"]["out"])
+        assert (node.replicas, node.membership, node.done) == (0, "decommissioned", True)
+
+    def test_metrics(self, answers: dict[str, Any], spoken: Dialect) -> None:
+        nodes = [parse_vars(text) for text in answers["vars"]]
+        assert total(nodes, spoken.underreplicated) == 0
+        assert total(nodes, spoken.unavailable) == 0
+        assert [node[spoken.live_nodes] for node in nodes] == [3, 3, 3]
+
+
+class TestDocumentedAnswers:
+    documented = recorded("cockroach_documented.json")
+
+    def test_ranges_of_later_versions(self) -> None:
+        found = parse_ranges(self.documented["ranges_23_2"]["rows"], {2: "n1"})
+        assert [(r.range_id, r.lease, r.replicas) for r in found] == [
+            (94, "node 5", ("n1", "node 5", "node 7")),
+            (178, "n1", ("n1", "node 5", "node 7")),
+            (181, "node 8", ("node 7", "node 8", "node 9")),
+        ]
+
+    def test_unknown_lease_and_first_key(self) -> None:
+        first, _ = parse_ranges(self.documented["ranges_23_1_deprecated"]["rows"], {})
+        assert (first.start, first.lease, first.replicas) == ("", "", ("node 1", "node 2", "node 4"))
+
+    def test_node_status(self) -> None:
+        one, three, five = parse_node_status(self.documented["node_status_22_2"]["out"])
+        assert (one.draining, three.draining) == (False, True)
+        assert (five.live, five.membership, five.replicas) == (False, "decommissioned", 0)
+        (later,) = parse_node_status(self.documented["node_status_25_3"]["out"])
+        assert (later.build, later.live, later.replicas) == ("v26.2.1", True, 66)
+
+    def test_metrics(self) -> None:
+        node = parse_vars(self.documented["vars_26_2"]["text"])
+        assert node == {
+            "ranges_underreplicated": 7,
+            "sql_insert_count": 27,
+            "sql_insert_count_internal": 1201,
+            "clock_offset_stddevnanos": 7,
+            "round_trip_latency_bucket": 1500,
+            "liveness_livenodes": 3,
+        }
+
+    def test_a_total_needs_every_node(self) -> None:
+        assert total([{"ranges_unavailable": 1.0}, {"ranges_unavailable": 2.0}], "ranges_unavailable") == 3
+        assert total([{"ranges_unavailable": 1.0}, {}], "ranges_unavailable") is None
+        assert total([], "ranges_unavailable") is None
+
+
+def test_answers_that_are_no_answers() -> None:
+    with pytest.raises(HarnessError, match="without build, is_live"):
+        parse_node_status("id,address\n1,x\n")
+    with pytest.raises(HarnessError, match="a number should be"):
+        parse_node_status("id,address,build,is_live\none,x,y,true\n")
+    with pytest.raises(HarnessError, match="without id"):
+        parse_decommission("Error: node does not exist")
+    with pytest.raises(HarnessError, match="not CockroachDB"):
+        parse_build("PostgreSQL 16.4 on x86_64")
+    assert str(parse_build("CockroachDB OSS v23.2.0 (x86_64-pc-linux-gnu)")) == "v23.2.0"

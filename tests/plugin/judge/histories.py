@@ -1,0 +1,184 @@
+"""Histories and evidence written by hand, for the judge's tests."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from plugin.evidence.records import (
+    BucketRead,
+    BucketUnreadable,
+    CellSecond,
+    Event,
+    Failed,
+    FinalLine,
+    FinalRow,
+    HistoryEnd,
+    HistoryLine,
+    Invoke,
+    Ok,
+    Op,
+    ProbeSecond,
+    Unknown,
+    payload,
+)
+from plugin.judge.arm import ArmEvidence
+from plugin.judge.audit import Audit, audit
+
+SEED = 11
+BUCKETS = 3
+SECOND = 1_000_000
+
+
+class Story:
+    """A history told step by step; every line is 10 ms after the one before."""
+
+    def __init__(self) -> None:
+        self.lines: list[HistoryLine] = []
+        self.t = 0
+        self.op = 0
+
+    def tick(self) -> int:
+        self.t += 10_000
+        return self.t
+
+    def begin(self, kind: Op, *keys: int, version: int = 1, node: str = "n1") -> int:
+        self.op += 1
+        self.lines.append(Invoke(self.tick(), self.op, "w1", node, kind, keys, version))
+        return self.op
+
+    def ok(self, op: int, *seen: int) -> None:
+        self.lines.append(Ok(self.tick(), op, seen))
+
+    def failed(self, op: int) -> None:
+        self.lines.append(Failed(self.tick(), op, "40001"))
+
+    def unknown(self, op: int) -> None:
+        self.lines.append(Unknown(self.tick(), op, "timeout"))
+
+    def insert(self, *keys: int) -> None:
+        for key in keys:
+            self.ok(self.begin(Op.INSERT, key))
+
+    def update(self, key: int, version: int) -> None:
+        self.ok(self.begin(Op.UPDATE, key, version=version))
+
+    def delete(self, key: int, version: int) -> None:
+        self.ok(self.begin(Op.DELETE, key, version=version))
+
+    def pair(self, one: int, other: int) -> None:
+        self.ok(self.begin(Op.PAIR, one, other))
+
+    def read(self, key: int, seen: int) -> None:
+        self.ok(self.begin(Op.READ, key, version=0), seen)
+
+    def audit(self, final: Iterable[FinalLine]) -> Audit:
+        return audit([*self.lines, HistoryEnd(self.t)], final, seed=SEED, buckets=BUCKETS)
+
+
+def row(key: int, version: int = 1) -> FinalRow:
+    return FinalRow(key, version, payload(SEED, key, version))
+
+
+def final(
+    rows: Iterable[FinalRow], *, unreadable: Sequence[int] = (), unread: Sequence[int] = ()
+) -> list[FinalLine]:
+    """A final read of these rows, bucket by bucket; nothing is listed of buckets that were not read."""
+    found = list(rows)
+    lines: list[FinalLine] = []
+    for bucket in range(BUCKETS):
+        mine = [r for r in found if r.key % BUCKETS == bucket]
+        if bucket in unreadable:
+            lines.append(BucketUnreadable(9 * SECOND, bucket, "timeout after 60 s"))
+        elif bucket not in unread:
+            lines += [*mine, BucketRead(9 * SECOND, bucket, len(mine))]
+    return lines
+
+
+def wrong(found: Audit) -> dict[str, int]:
+    """The categories in which anything was found."""
+    return {name: finding.count for name, finding in found.findings.items() if finding.count}
+
+
+def event(t: float, name: str, **data: Any) -> Event:
+    """An event at ``t`` seconds."""
+    return Event(int(t * SECOND), name, data)
+
+
+def events(**changes: Any) -> list[Event]:
+    """A whole arm: baseline 1 to 11 s, n1 killed at 12 s, undone at 16 s, recovered at 20 s, writing to 30 s.
+
+    ``changes`` replace the data of an event (``fault_begin={…}``), or leave it out (``None``).
+    """
+    told = {
+        "arm.begin": (0.0, {"past_recovery_s": 10}),
+        "provisioned": (0.1, {}),
+        "replicated": (0.2, {}),
+        "ledger.created": (
+            0.5,
+            {
+                "table": "ledger",
+                "buckets": BUCKETS,
+                "reports_ranges": True,
+                "ranges": 9,
+                "leases": {"n1": 3, "n2": 3, "n3": 3},
+            },
+        ),
+        "baseline.begin": (1.0, {}),
+        "baseline.end": (11.0, {}),
+        "fault.begin": (
+            12.0,
+            {
+                "fault": "kill",
+                "nodes": ["n1"],
+                "leases": {"n1": 3},
+                "connections": {"n1": 2},
+                "blocks": False,
+            },
+        ),
+        "fault.bit": (12.1, {"node": "n1", "proof": "pid 17 is gone"}),
+        "fault.undo": (15.0, {"nodes": ["n1"]}),
+        "fault.undone": (16.0, {"nodes": ["n1"]}),
+        "recovered": (20.0, {}),
+        "writing.end": (30.1, {}),
+        "audit.begin": (30.2, {}),
+        "audit.end": (31.0, {}),
+        "arm.end": (31.1, {}),
+    }
+    lines = []
+    for name, (t, data) in told.items():
+        change = changes.get(name.replace(".", "_"), {})
+        if change is not None:
+            lines.append(event(change.pop("at", t) if change else t, name, **{**data, **change}))
+    return lines
+
+
+def probe(
+    ok: Callable[[str, int], bool],
+    *,
+    until: int = 31,
+    cells: Sequence[str] = ("n1/0", "n2/1", "n3/2", "n2/0", "n2/2"),
+) -> tuple[dict[str, Any], list[ProbeSecond]]:
+    """A probe with a success in each tenth of a second of which ``ok(cell, tenth)`` says so."""
+    seconds = []
+    for second in range(until):
+        told = {}
+        for cell in cells:
+            times = [tenth * 100_000 for tenth in range(10 * second, 10 * second + 10) if ok(cell, tenth)]
+            pairs = zip(times, times[1:], strict=False)
+            told[cell] = CellSecond(
+                ok=len(times),
+                first=times[0] if times else 0,
+                last=times[-1] if times else 0,
+                gap=max((b - a for a, b in pairs), default=0),
+            )
+        seconds.append(ProbeSecond((second + 1) * SECOND, 1000, told))
+    return {"roachproof": "probe", "schema": 1, "interval_us": 100_000, "cells": list(cells)}, seconds
+
+
+def arm(**fields: Any) -> ArmEvidence:
+    """Evidence of an arm; ``history`` and ``final`` are given as lists."""
+    for name in ("history", "final"):
+        if fields.get(name) is not None:
+            fields[name] = lambda lines=fields[name]: iter(lines)
+    return ArmEvidence(
+        **{"claim": "survivability", "profile": "laptop", "seed": SEED, "buckets": BUCKETS, **fields}
+    )
