@@ -143,6 +143,10 @@ class Rows:
         if kind is Op.DELETE:
             self._deletes[record.op] = tuple(self.deleted[key] for key in keys)
         for key in keys:
+            if self.partner[key] and kind in (Op.INSERT, Op.PAIR):
+                # Its pair failed and the row is inserted anew: the two no longer stand or fall together.
+                self.partner[self.partner[key] - 1] = 0
+                self.partner[key] = 0
             self._begin(key, record)
         if kind is Op.PAIR and len(keys) == 2:
             self.partner[keys[0]] = keys[1] + 1

@@ -267,9 +267,17 @@ def test_sigkill_in_the_middle(server: Server, cache: Path) -> None:
         run.send_signal(signal.SIGKILL)
         run.communicate(timeout=10)
     assert part.exists(), "the kill was to leave something behind"
+    half_unpacked = part.with_name(".unpack-v26.2.1") / "lib" / "stale.so"
+    half_unpacked.parent.mkdir(parents=True)
+    half_unpacked.touch()
     assert store.versions(cache) == ()
     server.bad.clear()
     begun = time.monotonic()
     assert download(VERSION, cache, server.vendor()).read_bytes() == PROGRAM
     assert time.monotonic() - begun < 5, "the lock died with its holder"
+    assert sorted(p.name for p in (cache / "cockroach" / "v26.2.1").rglob("*")) == [
+        "cockroach",
+        "lib",
+        "libgeos.so",
+    ]
     assert not part.exists()

@@ -212,6 +212,23 @@ async def test_a_fork_bomb_in_bloom_is_killed(place: Processes) -> None:
     assert working_in(at.home) == []
 
 
+async def test_no_part_of_a_killed_node_sees_another_die(place: Processes) -> None:
+    """A supervisor within the node (as Patroni is) must not react to the death of what it watches."""
+    at = await one(place)
+    script = (
+        "rm -f pipe; mkfifo pipe; sleep 1000 > pipe & for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done;"
+        "(read x < pipe; echo saw it > seen) & (echo > ready; wait); wait"
+    )
+    for _ in range(5):
+        await place.start(shell(at, script))
+        await eventually(lambda: at.home.joinpath("ready").exists())
+        await asyncio.sleep(0.05)
+        assert not at.home.joinpath("seen").exists()
+        await place.kill("n1")
+        assert not at.home.joinpath("seen").exists()
+        at.home.joinpath("ready").unlink()
+
+
 async def test_paused_stands_still_and_resumed_goes_on(place: Processes) -> None:
     at = await one(place)
     count = "while :; do echo x >> {}; sleep 0.01; done"

@@ -1,5 +1,6 @@
 """Histories and evidence written by hand, for the judge's tests."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -108,7 +109,7 @@ def events(**changes: Any) -> list[Event]:
 
     ``changes`` replace the data of an event (``fault_begin={…}``), or leave it out (``None``).
     """
-    told = {
+    told: dict[str, tuple[float, dict[str, Any]]] = {
         "arm.begin": (0.0, {"past_recovery_s": 10}),
         "provisioned": (0.1, {}),
         "replicated": (0.2, {}),
@@ -163,7 +164,7 @@ def probe(
         told = {}
         for cell in cells:
             times = [tenth * 100_000 for tenth in range(10 * second, 10 * second + 10) if ok(cell, tenth)]
-            pairs = zip(times, times[1:], strict=False)
+            pairs = itertools.pairwise(times)
             told[cell] = CellSecond(
                 ok=len(times),
                 first=times[0] if times else 0,

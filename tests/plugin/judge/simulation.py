@@ -27,8 +27,8 @@ class Client:
     keys: list[int] = field(default_factory=list)
     current: Pending | None = None
     version: dict[int, int] = field(default_factory=dict)
-    again: set[int] = field(default_factory=set)
-    """Rows whose newest version certainly failed and may be tried once more."""
+    again: dict[int, Op] = field(default_factory=dict)
+    """What certainly failed of a row's newest version, and may be tried once more."""
     unsure: set[int] = field(default_factory=set)
     """Rows with an indeterminate write; they are never inserted again."""
 
@@ -90,11 +90,10 @@ class Simulation:
 
     def write(self, client: Client, kind: Op, *keys: int) -> None:
         version = client.version.get(keys[0], 0) + 1
-        if keys[0] in client.again and self.random.random() < 0.7:
+        if client.again.pop(keys[0], None) is kind and self.random.random() < 0.7:
             version -= 1
         for key in keys:
             client.version[key] = version
-        client.again.discard(keys[0])
         self.begin(client, kind, *keys, version=version)
 
     def begin(self, client: Client, kind: Op, *keys: int, version: int = 0) -> None:
@@ -139,7 +138,7 @@ class Simulation:
         else:
             self.story.failed(pending.op)
             if not reads:
-                client.again.add(pending.keys[0])
+                client.again[pending.keys[0]] = pending.kind
 
     def final(self) -> list[FinalLine]:
         return final(self.final_rows())

