@@ -32,6 +32,8 @@ from clusters.model import Capability
 from clusters.topology import MOST_NODES
 from plugin import profiles
 from plugin.claims import CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
+from plugin.judge.conditions import KNOWN_CONDITIONS
+from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
 
 SHIPPED = Path(__file__).with_name("claims.toml")
@@ -39,35 +41,10 @@ T = TypeVar("T")
 
 __all__ = ["CONDITIONS", "METRICS", "SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
 
-CONDITIONS = frozenset(
-    {
-        "integrity",
-        "history_complete",
-        "audit_complete",
-        "fault_bit",
-        "fault_hit",
-        "replicated_before",
-        "spread_before",
-        "probe_complete",
-        "probe_on_time",
-        "written_past_recovery",
-        "writes_in_window",
-        "generator_on_schedule",
-        "baseline_steady",
-    }
-)
+CONDITIONS = frozenset(KNOWN_CONDITIONS)
 """The evidence conditions that a claim or a check may need."""
 
-METRICS = frozenset(
-    {
-        *("lost", "duplicated", "phantom", "altered", "revived", "stale", "torn", "unreadable"),
-        *("rows_missing", "sampled_row_mismatch", "acknowledged", "inserts_shortfall", "indeterminate"),
-        *("gap_s", "gap_overall_s", "victim_gap_s", "degraded_s", "recovery_s", "repair_s"),
-        *("throughput_before", "throughput_during", "throughput_after"),
-        *("latency_p99_before_ms", "latency_p99_during_ms", "latency_p99_after_ms"),
-        *("acknowledged_without_quorum", "resumed_s"),
-    }
-)
+METRICS = frozenset(KNOWN_METRICS)
 """What the judge measures by itself from the evidence; any other metric of a ready claim is one its test records."""
 
 

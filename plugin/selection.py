@@ -97,9 +97,10 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
 
 
 def needs_engine(item: pytest.Item) -> bool:
-    """Whether the test is about the database that was asked for."""
+    """Whether the test will start the database that was asked for."""
     id_, sabotage = claim_id(item)
-    return id_ is not None and not sabotage and item.get_closest_marker("skip") is None
+    skipped = item.get_closest_marker("skip") is not None
+    return id_ is not None and not sabotage and not skipped and "engine" in getattr(item, "fixturenames", ())
 
 
 def sabotaged_engine(item: pytest.Item) -> str | None:
@@ -114,7 +115,7 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
         return "its test is planned, not written yet"
     if engine and (reason := _no_engine(engine, run)):
         return reason
-    missing = claim.capabilities - offered(run, engine)
+    missing = claim.capabilities - offered(run, engine) if claim.capabilities else frozenset()
     if missing:
         return (
             f"{engine or run.settings.engine} on {run.settings.substrate} cannot {', '.join(sorted(missing))}"

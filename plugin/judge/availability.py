@@ -3,8 +3,7 @@
 A *stretch* lies between two neighbouring successes of a cell (an endpoint and a bucket). One that overlaps the window counts
 in its whole length, also the part outside: a stretch that is open when the window begins counts from the last success
 before it, one that is open when the window ends counts on to the success that ends it. Before the first success a
-stretch counts from the begin of the probe (one second before its first line), after the last one to the probe's last
-line. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
+stretch counts from the begin of the probe's first second, after the last one to the begin of its last. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
 that the window's edges fall into, a gap may be charged that was just outside; that is never more than a second.
 """
 
@@ -82,7 +81,7 @@ def availability(
 
 def _bounds(seconds: Sequence[ProbeSecond]) -> Window:
     successes = [cell for second in seconds for cell in second.cells.values() if cell.ok]
-    begin = min([seconds[0].t - SECOND, *(cell.first for cell in successes)])
+    begin = min([seconds[0].t, *(cell.first for cell in successes)])
     return begin, max([seconds[-1].t, *(cell.last for cell in successes)])
 
 
@@ -99,7 +98,7 @@ def _longest(name: str, seconds: Sequence[ProbeSecond], window: Window) -> Gap:
 
 
 def _stretches(name: str, seconds: Sequence[ProbeSecond]) -> Iterator[Window]:
-    last = seconds[0].t - SECOND
+    last = seconds[0].t
     for second in seconds:
         cell = second.cells.get(name)
         if cell is None or not cell.ok:
@@ -153,5 +152,5 @@ def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
 
 def late(seconds: Sequence[ProbeSecond], window: Window) -> tuple[int, int]:
     """In how many seconds of the window the probe itself was late by more than ``LAG_US``, and its largest lag in microseconds."""
-    lags = [second.lag_us for second in seconds if _overlaps(second.t - SECOND, second.t + SECOND, window)]
+    lags = [second.lag_us for second in seconds if _overlaps(second.t, second.t + SECOND, window)]
     return sum(lag > LAG_US for lag in lags), max(lags, default=0)

@@ -161,6 +161,19 @@ def _recovery(a: Analysis) -> Measured:
     return (a.timeline.recovered - max(undo)) / 1e6, "from the begin of the last undoing to recovery", ()
 
 
+def _unrecovered(a: Analysis) -> Measured:
+    if not a.timeline.faults:
+        return _nothing(NO_FAULT)
+    late = [event for event in a.evidence.events if event.name == "not_recovered"]
+    if late:
+        return (
+            1,
+            f"not whole {late[-1].data.get('limit_s')} s after the fault was undone: {late[-1].data.get('why')}",
+            (),
+        )
+    return (0, "", ()) if a.timeline.recovered is not None else _nothing("nobody waited for recovery")
+
+
 def _repair(a: Analysis) -> Measured:
     if not a.timeline.faults or a.timeline.recovered is None:
         return _nothing(NO_FAULT if not a.timeline.faults else "recovery was never declared")
@@ -255,6 +268,9 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         for name, share in (("p50", 0.50), ("p99", 0.99))
         for phase, needs in _PHASES.items()
     },
+    "unrecovered": MetricInfo(
+        unit="", needs=("integrity", "fault_bit"), measure=_unrecovered,
+        description="1 when the cluster was not whole again within the profile's recovery limit", safety=True),
     "recovery_s": MetricInfo(
         unit="s", needs=("integrity", "fault_bit", "recovered"), measure=_recovery,
         description="from the begin of the last undoing to declared recovery"),
@@ -263,7 +279,7 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         description="from the first fault action to declared recovery"),
     "acknowledged_without_quorum": MetricInfo(
         unit="writes", needs=(*_RECORDS, "fault_bit", "writes_in_window"), measure=_without_quorum,
-        description="writes sent after a majority was gone and acknowledged before it came back"),
+        description="writes sent after a majority was gone and acknowledged before it came back", safety=True),
     "resumed_s": MetricInfo(
         unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
         description="from the last fault undone to the first acknowledged write"),

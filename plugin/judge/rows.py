@@ -175,6 +175,9 @@ class Rows:
                 self.findings.problem(
                     f"key {key}: its indeterminate insert is repeated at {seconds(record.t)}, which may make a duplicate"
                 )
+        elif top and position == top and not flags & FAILED:
+            # Done twice at one position (deleted again, say): which of the two a later read sees cannot be told.
+            self.floating.setdefault(key, set()).add(top)
         elif flags & FAILED and position != top:
             self.failed.setdefault(key, set()).add(top)
         self.top[key] = position

@@ -151,7 +151,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             lines += wrapped(result["why"] or measured["note"], "      ")
             for example in measured["examples"]:
-                lines += wrapped(example, "      - ")
+                lines += textwrap.wrap(example, WIDTH, initial_indent="      - ", subsequent_indent="        ")
+        elif check["limit"] and measured["note"]:
+            lines += wrapped(measured["note"], "      ")
     for condition in verdict["conditions"]:
         if not condition["met"]:
             lines += wrapped(f"evidence: {condition['name']} not met: {condition['why']}")

@@ -29,7 +29,7 @@ FAILOVER_S = 40.0
 async def running(workdir: Path, *, nodes: int = 3) -> AsyncIterator[Cluster]:
     """A healthy cluster, gone at the end whatever happens."""
     topology = Topology(name="test", nodes=tuple(NodeSpec(name=f"n{i}") for i in range(1, nodes + 1)))
-    substrate = await Processes.open(name="postgres-test", workdir=workdir)
+    substrate = await Processes.open(name="postgres-test", workdir=workdir, say=print)
     try:
         cluster = await Cluster.provision(
             engine=Postgres.find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True

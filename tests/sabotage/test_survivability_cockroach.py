@@ -46,7 +46,7 @@ async def test_a_single_replica_does_not_survive_its_disk(
         await ledger.some_moment()
         async with fault.lose_disk(await ledger.serving_node()):
             await ledger.outage()
-        await ledger.recovery(within=30.0)
+        await ledger.recovery(within=15.0)
         await ledger.written_past_recovery()
-    await ledger.audit(within=30.0)
+    await ledger.audit(within=15.0)
     assert judge.refuted("unreadable", "lost")

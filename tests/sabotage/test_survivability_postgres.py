@@ -31,7 +31,7 @@ def engine() -> Postgres:
 @asynccontextmanager
 async def senders_stopped(cluster: Cluster, node: str) -> AsyncIterator[None]:
     """Freeze the processes by which a node sends its log to the replicas. Raises ``HarnessError`` when it has none."""
-    home = next(p.home for p in cluster.deployment.placements if p.node.name == node)
+    home = cluster.deployment.process(node).cwd
     senders = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         if "walsender" in " ".join(process.info["cmdline"] or []) and str(process.info["cwd"]).startswith(

@@ -16,6 +16,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWUSER = 0x10000000
+_CLONE_NEWIPC = 0x08000000
 NOBODY = 65534
 
 
@@ -44,13 +45,17 @@ def adopt_orphans() -> None:
 
 
 def _enter_namespace() -> None:
-    """Become nobody in a user namespace of one's own: files stay owned by our user outside, so no directory is closed."""
+    """Become nobody, if we are root, in a user namespace of one's own, with System V memory of its own.
+
+    Files stay owned by our user outside, so no directory is closed. A PostgreSQL that is killed leaves a segment of shared
+    memory behind, which no exit of a process frees; it goes with the namespace.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    _checked(_LIBC.unshare(_CLONE_NEWUSER))
+    _checked(_LIBC.unshare(_CLONE_NEWUSER | _CLONE_NEWIPC))
     for name, text in (
         ("setgroups", "deny"),
-        ("uid_map", f"{NOBODY} {uid} 1"),
-        ("gid_map", f"{NOBODY} {gid} 1"),
+        ("uid_map", f"{uid or NOBODY} {uid} 1"),
+        ("gid_map", f"{gid if uid else NOBODY} {gid} 1"),
     ):
         Path(f"/proc/self/{name}").write_text(text)
 
@@ -62,7 +67,7 @@ def _become_nobody() -> None:
 
 
 def namespaces_work() -> bool:
-    """Whether root may make user namespaces here (containers often forbid it): tried once, in a child."""
+    """Whether we may make user namespaces here (containers often forbid it): tried once, in a child."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -103,7 +108,8 @@ def spawn(
 ) -> int:
     """Start a process in a session of its own that dies with us, and return its id. Raises ``Refused``.
 
-    ``identity``: ``namespace`` or ``setuid`` to run as nobody, ``None`` to run as we are. ``groups`` are the files of
+    ``identity``: ``namespace`` or ``setuid`` to run as nobody (in a namespace only root becomes nobody), ``None`` to run as we
+    are. ``groups`` are the files of
     control groups to join. ``error`` is where standard error goes if not to ``output``.
     """
     supervisor = os.getpid()

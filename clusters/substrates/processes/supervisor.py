@@ -162,10 +162,11 @@ class Supervisor:
         if name in self.running.values():
             raise Failed(f"{name} is running already")
         identity = None
-        if order["unprivileged"] and os.geteuid() == 0:
+        if order["unprivileged"]:
             if self.identity is None:
                 self.identity = "namespace" if spawn.namespaces_work() else "setuid"
-            identity = self.identity
+            # An ordinary user needs the namespace only for what a killed program leaves in shared memory.
+            identity = self.identity if self.identity == "namespace" or os.geteuid() == 0 else None
             if identity == "setuid":
                 for tree in order["own"]:
                     spawn.own_by_nobody(tree)

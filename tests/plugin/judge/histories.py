@@ -171,7 +171,7 @@ def probe(
                 last=times[-1] if times else 0,
                 gap=max((b - a for a, b in pairs), default=0),
             )
-        seconds.append(ProbeSecond((second + 1) * SECOND, 1000, told))
+        seconds.append(ProbeSecond(second * SECOND, 1000, told))
     return {"roachproof": "probe", "schema": 1, "interval_us": 100_000, "cells": list(cells)}, seconds
 
 

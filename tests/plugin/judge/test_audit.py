@@ -320,6 +320,16 @@ def test_an_indeterminate_delete_may_happen_later() -> None:
     assert found.expected == (0, 0)
 
 
+def test_an_indeterminate_second_delete_may_happen_after_the_row_is_back() -> None:
+    story = Story()
+    story.unknown(story.begin(Op.INSERT, 0))
+    story.delete(0, 2)
+    story.unknown(story.begin(Op.DELETE, 0, version=3))
+    story.update(0, 4)
+    story.read(0, 0)
+    assert wrong(story.audit(final([]))) == {}
+
+
 def test_an_operation_without_an_answer_is_indeterminate() -> None:
     story = Story()
     story.begin(Op.PAIR, 0, 1)

@@ -24,7 +24,7 @@ def audited(simulation: Simulation, last: list[FinalLine]) -> Audit:
     return audit(simulation.story.lines, last, seed=SEED, buckets=BUCKETS)
 
 
-@settings(max_examples=300)
+@settings(max_examples=500)
 @given(random=RANDOM, steps=st.integers(1, 150), clients=st.integers(1, 4))
 def test_a_lawful_history_is_never_accused(random: Random, steps: int, clients: int) -> None:
     simulation = Simulation(random, steps, clients)

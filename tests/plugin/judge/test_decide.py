@@ -1,0 +1,247 @@
+"""The table of decisions: what passes, what refutes, and what is left open."""
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugin.judge.decide import decide
+from plugin.judge.metrics import SAFETY
+from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
+from tests.plugin.judge.histories import arm, event, events
+from tests.plugin.judge.whole import history, last_read, whole
+
+LINES = history()
+
+
+def check(
+    metric: str = "lost", comparison: Comparison | None = Comparison.EQ, limit: float | None = 0, **more: Any
+) -> Check:
+    return Check(
+        **{
+            "metric": metric,
+            "comparison": comparison,
+            "limit": limit,
+            "kind": Kind.ABSOLUTE,
+            "mark": "R",
+            "source": "us",
+            **more,
+        }
+    )
+
+
+GAP = check("gap_s", Comparison.LE, 30)
+REPORT = check("degraded_s", None, None, kind=Kind.REPORT)
+ELSEWHERE = check("gap_s", Comparison.LE, None, kind=Kind.PROFILE)
+NEEDS = ("fault_bit", "fault_hit", "written_past_recovery")
+
+
+def recorded(value: float | None) -> Any:
+    return arm(measurements=[Measurement(metric="own", value=value)])
+
+
+def test_a_whole_arm_passes() -> None:
+    verdict = decide(whole(), [check(), GAP, REPORT, ELSEWHERE], needs=NEEDS, tuned=["a faster pace"])
+    assert verdict.outcome is Outcome.PASS, verdict.why
+    assert verdict
+    assert [r.outcome for r in verdict.results] == [
+        Outcome.PASS,
+        Outcome.PASS,
+        Outcome.REPORTED,
+        Outcome.NOT_EVALUATED,
+    ]
+    assert verdict.tuned == ("a faster pace",)
+    assert verdict.context == {"engine": "cockroach", "nodes": "3", "profile": "laptop", "inserts": "2000"}
+    assert all(condition.met for condition in verdict.conditions)
+    assert {*NEEDS, "integrity", "no_errors"} <= {condition.name for condition in verdict.conditions}
+
+
+def test_a_broken_limit_refutes() -> None:
+    verdict = decide(whole(), [check(), check("gap_s", Comparison.LE, 2, unit="s")], needs=NEEDS)
+    assert verdict.outcome is Outcome.FAIL
+    assert not verdict
+    assert "gap_s: 3 is not <= 2 s" in verdict.why
+
+
+@pytest.mark.parametrize("checks", [[], [REPORT], [ELSEWHERE], [REPORT, ELSEWHERE]])
+def test_a_claim_of_which_nothing_is_judged_never_passes(checks: list[Check]) -> None:
+    for evidence in (whole(), arm()):
+        verdict = decide(evidence, checks)
+        assert verdict.outcome is Outcome.NOT_EVALUATED
+        assert not verdict
+
+
+def test_what_was_not_measured_is_inconclusive() -> None:
+    verdict = decide(whole(), [check(), check("own", Comparison.LE, 1)])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "own: not measured" in verdict.why
+
+
+@pytest.mark.parametrize("metric", SAFETY)
+def test_without_evidence_no_check_passes(metric: str) -> None:
+    assert decide(arm(), [check(metric)]).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+@pytest.mark.parametrize("comparison", Comparison)
+def test_what_is_no_number_never_passes(value: float, comparison: Comparison) -> None:
+    assert decide(recorded(value), [check("own", comparison, 0)]).outcome is Outcome.INCONCLUSIVE
+    assert decide(recorded(0), [check("own", comparison, value)]).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("comparison", "passing", "failing"),
+    [
+        (Comparison.EQ, [5], [4, 6]),
+        (Comparison.LE, [5, 4], [6]),
+        (Comparison.LT, [4], [5, 6]),
+        (Comparison.GE, [5, 6], [4]),
+        (Comparison.GT, [6], [5, 4]),
+    ],
+)
+def test_comparisons(comparison: Comparison, passing: list[float], failing: list[float]) -> None:
+    for value in passing:
+        assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.PASS
+    for value in failing:
+        assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.FAIL
+
+
+POOR: dict[str, dict[str, Any]] = {
+    "fault_bit": {"events": events(fault_bit=None)},
+    "fault_hit": {"events": events(fault_begin={"leases": {"n1": 0}})},
+    "written_past_recovery": {"history": history(until=22)},
+}
+
+
+@pytest.mark.parametrize("unmet", POOR)
+def test_an_unmet_condition_of_the_claim_leaves_it_open_and_says_what_to_change(unmet: str) -> None:
+    verdict = decide(whole(**POOR[unmet]), [check()], needs=NEEDS)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert unmet in verdict.why
+    assert "To change:" in verdict.why
+
+
+@pytest.mark.parametrize("unmet", POOR)
+def test_a_lost_row_is_not_hidden_by_poor_evidence(unmet: str) -> None:
+    lines = POOR[unmet].get("history", LINES)
+    verdict = decide(whole(**POOR[unmet], final=last_read(lines, without=(17,))), [check()], needs=NEEDS)
+    assert verdict.outcome is Outcome.FAIL
+
+
+def test_a_lost_row_in_a_history_that_was_cut_off_is_lost() -> None:
+    cut = LINES[:-1]
+    assert decide(whole(history=cut, final=last_read(cut, without=(3,))), [check()]).outcome is Outcome.FAIL
+    assert decide(whole(history=cut, final=last_read(cut)), [check()]).outcome is Outcome.INCONCLUSIVE
+
+
+def test_edited_evidence_neither_passes_nor_refutes() -> None:
+    for final in (last_read(LINES), last_read(LINES, without=(3,))):
+        verdict = decide(
+            whole(final=final, problems=("ledger-final.tsv was changed after the run",)), [check()]
+        )
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "was changed" in verdict.why
+
+
+def test_rows_that_stay_unreadable_refute() -> None:
+    verdict = decide(whole(final=last_read(LINES, unreadable=[1])), [check("lost"), check("unreadable")])
+    assert verdict.outcome is Outcome.FAIL
+    assert [r.outcome for r in verdict.results] == [Outcome.PASS, Outcome.FAIL]
+
+
+def test_rows_that_were_never_read_leave_the_claim_open() -> None:
+    verdict = decide(whole(final=last_read(LINES, unread=[1])), [check("lost"), check("unreadable")])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "audit_complete is not met: buckets never read: 1; 2700 acknowledged rows in them" in verdict.why
+
+
+def test_a_gap_beyond_its_limit_is_open_where_the_fault_did_not_hit() -> None:
+    evidence = whole(events=events(fault_begin={"leases": {"n1": 0}}))
+    verdict = decide(evidence, [check("gap_s", Comparison.LE, 1)])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "did not hit" in verdict.why
+
+
+def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refutation() -> None:
+    told = [*events(), event(31, "error", what="the prober died")]
+    assert decide(whole(events=told), [check()]).outcome is Outcome.INCONCLUSIVE
+    assert decide(whole(events=told, final=last_read(LINES, without=(3,))), [check()]).outcome is Outcome.FAIL
+
+
+def test_a_condition_that_only_a_check_needs() -> None:
+    evidence = whole(events=events(replicated=None))
+    assert decide(evidence, [check()]).outcome is Outcome.PASS
+    verdict = decide(evidence, [check(needs=("replicated_before",)), GAP])
+    assert [r.outcome for r in verdict.results] == [Outcome.INCONCLUSIVE, Outcome.PASS]
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_condition_of_another_name_is_never_met() -> None:
+    assert decide(whole(), [check(needs=("fault_bites",))]).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_report_decides_nothing_and_says_what_it_is_worth() -> None:
+    evidence = whole(events=events(fault_bit=None))
+    verdict = decide(evidence, [check(), REPORT])
+    assert verdict.outcome is Outcome.PASS
+    assert "fault_bit is not met" in verdict.results[1].why
+
+
+VALUES = st.one_of(st.floats(-100, 100), st.sampled_from([nan, inf, -inf]), st.none())
+CHECKS = st.lists(
+    st.builds(
+        check,
+        st.just("own"),
+        st.sampled_from([*Comparison]),
+        st.one_of(st.none(), st.floats(-100, 100)),
+        kind=st.sampled_from([*Kind]),
+    ),
+    max_size=4,
+)
+RANK = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.NOT_EVALUATED: 1, Outcome.PASS: 2}
+STRICTER = {Comparison.LE: -1, Comparison.LT: -1, Comparison.GE: 1, Comparison.GT: 1}
+
+
+@settings(deadline=None)
+@given(
+    value=VALUES,
+    others=CHECKS,
+    comparison=st.sampled_from([*STRICTER]),
+    limit=st.floats(-100, 100),
+    by=st.floats(0, 50),
+)
+def test_a_stricter_limit_never_helps(
+    value: float | None, others: list[Check], comparison: Comparison, limit: float, by: float
+) -> None:
+    before = decide(recorded(value), [*others, check("own", comparison, limit)])
+    after = decide(recorded(value), [*others, check("own", comparison, limit + by * STRICTER[comparison])])
+    assert RANK[after.outcome] <= RANK[before.outcome]
+
+
+@settings(deadline=None)
+@given(value=VALUES, checks=CHECKS)
+def test_a_pass_means_that_something_was_measured_and_holds(value: float | None, checks: list[Check]) -> None:
+    verdict = decide(recorded(value), checks)
+    outcomes = [r.outcome for r in verdict.results]
+    if verdict:
+        assert value is not None
+        assert Outcome.PASS in outcomes
+    assert bool(verdict) == (
+        Outcome.PASS in outcomes and not {Outcome.FAIL, Outcome.INCONCLUSIVE} & set(outcomes)
+    )
+    assert (verdict.outcome is Outcome.FAIL) == (Outcome.FAIL in outcomes)
+
+
+@pytest.mark.parametrize("problem", ["recovered", "fault_bit", "arm_begin"])
+def test_losing_a_condition_of_the_claim_turns_a_pass_into_nothing_better(problem: str) -> None:
+    for checks in ([check()], [GAP], [check(), GAP, REPORT]):
+        assert (
+            decide(whole(events=events(**{problem: None})), checks, needs=NEEDS).outcome
+            is Outcome.INCONCLUSIVE
+        )
+
+
+def test_the_same_evidence_gives_the_same_verdict() -> None:
+    assert decide(whole(), [check(), GAP], needs=NEEDS) == decide(whole(), [check(), GAP], needs=NEEDS)

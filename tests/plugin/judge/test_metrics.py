@@ -1,0 +1,155 @@
+"""Every metric on a whole arm, worked out by hand, and on an arm without evidence."""
+
+import pytest
+
+from plugin.evidence.records import Invoke, Ok, Op, RowCount
+from plugin.judge.conditions import KNOWN_CONDITIONS
+from plugin.judge.metrics import KNOWN_METRICS, SAFETY, measure
+from plugin.judge.model import Measurement
+from tests.plugin.judge.histories import SECOND, arm, event, events
+from tests.plugin.judge.whole import RATE, history, last_read, whole
+
+ROWS = 27 * RATE
+EXPECTED = {
+    **dict.fromkeys(SAFETY, 0.0),
+    "rows_missing": 0,
+    "sampled_row_mismatch": 0,
+    "acknowledged": ROWS,
+    "indeterminate": 0,
+    "inserts_shortfall": 0,
+    "gap_s": 3.0,
+    "gap_overall_s": 0.1,
+    "victim_gap_s": 5.0,
+    "degraded_s": 2.0,
+    "throughput_before": RATE,
+    "throughput_during": RATE,
+    "throughput_after": RATE,
+    "latency_p50_before_ms": 2,
+    "latency_p50_during_ms": 2,
+    "latency_p50_after_ms": 2,
+    "latency_p99_before_ms": 2,
+    "latency_p99_during_ms": 2,
+    "latency_p99_after_ms": 2,
+    "unrecovered": 0,
+    "recovery_s": 5.0,
+    "repair_s": 8.0,
+    "acknowledged_without_quorum": None,
+    "resumed_s": 0.0,
+}
+
+
+@pytest.mark.parametrize("metric", KNOWN_METRICS)
+def test_a_whole_arm(metric: str) -> None:
+    found = measure(whole(), metric)
+    assert found.metric == metric
+    assert found.unit == KNOWN_METRICS[metric].unit
+    if EXPECTED[metric] is None:
+        assert found.value is None
+    else:
+        assert found.value == pytest.approx(EXPECTED[metric], abs=0.0021)
+
+
+@pytest.mark.parametrize("metric", KNOWN_METRICS)
+def test_without_evidence_there_is_no_value_and_the_note_says_why(metric: str) -> None:
+    found = measure(arm(), metric)
+    assert found.value is None
+    assert found.note
+
+
+@pytest.mark.parametrize("metric", KNOWN_METRICS)
+def test_what_a_metric_needs_exists(metric: str) -> None:
+    info = KNOWN_METRICS[metric]
+    assert info.description
+    assert info.needs
+    assert set(info.needs) <= set(KNOWN_CONDITIONS)
+
+
+def test_a_metric_nobody_knows_has_no_value() -> None:
+    found = measure(whole(), "happiness")
+    assert found.value is None
+    assert "recorded nothing" in found.note
+
+
+def test_a_metric_that_the_test_recorded() -> None:
+    own = Measurement(metric="settled_s", value=12.5, unit="s")
+    assert measure(whole(measurements=[own]), "settled_s") is own
+    twice = measure(whole(measurements=[own, own]), "settled_s")
+    assert twice.value is None
+    assert "2 times" in twice.note
+
+
+def test_a_recorded_measurement_does_not_replace_what_the_judge_measures() -> None:
+    assert measure(
+        whole(measurements=[Measurement(metric="gap_s", value=0.0)]), "gap_s"
+    ).value == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(("counted", "missing"), [(ROWS - 3, 3), (ROWS, 0), (ROWS + 2, 2)])
+def test_rows_missing_is_how_far_the_count_is_off(counted: int, missing: int) -> None:
+    lines = history()
+    final = [line for line in last_read(lines) if not isinstance(line, RowCount)]
+    found = measure(whole(final=[*final, RowCount(31 * SECOND, counted)]), "rows_missing")
+    assert found.value == missing
+    assert measure(whole(final=final), "rows_missing").value is None
+
+
+def test_inserts_shortfall() -> None:
+    assert measure(whole(parameters={"inserts": str(ROWS + 7)}), "inserts_shortfall").value == 7
+    assert measure(whole(parameters={}), "inserts_shortfall").value is None
+
+
+def blocked(*writes: tuple[float, float]) -> float | None:
+    """n1 and n2 killed from 12 (bitten at 12.1 and 12.1) to 15 s; writes sent and acknowledged at these times."""
+    told = events(fault_begin={"nodes": ["n1"], "blocks": True})
+    lines = history(quiet=range(12, 16))
+    more = [
+        line
+        for n, (sent, done) in enumerate(writes)
+        for line in (
+            Invoke(int(sent * SECOND), 10**6 + n, "w1", "n3", Op.INSERT, (20000 + n,), 1),
+            Ok(int(done * SECOND), 10**6 + n),
+        )
+    ]
+    return measure(
+        whole(events=told, history=[*lines[:-1], *more, lines[-1]]), "acknowledged_without_quorum"
+    ).value
+
+
+def test_acknowledged_without_quorum() -> None:
+    assert blocked() == 0
+    assert blocked((11.9, 12.5), (12.05, 12.5), (12.5, 15.5), (16, 17)) == 0
+    assert blocked((12.5, 13), (14.9, 14.99)) == 2
+
+
+def test_without_proof_of_the_fault_nothing_is_said_about_the_quorum() -> None:
+    told = events(fault_begin={"blocks": True}, fault_bit=None)
+    assert measure(whole(events=told), "acknowledged_without_quorum").value is None
+
+
+def test_resumed() -> None:
+    assert measure(whole(history=history(quiet=range(12, 18))), "resumed_s").value == pytest.approx(2.002)
+    assert measure(whole(history=history(until=14)), "resumed_s").value is None
+
+
+def test_recovery_counts_from_the_last_undoing() -> None:
+    second = [
+        event(16.5, "fault.begin", fault="kill", nodes=["n2"]),
+        event(17, "fault.bit", node="n2", proof="gone"),
+        event(18, "fault.undo", nodes=["n2"]),
+        event(19, "fault.undone", nodes=["n2"]),
+    ]
+    told = sorted([*events(), *second], key=lambda e: e.t)
+    assert measure(whole(events=told), "recovery_s").value == 2.0
+    assert measure(whole(events=told), "repair_s").value == 8.0
+
+
+def test_a_cluster_that_does_not_recover_in_time() -> None:
+    told = [*events(recovered=None), event(25, "not_recovered", limit_s=9, why="n1 is down")]
+    found = measure(whole(events=told), "unrecovered")
+    assert found.value == 1
+    assert "n1 is down" in found.note
+    assert measure(whole(events=events(recovered=None)), "unrecovered").value is None
+
+
+def test_a_gap_without_recovery_says_so() -> None:
+    assert "never declared" in measure(whole(events=events(recovered=None)), "gap_s").note

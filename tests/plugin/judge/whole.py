@@ -1,0 +1,75 @@
+"""A whole arm as it should be: n1 killed under a ledger of 300 inserts a second, everything survives."""
+
+from typing import Any
+
+from plugin.evidence.records import (
+    Connection,
+    FinalLine,
+    GeneratorSecond,
+    HistoryEnd,
+    HistoryLine,
+    Invoke,
+    Ok,
+    Op,
+    RowCount,
+    SampledRow,
+    payload,
+)
+from plugin.judge.arm import ArmEvidence
+from tests.plugin.judge.histories import SECOND, SEED, arm, events, final, probe, row
+
+RATE = 300
+
+
+def history(
+    *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000
+) -> list[HistoryLine]:
+    """``RATE`` inserts in each second, none in the ``quiet`` ones, each acknowledged after 2 ms; n1's connection cut at 12.1 s."""
+    lines: list[HistoryLine] = [Connection(SECOND // 2, "w1", "n1", True)]
+    key = 0
+    for second in range(first, until):
+        lines.append(GeneratorSecond(second * SECOND, lag_us, 1000))
+        if second == 12:
+            lines.append(Connection(12_100_000, "w1", "n1", False, "connection reset"))
+        for i in range(0 if second in quiet else RATE):
+            t = second * SECOND + i * SECOND // RATE
+            lines += [Invoke(t, key, "w2", "n2", Op.INSERT, (key,), 1), Ok(t + 2000, key)]
+            key += 1
+    return [*lines, HistoryEnd(until * SECOND + 100)]
+
+
+def keys(lines: list[HistoryLine]) -> list[int]:
+    return [line.keys[0] for line in lines if isinstance(line, Invoke)]
+
+
+def last_read(lines: list[HistoryLine], *, without: tuple[int, ...] = (), **options: Any) -> list[FinalLine]:
+    """Every row but ``without``, their count, and one of them looked up."""
+    there = [key for key in keys(lines) if key not in without]
+    return [
+        *final((row(key) for key in there), **options),
+        RowCount(31 * SECOND, len(there)),
+        *(SampledRow(31 * SECOND, key, 1, payload(SEED, key, 1)) for key in there[-1:]),
+    ]
+
+
+def seen(cell: str, tenth: int) -> bool:
+    """n1's own client is away from 12.0 to 17.0 s, bucket 1 from 12.0 to 15.0 s."""
+    return not (cell.startswith("n1/") and 120 < tenth < 170) and not (
+        cell.endswith("/1") and 120 < tenth < 150
+    )
+
+
+def whole(**fields: Any) -> ArmEvidence:
+    """The arm, with some fields replaced."""
+    lines = fields.pop("history", None) or history()
+    return arm(
+        **{
+            "parameters": {"inserts": "2000"},
+            "context": {"engine": "cockroach", "nodes": "3"},
+            "events": events(),
+            "history": lines,
+            "final": last_read(lines),
+            "probe": probe(seen),
+            **fields,
+        }
+    )
