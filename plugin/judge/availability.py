@@ -3,7 +3,8 @@
 A *stretch* lies between two neighbouring successes of a cell (an endpoint and a bucket). One that overlaps the window counts
 in its whole length, also the part outside: a stretch that is open when the window begins counts from the last success
 before it, one that is open when the window ends counts on to the success that ends it. Before the first success a
-stretch counts from the begin of the probe's first second, after the last one to the begin of its last. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
+stretch counts from the begin of the probe's first second, after the last one to the last time at which
+the probe is known to have run. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
 that the window's edges fall into, a gap may be charged that was just outside; that is never more than a second.
 """
 
@@ -68,7 +69,8 @@ def availability(
         return Availability(cells={}, worst=None, victims=None, overall=None)
     hit = frozenset(victims)
     names = list(dict.fromkeys([*cells, *(name for second in seconds for name in second.cells)]))
-    by_cell = {name: _longest(name, seconds, window) for name in names}
+    bounds = _bounds(seconds)
+    by_cell = {name: _longest(name, seconds, window, bounds) for name in names}
     living = [gap for name, gap in by_cell.items() if endpoint(name) not in hit]
     hurt = [gap for name, gap in by_cell.items() if endpoint(name) in hit]
     return Availability(
@@ -80,6 +82,7 @@ def availability(
 
 
 def _bounds(seconds: Sequence[ProbeSecond]) -> Window:
+    """Begin of the first second; begin of the last one or the last success of any cell in it, whichever is later."""
     successes = [cell for second in seconds for cell in second.cells.values() if cell.ok]
     begin = min([seconds[0].t, *(cell.first for cell in successes)])
     return begin, max([seconds[-1].t, *(cell.last for cell in successes)])
@@ -89,16 +92,16 @@ def _overlaps(begin: int, end: int, window: Window) -> bool:
     return end > window[0] and begin < window[1]
 
 
-def _longest(name: str, seconds: Sequence[ProbeSecond], window: Window) -> Gap:
+def _longest(name: str, seconds: Sequence[ProbeSecond], window: Window, bounds: Window) -> Gap:
     longest = Gap(cell=name, begin=window[0], end=window[0])
-    for begin, end in _stretches(name, seconds):
+    for begin, end in _stretches(name, seconds, bounds):
         if end - begin > longest.end - longest.begin and _overlaps(begin, end, window):
             longest = Gap(cell=name, begin=begin, end=end)
     return longest
 
 
-def _stretches(name: str, seconds: Sequence[ProbeSecond]) -> Iterator[Window]:
-    last = seconds[0].t
+def _stretches(name: str, seconds: Sequence[ProbeSecond], bounds: Window) -> Iterator[Window]:
+    last = bounds[0]
     for second in seconds:
         cell = second.cells.get(name)
         if cell is None or not cell.ok:
@@ -107,7 +110,7 @@ def _stretches(name: str, seconds: Sequence[ProbeSecond]) -> Iterator[Window]:
         # Where the longest stretch inside the second lay is not recorded; the end of the second is as good a place.
         yield max(cell.first, cell.last - cell.gap), cell.last
         last = cell.last
-    yield last, max(last, seconds[-1].t)
+    yield last, bounds[1]
 
 
 def _overall(seconds: Sequence[ProbeSecond], window: Window) -> Gap:
@@ -117,9 +120,8 @@ def _overall(seconds: Sequence[ProbeSecond], window: Window) -> Gap:
     the cell's ``gap``: between two neighbouring known successes the true stretch is no longer than the smallest ``gap``
     of the cells that span it.
     """
-    begin, finish = _bounds(seconds)
+    last, finish = _bounds(seconds)
     longest = Gap(cell="", begin=window[0], end=window[0])
-    last = begin
     for second in seconds:
         spans = [cell for cell in second.cells.values() if cell.ok]
         for time in sorted({time for cell in spans for time in (cell.first, cell.last)}):

@@ -90,7 +90,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
     "probe with a hole": ("probe_complete", {"probe": without(range(14, 17))}, "nothing is recorded between"),
     "probe without a bucket": ("probe_complete", {"probe": probe(seen, cells=("n2/0", "n2/1"))}, "bucket 2 has no cell"),
     "probe of a dead cell": ("probe_complete", {"probe": probe(lambda c, t: c != "n3/2")}, "cell n3/2 had no success"),
-    "probe ends early": ("probe_complete", {"probe": probe(seen, until=15)}, "the probe ends at 15.0 s"),
+    "probe ends early": ("probe_complete", {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
     "probe late": ("probe_on_time", {"probe": late_probe()}, "0.60 s"),
     "stopped at recovery": ("written_past_recovery", {"history": history(until=22)}, "2.0 s after recovery, 10 s"),
     "past recovery undeclared": (
