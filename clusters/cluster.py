@@ -1,12 +1,14 @@
 """A cluster: an engine's deployment on a substrate, started together and changed node by node."""
 
 import asyncio
+import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Self
 
 from clusters.engines import Deployment, Engine
-from clusters.errors import HarnessError, NodeDied
+from clusters.errors import BadInput, HarnessError, NodeDied
 from clusters.model import (
     Capability,
     Credentials,
@@ -23,6 +25,17 @@ from clusters.waiting import wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
+"""Exit codes of a process that somebody else ended; no program sends itself these."""
+SHORTAGES = (
+    "no space left on device",
+    "disk quota exceeded",
+    "address already in use",
+    "cannot allocate memory",
+)
+"""Last words of a node that the machine let down (strerror(3)); the database is not to blame."""
+FULL_BYTES = 32 << 20
+"""A disk with less room than this is full for a database: a store cannot grow by one file."""
 
 
 class Cluster:
@@ -70,12 +83,10 @@ class Cluster:
         await deployment.prepare(placements, substrate.run, substrate.scratch)
         for service in deployment.services:
             await substrate.start(service)
-        await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
-        boot = asyncio.ensure_future(deployment.bootstrap())
-        try:
-            await self._until(f"{engine.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
-        finally:
-            boot.cancel()
+        async with asyncio.TaskGroup() as group:
+            for name in topology.names:
+                group.create_task(substrate.start(deployment.process(name)))
+        await self._come_up()
         self._up = True
         record("provisioned", nodes=list(topology.names))
         return self
@@ -95,10 +106,30 @@ class Cluster:
         """What engine and substrate offer together."""
         return self.engine.capabilities & self.substrate.capabilities
 
+    @property
+    def down(self) -> frozenset[str]:
+        """The nodes that were taken down on purpose and are not back yet; ``watch`` looks at all others."""
+        return frozenset(self._down)
+
+    async def _come_up(self) -> None:
+        boot = asyncio.create_task(self.deployment.bootstrap())
+        try:
+            await self._until(f"{self.engine.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
+        except HarnessError:
+            # What failed to reach a node that is just dying must not hide why it died.
+            for _ in range(5):
+                self.watch()
+                await asyncio.sleep(0.1)
+            raise
+        finally:
+            boot.cancel()
+            await asyncio.wait([boot])
+
     def watch(self) -> None:
         """Raise when this cluster cannot be waited for any longer, because a node died that nobody killed.
 
-        Raises ``NodeDied``, or ``HarnessError`` before the cluster was up or when the system killed the node.
+        Raises ``NodeDied``, or ``HarnessError`` before the cluster was up, or when something outside the database ended
+        the node: a signal that was sent, a lack of disk or memory, the death of whoever watched over it.
         """
         for name in (*self.nodes, *(service.name for service in self.deployment.services)):
             if name in self._down or self.substrate.state(name) not in (
@@ -107,11 +138,29 @@ class Cluster:
             ):
                 continue
             code = self.substrate.exit_code(name)
-            message = f"{name} died by itself with exit code {code}; it wrote last:\n{self.substrate.log_tail(name)}"
-            if self._up and code != -9 and name in self.nodes:
+            last = self.substrate.log_tail(name)
+            outside = self._outside(name, code, last)
+            how = f"with exit code {code}" if code is not None else "unseen"
+            message = f"{name} ended {how}, {outside or 'by itself'}; it wrote last:\n{last or '(nothing)'}"
+            if self._up and outside is None and name in self.nodes:
                 self.record("node.died", node=name, code=code)
                 raise NodeDied(message)
             raise HarnessError(message)
+
+    def _outside(self, name: str, code: int | None, last: str) -> str | None:
+        """What, if not the database, ended a node; ``None`` when nothing is known but that it ended."""
+        if code is None:
+            return "or was never started: whoever watched over it is gone"
+        if code in SENT:
+            return (
+                f"by a {signal.Signals(-code).name} that was not sent from here (lack of memory, or a person)"
+            )
+        lack = next((words for words in SHORTAGES if words in last.lower()), None)
+        if lack is None and name in self.nodes:
+            home = self.deployment.process(name).cwd
+            if home.exists() and shutil.disk_usage(home).free < FULL_BYTES:
+                lack = f"less than {FULL_BYTES >> 20} MiB are free on the disk of {home}"
+        return f"let down by this machine ({lack})" if lack else None
 
     async def _until(
         self, what: str, check: Callable[[], Any], timeout: float, interval: float = 0.1
@@ -193,13 +242,20 @@ class Cluster:
         """Add a node to the running cluster, and wait until it takes clients."""
         (placement,) = await self.substrate.place([node])
         await self.deployment.place(placement, self.substrate.run)
+        await self.substrate.start(self.deployment.process(node.name))
         self.nodes.append(node.name)
-        await self.restart(node.name)
+        await self.accepting(node.name)
 
 
-async def _finished(task: "asyncio.Future[None]") -> Health:
-    await asyncio.wait([task], timeout=0.2)
-    if not task.done():
+async def _finished(boot: "asyncio.Task[None]") -> Health:
+    await asyncio.wait([boot], timeout=0.2)
+    if not boot.done():
         return Health(ok=False, why="still starting")
-    task.result()
-    return Health(ok=True)
+    error = boot.exception()
+    if error is None:
+        return Health(ok=True)
+    if isinstance(error, HarnessError | BadInput):
+        raise error
+    raise HarnessError(
+        f"the nodes run, and could not be made a cluster: {type(error).__name__} {error}"
+    ) from error

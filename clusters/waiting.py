@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 from clusters.errors import TimedOut
 from clusters.model import Health
 
+WATCH_EVERY_S = 0.25
+UNFINISHED = " (and the last look did not return)"
+
 
 async def wait_until(
     what: str,
@@ -18,25 +21,46 @@ async def wait_until(
 ) -> float:
     """Wait until ``check`` is ok; returns the seconds it took.
 
-    ``watch`` raises when waiting has become useless (a node died). Raises ``TimedOut`` with what was waited for, for how
-    long, and what was seen last.
+    ``watch`` raises when waiting has become useless (a node died); it is asked several times a second, also while a look
+    is under way. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
     """
     began = time.monotonic()
     attempts, last = 0, "never asked"
     while True:
         attempts += 1
-        remaining = timeout - (time.monotonic() - began)
-        try:
-            async with asyncio.timeout(max(remaining, 0.05)):
-                health = await check()
-            if health.ok:
-                return time.monotonic() - began
+        until = max(began + timeout, time.monotonic() + 0.05)
+        health = await _look(check, until=until, watch=watch)
+        if health is None:
+            last = f"{last.removesuffix(UNFINISHED)}{UNFINISHED}"
+        elif health.ok:
+            return time.monotonic() - began
+        else:
             last = health.why
-        except TimeoutError:
-            last = f"{last} (and the last look did not return)"
         watch()
         if time.monotonic() - began >= timeout:
             raise TimedOut(
                 f"waiting for {what}: not after {time.monotonic() - began:.1f} s and {attempts} looks; last seen: {last}"
             )
         await asyncio.sleep(interval)
+
+
+async def _look(
+    check: Callable[[], Awaitable[Health]], *, until: float, watch: Callable[[], None]
+) -> Health | None:
+    """What one look shows, or ``None`` if it does not return in time."""
+    look = asyncio.ensure_future(check())
+    try:
+        while not look.done():
+            left = until - time.monotonic()
+            if left <= 0:
+                return None
+            await asyncio.wait([look], timeout=min(left, WATCH_EVERY_S))
+            if not look.done():
+                watch()
+        return look.result()
+    except TimeoutError:
+        return None
+    finally:
+        if not look.done():
+            look.cancel()
+            await asyncio.wait([look])

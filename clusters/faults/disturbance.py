@@ -1,14 +1,16 @@
 """What all faults share: begin, prove that it bit, hold, and always undo, on a context of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from clusters.cluster import Cluster
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, NodeDied, TimedOut
 from clusters.model import Capability
+
+T = TypeVar("T")
 
 UNDO_TIMEOUT_S = 180.0
 """An undo that takes longer is reported as a failure of the harness; a drained node restarts in about 7 s."""
@@ -19,12 +21,13 @@ class Fault:
     """A kind of disturbance.
 
     ``bite`` hurts one node and returns the proof, in words, that it is hurt (it raises ``HarnessError`` where it cannot
-    prove it). ``undo`` heals what ``bite`` did; it must be safe to call when ``bite`` failed half-way.
+    prove it). Once begun it is never cut short, so it must end by itself. ``undo`` heals what ``bite`` did; it must be safe
+    to call when ``bite`` failed half-way, and leaves no node among ``Cluster.down``.
     """
 
     name: str
     capabilities: frozenset[Capability]
-    bite: Callable[[Cluster, str], Awaitable[str]]
+    bite: Callable[[Cluster, str], Coroutine[Any, Any, str]]
     undo: Callable[[Cluster, str], Coroutine[Any, Any, None]]
 
 
@@ -32,8 +35,10 @@ class Fault:
 async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts: Any) -> AsyncIterator[None]:
     """Hurt ``nodes`` for as long as the block lasts.
 
-    ``facts`` go into the ``fault.begin`` event (leases and connections of the victims just before). The undo runs in a
-    task of its own, so that a cancelled or failing test still leaves a whole cluster or a clear ``HarnessError``.
+    ``facts`` go into the ``fault.begin`` event (leases and connections of the victims just before). Bite and undo run in
+    tasks of their own, so that a cancelled or failing test still leaves a whole cluster or a clear error: ``HarnessError``
+    when the fault could not be proven or undone, ``NodeDied`` when a node did not live through it. What the block raised
+    goes before that, with a note of it.
     """
     missing = fault.capabilities - cluster.capabilities
     if missing:
@@ -45,37 +50,55 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
     try:
         for node in nodes:
             hurt.append(node)
-            proof = await fault.bite(cluster, node)
+            proof = await _on_its_own(fault.bite(cluster, node))
             cluster.record("fault.bit", node=node, proof=proof)
         yield
-    finally:
-        await _on_its_own(_undo(cluster, fault, hurt))
+    except BaseException as error:
+        try:
+            await _on_its_own(_undo(cluster, fault, hurt))
+        except (HarnessError, NodeDied) as further:
+            error.add_note(str(further))
+        raise
+    await _on_its_own(_undo(cluster, fault, hurt))
 
 
 async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
-    cluster.record("fault.undo", nodes=list(nodes))
-    async with asyncio.timeout(UNDO_TIMEOUT_S), asyncio.TaskGroup() as group:
-        for node in nodes:
-            group.create_task(fault.undo(cluster, node))
+    """Undo on every node, whatever becomes of the others. Raises ``HarnessError`` or ``NodeDied``."""
+    try:
+        cluster.record("fault.undo", nodes=list(nodes))
+    finally:
+        try:
+            async with asyncio.timeout(UNDO_TIMEOUT_S):
+                ends = await asyncio.gather(
+                    *(fault.undo(cluster, node) for node in nodes), return_exceptions=True
+                )
+        except TimeoutError:
+            ends = [HarnessError(f"not after {UNDO_TIMEOUT_S:.0f} s")]
+        failed = []
+        for node, end in zip(nodes, ends, strict=False):
+            if isinstance(end, TimedOut):
+                # The node runs again, and the database takes long to come back: that is for the judge.
+                cluster.record("undo.slow", node=node, why=str(end))
+            elif isinstance(end, NodeDied):
+                raise end
+            elif isinstance(end, BaseException):
+                failed.append(str(end) if isinstance(end, HarnessError) else f"{type(end).__name__} {end}")
+        if failed:
+            raise HarnessError(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
     cluster.record("fault.undone", nodes=list(nodes))
 
 
-async def _on_its_own(undo: Awaitable[None]) -> None:
-    """Run to the end even if we are cancelled meanwhile; then let the cancellation through."""
-    task = asyncio.ensure_future(undo)
+async def _on_its_own(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end even if we are cancelled meanwhile; then let the cancellation through, with a note of what failed."""
+    task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:
-            break
-    if cancelled is not None:
-        raise cancelled
-    try:
-        task.result()
-    except* HarnessError as group:
-        raise HarnessError(
-            f"the fault could not be undone: {'; '.join(str(e) for e in group.exceptions)}"
-        ) from group
+    if cancelled is None:
+        return task.result()
+    if (failure := task.exception()) is not None:
+        cancelled.add_note(str(failure))
+    raise cancelled

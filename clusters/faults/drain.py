@@ -3,6 +3,7 @@
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError
 from clusters.faults.disturbance import Fault
+from clusters.faults.kill import restart_dead
 from clusters.model import Capability, ProcessState
 
 
@@ -13,11 +14,9 @@ async def _bite(cluster: Cluster, node: str) -> str:
     return f"drained, stopped with exit code {code}"
 
 
-async def _undo(cluster: Cluster, node: str) -> None:
-    if cluster.substrate.state(node) is not ProcessState.RUNNING:
-        await cluster.restart(node)
-
-
 DRAIN = Fault(
-    name="drain", capabilities=frozenset({Capability.DRAIN, Capability.RESTART}), bite=_bite, undo=_undo
+    name="drain",
+    capabilities=frozenset({Capability.DRAIN, Capability.RESTART}),
+    bite=_bite,
+    undo=restart_dead,
 )

@@ -20,8 +20,10 @@ async def kill_and_prove(cluster: Cluster, node: str) -> str:
     return f"process gone (exit code {cluster.substrate.exit_code(node)}), clients refused: {health.why}"
 
 
-async def _undo(cluster: Cluster, node: str) -> None:
-    if cluster.substrate.state(node) is not ProcessState.RUNNING:
+async def restart_dead(cluster: Cluster, node: str) -> None:
+    """Start a node again with its store, unless it is back already; what was cut short half-way is dead first."""
+    if node in cluster.down:
+        await cluster.kill(node)
         await cluster.restart(node)
 
 
@@ -29,5 +31,5 @@ KILL = Fault(
     name="kill",
     capabilities=frozenset({Capability.KILL, Capability.RESTART}),
     bite=kill_and_prove,
-    undo=_undo,
+    undo=restart_dead,
 )

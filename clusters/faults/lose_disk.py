@@ -3,7 +3,7 @@
 from clusters.cluster import Cluster
 from clusters.faults.disturbance import Fault
 from clusters.faults.kill import kill_and_prove
-from clusters.model import Capability, ProcessState
+from clusters.model import Capability
 
 
 async def _bite(cluster: Cluster, node: str) -> str:
@@ -13,7 +13,10 @@ async def _bite(cluster: Cluster, node: str) -> str:
 
 
 async def _undo(cluster: Cluster, node: str) -> None:
-    if cluster.substrate.state(node) is not ProcessState.RUNNING:
+    if node in cluster.down:
+        # A store that is half deleted must not be started.
+        await cluster.kill(node)
+        await cluster.wipe(node)
         await cluster.replace(node)
 
 

@@ -18,7 +18,7 @@ async def _bite(cluster: Cluster, node: str) -> str:
 
 
 async def _undo(cluster: Cluster, node: str) -> None:
-    if cluster.substrate.state(node) is ProcessState.PAUSED:
+    if node in cluster.down:
         await cluster.resume(node)
 
 
