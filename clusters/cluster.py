@@ -30,6 +30,7 @@ SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGH
 SHORTAGES = (
     "no space left on device",
     "disk quota exceeded",
+    "disk full",
     "address already in use",
     "cannot allocate memory",
 )
@@ -83,9 +84,7 @@ class Cluster:
         await deployment.prepare(placements, substrate.run, substrate.scratch)
         for service in deployment.services:
             await substrate.start(service)
-        async with asyncio.TaskGroup() as group:
-            for name in topology.names:
-                group.create_task(substrate.start(deployment.process(name)))
+        await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
         await self._come_up()
         self._up = True
         record("provisioned", nodes=list(topology.names))

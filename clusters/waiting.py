@@ -63,4 +63,4 @@ async def _look(
     finally:
         if not look.done():
             look.cancel()
-            await asyncio.wait([look])
+            await asyncio.gather(look, return_exceptions=True)

@@ -51,6 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Reports(config), "roachproof-reports")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The first line of a control run says that it is one."""
+    from plugin import session as logic
+
+    logic.announce(session.config)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a pytest-xdist worker the run directory and the seed."""
@@ -124,11 +132,11 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport) -> None:
+def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any) -> None:
     """A worker died in a test: the harness failed, nothing was refuted."""
     from plugin import session
 
-    session.worker_crashed(crashitem, report)
+    session.worker_crashed(sched.config, crashitem, report)
 
 
 @pytest.hookimpl(trylast=True)
@@ -147,7 +155,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop showing progress."""
+    """Stop showing progress; the last line of a control run says that it is one."""
     from plugin import session
 
     session.unconfigure(config)

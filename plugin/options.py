@@ -9,7 +9,8 @@ import pytest
 
 from clusters.errors import BadInput
 
-ENGINES = ("cockroach", "postgres", "auto")
+NAMED_ENGINES = ("cockroach", "postgres")
+ENGINES = (*NAMED_ENGINES, "auto")
 SUBSTRATES = ("processes", "kubernetes", "external")
 SUITES = ("gate", "nightly", "paper")
 
@@ -33,6 +34,8 @@ class Settings:
     seed: int
     keep: bool
     dry_run: bool
+    look_only: bool
+    """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
     allow_disruption: bool
 
 
@@ -155,6 +158,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("keep"),
         dry_run=get("dry_run"),
+        look_only=get("dry_run") or get("claims"),
         allow_disruption=get("allow_disruption"),
     )
 

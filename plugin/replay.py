@@ -13,7 +13,7 @@ from plugin.evidence.records import SCHEMA
 from plugin.evidence.store import ARM_FILE, VERDICT, write_json
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
-from plugin.run import Run
+from plugin.run import CONTROL_NOTICE, Run
 from plugin.status import exit_status
 
 
@@ -26,7 +26,12 @@ def judge_arm(directory: Path, catalogue: Catalogue) -> Verdict:
     arm = describe_arm(directory)
     evidence = load_arm(directory, arm)
     claim = catalogue.claims.get(evidence.claim)
-    checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, arm["checks"]))
+    try:
+        checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, arm["checks"]))
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadInput(
+            f"{directory / ARM_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
+        ) from error
     needs = claim.needs if claim else tuple(arm["needs"])
     return decide(evidence, checks, needs=needs, tuned=tuple(arm["tuned"]))
 
@@ -73,31 +78,34 @@ def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]
     """What changed between the stored verdict and this one, in words; empty when it is the same."""
     if stored is None:
         return ["no verdict was stored: the run ended before it was judged"]
+    try:
+        return _differences(stored, verdict)
+    except (KeyError, TypeError) as error:
+        return [f"the stored verdict is not as it was written ({type(error).__name__}: {error})"]
+
+
+def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
     found = []
     if stored["outcome"] != verdict.outcome:
         found.append(f"verdict: was {stored['outcome']}, is {verdict.outcome}")
-    before = {_name(r["check"]["metric"], r["check"]["source"]): r for r in stored["results"]}
-    now = {_name(r.check.metric, r.check.source): r for r in verdict.results}
-    found += [f"check {name[0]} is new" for name in now.keys() - before.keys()]
-    found += [f"check {name[0]} is gone" for name in before.keys() - now.keys()]
-    for name in sorted(now.keys() & before.keys()):
-        old, new = before[name], now[name]
-        if old["check"]["limit"] != new.check.limit or old["check"]["comparison"] != new.check.comparison:
-            found.append(
-                f"limit of {name[0]}: was {old['check']['comparison']} {old['check']['limit']}, "
-                f"is {new.check.comparison} {new.check.limit}"
-            )
-        if old["measurement"]["value"] != new.measurement.value:
-            found.append(
-                f"{name[0]}: was measured as {old['measurement']['value']}, is {new.measurement.value}"
-            )
+    # A claim's checks are told apart by these three.
+    before = {
+        (r["check"]["metric"], r["check"]["kind"], r["check"]["comparison"]): r for r in stored["results"]
+    }
+    now = {(r.check.metric, r.check.kind, r.check.comparison): r for r in verdict.results}
+    found += [f"check {' '.join(filter(None, name))} is new" for name in now if name not in before]
+    found += [f"check {' '.join(filter(None, name))} is gone" for name in before if name not in now]
+    for name, new in now.items():
+        if (old := before.get(name)) is None:
+            continue
+        metric, limit, value = name[0], old["check"]["limit"], old["measurement"]["value"]
+        if limit != new.check.limit:
+            found.append(f"limit of {metric}: was {name[2]} {limit}, is {name[2]} {new.check.limit}")
+        if str(value) != str(new.measurement.value):
+            found.append(f"{metric}: was measured as {value}, is {new.measurement.value}")
         if old["outcome"] != new.outcome:
-            found.append(f"check {name[0]}: was {old['outcome']}, is {new.outcome}")
+            found.append(f"check {metric}: was {old['outcome']}, is {new.outcome}")
     return found
-
-
-def _name(metric: str, source: str) -> tuple[str, str]:
-    return metric, source
 
 
 def replay(directory: Path, run: Run) -> int:
@@ -105,6 +113,7 @@ def replay(directory: Path, run: Run) -> int:
     from plugin.reports import terminal
 
     outcomes = []
+    control = False
     for arm in arms_below(directory):
         verdict = judge_arm(arm, run.catalogue)
         sabotage = bool(describe_arm(arm).get("sabotage"))
@@ -113,6 +122,7 @@ def replay(directory: Path, run: Run) -> int:
             title=f"{arm.relative_to(directory) if arm != directory else arm.name}",
             sabotage=sabotage,
         )
+        control |= verdict.context.get("engine", "cockroach") != "cockroach"
         changes = differences(stored_verdict(arm), verdict)
         print(
             "  same verdict as stored"
@@ -121,6 +131,8 @@ def replay(directory: Path, run: Run) -> int:
         )
         if not sabotage:
             outcomes.append(verdict.outcome)
+    if control:
+        print(f"\n{CONTROL_NOTICE}")
     return exit_status(
         0,
         bad_input=False,

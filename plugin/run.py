@@ -9,9 +9,12 @@ import hashlib
 import json
 import os
 import platform
+import queue
+import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,18 +33,23 @@ from plugin.profiles import Profile, profile_named
 
 CONTROL_NOTICE = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
 
+DOCUMENTED = "documented, not run"
 RUN_FILE = "run.json"
 KEY: pytest.StashKey["Run"] = pytest.StashKey()
 
 
 @dataclass(kw_only=True)
 class Run:
-    """The state of one session. ``bad_input`` is set when something the user gave cannot be used."""
+    """The state of one session. ``why_control`` says why the control runs where ``auto`` found no CockroachDB.
+
+    ``tell`` hears what is said before there is a run directory.
+    """
 
     settings: Settings
     worker: str = ""
     controller: bool = True
-    bad_input: str | None = None
+    why_control: str = ""
+    tell: Callable[[Mapping[str, Any]], None] | None = None
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     @cached_property
@@ -94,7 +102,7 @@ class Run:
         except BadInput as error:
             if self.settings.cockroach or version:
                 raise
-            self.say(f"no CockroachDB to be had ({str(error).splitlines()[0]}): the control runs instead")
+            self.why_control = str(error).splitlines()[0]
             return self.named("postgres")
 
     def named(self, name: str, version: str | None = None) -> Engine:
@@ -104,7 +112,12 @@ class Run:
 
         if name == "postgres":
             return Postgres.find()
-        return Cockroach.find(path=self.settings.cockroach, version=version, say=self.say)
+        return Cockroach.find(
+            path=self.settings.cockroach,
+            version=version,
+            say=self.say,
+            download=not self.settings.look_only,
+        )
 
     @property
     def is_control(self) -> bool:
@@ -125,11 +138,12 @@ class Run:
 
     def say(self, stage: str, *, test: str = "", expect_s: float | None = None) -> None:
         """Say what is being done now and how long it may take."""
-        if not self.progress_file.parent.is_dir():
-            return
-        line = json.dumps({"at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s})
-        with self.progress_file.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        said = {"at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s}
+        if self.progress_file.parent.is_dir():
+            with self.progress_file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(said) + "\n")
+        elif self.tell:
+            self.tell(said)
 
     def check(self) -> None:
         """Refuse, before anything starts, a run directory that cannot be used. Raises ``BadInput``."""
@@ -172,6 +186,17 @@ def open_run(config: pytest.Config) -> Run:
     return Run(settings=settings, worker=config.workerinput["workerid"], controller=False)  # type: ignore[attr-defined]
 
 
+def named_in_full(engine: Engine) -> str:
+    """An engine with its version, where it comes from, and whether what is written for this version was ever run."""
+    origin = f", {engine.fingerprint['origin']}" if engine.fingerprint.get("origin") else ""
+    return f"{engine.name} {engine.version}{origin}{documented(engine)}"
+
+
+def documented(engine: Engine) -> str:
+    """The mark of a version that was never run by those who wrote this suite."""
+    return f" ({DOCUMENTED})" if engine.fingerprint.get("dialect") == "documented" else ""
+
+
 def of(config: pytest.Config) -> Run:
     """The run of this session."""
     return config.stash[KEY]
@@ -187,10 +212,15 @@ class Ticker:
         self._descriptor = descriptor
         self._stop = threading.Event()
         self._offsets: dict[Path, int] = {}
-        self._latest: dict[str, dict[str, Any]] = {}
+        self._latest: dict[str, Mapping[str, Any]] = {}
+        self._heard: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._follow, name="roachproof-progress", daemon=True)
         self._thread.start()
+
+    def hear(self, said: Mapping[str, Any]) -> None:
+        """Take in what the controller itself says while there is no run directory."""
+        self._heard.put(said)
 
     def close(self) -> None:
         """Stop following."""
@@ -200,15 +230,21 @@ class Ticker:
 
     def _follow(self) -> None:
         shown = time.monotonic()
+        last: dict[str, str] = {}
         while not self._stop.wait(0.2):
-            fresh = self._read()
+            # A count that goes on (bytes of a download) is no change worth a line of its own.
+            stages = {worker: re.sub(r"\d+", "", self._latest[worker]["stage"]) for worker in self._read()}
+            changed = [worker for worker, stage in stages.items() if last.get(worker) != stage]
+            last |= stages
             due = time.monotonic() - shown >= self.INTERVAL_S
-            for worker in fresh or (self._latest if due else ()):
+            for worker in self._latest if due else changed:
                 self._show(worker, self._latest[worker])
                 shown = time.monotonic()
 
     def _read(self) -> list[str]:
-        fresh = []
+        fresh: list[str] = []
+        while not self._heard.empty():
+            self._take("main", self._heard.get(), fresh)
         for path in sorted(self._directory.glob("*.jsonl")):
             with path.open(encoding="utf-8") as file:
                 file.seek(self._offsets.get(path, 0))
@@ -216,13 +252,15 @@ class Ticker:
                     if not line.endswith("\n"):
                         break
                     self._offsets[path] = file.tell()
-                    said = json.loads(line)
-                    if said["stage"]:
-                        self._latest[path.stem] = said
-                        fresh.append(path.stem)
-                    else:
-                        self._latest.pop(path.stem, None)
+                    self._take(path.stem, json.loads(line), fresh)
         return [worker for worker in dict.fromkeys(fresh) if worker in self._latest]
+
+    def _take(self, worker: str, said: Mapping[str, Any], fresh: list[str]) -> None:
+        if said["stage"]:
+            self._latest[worker] = said
+            fresh.append(worker)
+        else:
+            self._latest.pop(worker, None)
 
     def _show(self, worker: str, said: Mapping[str, Any]) -> None:
         now = time.monotonic()
@@ -237,4 +275,5 @@ class Ticker:
         who = "" if worker == "main" else f"{worker} "
         test = f"{said['test']}: " if said["test"] else ""
         line = f"\n  [{now - self._began:4.0f} s] {who}{test}{said['stage']}{left}"
-        os.write(self._descriptor, line.encode())
+        with suppress(OSError):  # a pipe that nobody reads any more
+            os.write(self._descriptor, line.encode())

@@ -1,6 +1,6 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import Claim
 from plugin.host import carries
+from plugin.options import NAMED_ENGINES
 from plugin.profiles import profile_named
 from plugin.run import Run
 
@@ -21,19 +22,23 @@ MARKERS = (
     "hardware(profile): the test is evaluated only under this profile",
 )
 
+KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
+"""The keyword arguments that each marker which names a claim takes."""
+
 
 def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
     """The claim that a test is about, and whether it is a sabotage of it. Raises ``BadInput`` for a malformed marker."""
-    for name in ("claim", "sabotage"):
-        marker = item.get_closest_marker(name)
-        if marker is None:
-            continue
-        if len(marker.args) != 1 or not isinstance(marker.args[0], str):
-            raise BadInput(
-                f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')"
-            )
-        return marker.args[0], name == "sabotage"
-    return None, False
+    found = [marker for name in KEYWORDS if (marker := item.get_closest_marker(name)) is not None]
+    if not found:
+        return None, False
+    if len(found) > 1:
+        raise BadInput(f"{item.nodeid}: is marked as claim and as sabotage; a test is one of the two")
+    name, marker = found[0].name, found[0]
+    if len(marker.args) != 1 or not isinstance(marker.args[0], str) or set(marker.kwargs) - KEYWORDS[name]:
+        raise BadInput(
+            f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')"
+        )
+    return marker.args[0], name == "sabotage"
 
 
 def topology_for(item: pytest.Item, run: Run) -> Topology:
@@ -43,7 +48,8 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
         return load_topology(run.settings.topology) if run.settings.topology else topology_of(nodes=1)
     unknown = set(marker.kwargs) - {"name", "nodes", "zones", "regions"}
     names = [*marker.args, *([marker.kwargs["name"]] if "name" in marker.kwargs else [])]
-    if unknown or len(names) > 1 or (names and len(marker.kwargs) > ("name" in marker.kwargs)):
+    wrong = [name for name in names if not isinstance(name, str)]
+    if unknown or wrong or len(names) > 1 or (names and len(marker.kwargs) > ("name" in marker.kwargs)):
         raise BadInput(f"{item.nodeid}: @pytest.mark.topology takes a name, or nodes=, zones= and regions=")
     if names:
         return load_topology(names[0])
@@ -79,6 +85,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             claim = run.catalogue.claim(id_)
             topology = topology_for(item, run)
             hardware = _hardware(item)
+            engine = sabotaged_engine(item)
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
         if not sabotage and run.settings.suite not in claim.suites:
@@ -86,9 +93,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             continue
         kept.append(item)
         item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
-        reason = _elsewhere(hardware, run) or reason_not_evaluated(
-            claim, len(topology.nodes), run, sabotaged_engine(item)
-        )
+        reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, len(topology.nodes), run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
     items[:] = kept
@@ -104,9 +109,14 @@ def needs_engine(item: pytest.Item) -> bool:
 
 
 def sabotaged_engine(item: pytest.Item) -> str | None:
-    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test."""
+    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test. Raises ``BadInput``."""
     marker = item.get_closest_marker("sabotage")
-    return marker.kwargs.get("engine") if marker else None
+    engine: str | None = marker.kwargs.get("engine") if marker else None
+    if engine not in (None, *NAMED_ENGINES):
+        raise BadInput(
+            f"@pytest.mark.sabotage: engine {engine!r} is unknown; there are {', '.join(NAMED_ENGINES)}"
+        )
+    return engine
 
 
 def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None = None) -> str | None:
@@ -160,7 +170,7 @@ def _hardware(item: pytest.Item) -> str | None:
     if marker is None:
         return None
     names = [*marker.args, *marker.kwargs.values()]
-    if len(names) != 1 or set(marker.kwargs) - {"profile"}:
+    if len(names) != 1 or set(marker.kwargs) - {"profile"} or not isinstance(names[0], str):
         raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
     return profile_named(names[0]).name
 

@@ -1,5 +1,6 @@
 """What the hooks do: one session, from its settings to its exit status."""
 
+import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
+from plugin.evidence.store import ARM_FILE
 from plugin.status import exit_status
 
 PROPERTY = "roachproof"
 """Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
 
 DECIDED = ("pass", "fail", "inconclusive")
+WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluated")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +33,7 @@ class TestOutcome:
     claim: str
     sabotage: bool
     outcome: str
-    """pass, fail, inconclusive, not evaluated, harness, bad input."""
+    """pass, fail, inconclusive, not evaluated, skipped, harness, bad input."""
     arm: Path | None
     why: str
 
@@ -64,17 +67,36 @@ def configure(config: pytest.Config) -> None:
     config.stash[runs.KEY] = run
     if run.controller and not config.option.collectonly:
         # Standard output as it is now: once a test runs, pytest has put its capture in between.
-        config.stash[KEY].ticker = runs.Ticker(
+        ticker = runs.Ticker(
             run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2)
         )
+        config.stash[KEY].ticker = ticker
+        run.tell = ticker.hear
+
+
+def announce(config: pytest.Config) -> None:
+    """Say first of all that a run is one of the control; ``auto`` decides here which it is, for workers and all."""
+    run = runs.of(config)
+    if not run.controller or run.settings.engine == "cockroach" or config.option.collectonly:
+        return
+    try:
+        for target in run.targets:
+            run.engine(target)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+    run.say("")
+    if run.is_control:
+        _write(config, runs.CONTROL_NOTICE)
 
 
 def unconfigure(config: pytest.Config) -> None:
-    """Stop showing progress."""
-    session = config.stash.get(KEY, None)
+    """Stop showing progress, and say last of all that the run was one of the control."""
+    session, run = config.stash.get(KEY, None), config.stash.get(runs.KEY, None)
     if session and session.ticker:
         session.ticker.close()
         session.ticker = None
+    if run and run.controller and run.is_control:
+        _write(config, runs.CONTROL_NOTICE)
 
 
 def instruct_worker(node: Any) -> None:
@@ -121,12 +143,15 @@ def prepare(session: pytest.Session) -> None:
         run.begin()
         if not any(map(selection.needs_engine, session.items)):
             return
-        for target in run.targets:
-            run.engine(target)
+        engines = [run.engine(target) for target in run.targets]
     except BadInput as error:
         refuse(session.config, session.items, error)
-    if run.is_control and run.controller:
-        _write(session.config, runs.CONTROL_NOTICE)
+        return
+    tested = "testing " + ", ".join(map(runs.named_in_full, engines))
+    if run.controller:
+        _write(session.config, tested)
+    elif run.worker == "gw0":
+        run.say(tested)
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -134,34 +159,44 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
     id_, sabotage = selection.claim_id(item)
     if id_ is None:
         return
-    error = call.excinfo.value if call.excinfo else None
     outcome = why = ""
-    if isinstance(error, pytest.skip.Exception):
-        outcome, why = "not evaluated", str(error.msg).removeprefix("not evaluated: ")
-    elif isinstance(error, Refuted):
-        outcome = "fail"
-    elif isinstance(error, Inconclusive):
-        outcome = "inconclusive"
-    elif isinstance(error, BadInput):
-        outcome, why = "bad input", str(error)
-        report.longrepr = why
-    elif isinstance(error, AssertionError | NodeDied | pytest.fail.Exception):
-        outcome, why = "fail", str(error)
-    elif error is not None:
-        outcome, why = "harness", f"{type(error).__name__}: {error}"
+    if call.excinfo is not None:
+        outcome, why = _outcome_of(call.excinfo.value, call.when)
+        if outcome == "bad input":
+            report.longrepr = why
     elif report.when == "call":
         outcome = "pass"
-        if not sabotage and not any(
-            name == "verdict" and value == "pass" for name, value in item.user_properties
-        ):
+        verdict, ending = ("fail", "judge.refuted('…')") if sabotage else ("pass", "judge.decide()")
+        if ("verdict", verdict) not in item.user_properties:
             # Nothing passes because nothing was judged.
             report.outcome, outcome = "failed", "harness"
-            why = f"the test of claim {id_} ended without a verdict; end it with: assert judge.decide()"
+            why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
     if outcome:
         report.user_properties.append(
             (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
         )
+
+
+def _outcome_of(error: BaseException, when: str) -> tuple[str, str]:
+    """The outcome that an exception stands for, and its text. Of a group of them the worst counts."""
+    if isinstance(error, BaseExceptionGroup):
+        return min((_outcome_of(e, when) for e in error.exceptions), key=lambda told: WORST.index(told[0]))
+    if isinstance(error, pytest.skip.Exception):
+        # Only what cannot be evaluated here is excused; a test that somebody skipped leaves its claim undecided.
+        reason = str(error.msg).removeprefix("not evaluated: ")
+        return ("not evaluated" if reason != error.msg else "skipped"), reason
+    if isinstance(error, Refuted):
+        return "fail", ""
+    if isinstance(error, Inconclusive):
+        return "inconclusive", ""
+    if isinstance(error, BadInput):
+        return "bad input", str(error)
+    if isinstance(error, NodeDied):
+        return "fail", str(error)
+    if when == "call" and isinstance(error, AssertionError | pytest.fail.Exception):
+        return "fail", str(error)
+    return "harness", f"{type(error).__name__}: {error}"
 
 
 def remember(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -190,19 +225,18 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
     )
 
 
-def worker_crashed(crashitem: str, report: pytest.TestReport) -> None:
-    """Mark the report of a test whose worker died: the harness failed."""
-    report.user_properties.append(
-        (
-            PROPERTY,
-            {
-                "claim": "",
-                "sabotage": False,
+def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
+    """Mark the report of a claim's test whose worker died: the harness failed."""
+    for arm in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{ARM_FILE}")):
+        described = json.loads(arm.read_text(encoding="utf-8"))
+        if described["test"] == crashitem:
+            said = {
+                "claim": described["claim"],
+                "sabotage": described["sabotage"],
                 "outcome": "harness",
-                "why": f"the worker running {crashitem} died",
-            },
-        )
-    )
+                "why": f"the worker that ran {crashitem} died; its evidence ends there: {arm.parent}",
+            }
+            report.user_properties += [("arm", str(arm.parent)), (PROPERTY, said)]
 
 
 def hear_worker(node: Any, error: object) -> None:

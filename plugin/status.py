@@ -41,8 +41,6 @@ def exit_status(
         return Status.HARNESS
     if inconclusive or undecided:
         return Status.INCONCLUSIVE
-    if gate and not claims_collected and pytest_status == Status.NOTHING_COLLECTED:
+    if gate and not claims_collected and pytest_status in (Status.PASSED, Status.NOTHING_COLLECTED):
         return Status.INCONCLUSIVE
-    if pytest_status == 1 and claims_collected:
-        return Status.PASSED
     return pytest_status

@@ -7,9 +7,7 @@ knows how a process is run; that is the substrate's.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
-
-import asyncpg
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clusters.model import (
     Capability,
@@ -24,6 +22,9 @@ from clusters.model import (
     ProcessSpec,
     RangeInfo,
 )
+
+if TYPE_CHECKING:
+    import asyncpg
 
 
 class Runner(Protocol):

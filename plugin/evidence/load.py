@@ -22,6 +22,18 @@ from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.model import Measurement
 
+DESCRIBED: Mapping[str, type] = {
+    "claim": str,
+    "parameters": dict,
+    "profile": str,
+    "seed": int,
+    "context": dict,
+    "checks": list,
+    "needs": list,
+    "tuned": list,
+}
+"""What the judge must know of an arm beside its evidence."""
+
 HISTORY, FINAL, PROBE = "ledger.tsv", "ledger-final.tsv", "probe.jsonl"
 
 
@@ -31,17 +43,29 @@ def describe_arm(directory: Path) -> Mapping[str, Any]:
         arm: Mapping[str, Any] = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))
         schema = arm["schema"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{directory / ARM_FILE}: not the description of an arm ({error})") from error
+        raise _no_arm(directory, error) from error
     if schema != SCHEMA:
         raise BadInput(
             f"{directory / ARM_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: judge it with the "
             "release that recorded it"
         )
+    for name, kind in DESCRIBED.items():
+        if not isinstance(arm.get(name), kind):
+            raise _no_arm(directory, f"{name!r} is missing or no {kind.__name__}")
     return arm
 
 
+def _no_arm(directory: Path, why: object) -> BadInput:
+    return BadInput(
+        f"{directory / ARM_FILE}: not the description of an arm ({why}); give a directory as a run wrote it"
+    )
+
+
 def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
-    """The evidence of an arm. What is missing, cut off, malformed or was edited is listed in its ``problems``."""
+    """The evidence of an arm. What is cut off, malformed or was edited is listed in its ``problems``.
+
+    The ledger's files are streamed: what is malformed in those, the audit names.
+    """
     problems = list(broken_seals(directory))
 
     def stream(
@@ -53,19 +77,19 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
 
         def records() -> Iterator[Any]:
             with path.open(encoding="utf-8", errors="replace") as lines:
-                try:
-                    yield from parse(lines)
-                except MalformedRecord as error:
-                    # The stream ends here, so that what came before is still judged; the end marker is then missing,
-                    # and no verdict that needs the whole history can pass.
-                    if (problem := f"{name}: {error}") not in problems:
-                        problems.append(problem)
+                yield from parse(lines)
 
         return records
 
     def whole(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> list[Any]:
+        read: list[Any] = []
         records = stream(name, parse)
-        return list(records()) if records else []
+        try:
+            for record in records() if records else ():
+                read.append(record)  # noqa: PERF402 - what came before a malformed line counts
+        except (MalformedRecord, TypeError, OverflowError) as error:
+            problems.append(f"{name}: {error}")
+        return read
 
     events: list[Event] = whole(EVENTS, read_events)
     measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
@@ -74,14 +98,10 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         try:
             with (directory / PROBE).open(encoding="utf-8", errors="replace") as lines:
                 probe = read_probe(lines)
-        except MalformedRecord as error:
+        except (MalformedRecord, OverflowError) as error:
             problems.append(f"{PROBE}: {error}")
     history: Callable[[], Iterator[HistoryLine]] | None = stream(HISTORY, read_history)
     final: Callable[[], Iterator[FinalLine]] | None = stream(FINAL, read_final)
-    for records in (history, final):
-        # Read once for its problems: the conditions must know of them before anything is judged.
-        for _ in records() if records else ():
-            pass
     return ArmEvidence(
         claim=arm["claim"],
         parameters={name: str(value) for name, value in arm["parameters"].items()},
@@ -103,6 +123,9 @@ def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:
         if not line.endswith("\n"):
             return
         try:
-            yield Measurement(**json.loads(line))
+            measurement = Measurement(**json.loads(line))
+            if not isinstance(measurement.value, int | float):
+                raise TypeError("its value is no number")
         except (ValueError, TypeError) as error:
             raise MalformedRecord(f"line {number}: {line!r} is not a measurement ({error})") from error
+        yield measurement

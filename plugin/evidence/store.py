@@ -100,18 +100,15 @@ class ArmStore:
             ) from error
 
     def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
-        """Record a measurement that a test made itself."""
-        line = json.dumps({"metric": metric, "value": value, "unit": unit, "note": note}) + "\n"
+        """Record a measurement that a test made itself. Raises ``TypeError`` or ``ValueError`` for what is no number."""
+        number = value if isinstance(value, int) else float(value)
+        line = json.dumps({"metric": metric, "value": number, "unit": unit, "note": note}) + "\n"
         with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
             file.write(line)
 
     def seal(self) -> None:
         """Write the digest of every evidence file into the manifest, so that a later edit is noticed."""
-        files = {
-            str(path.relative_to(self.directory)): digest(path)
-            for path in sorted(self.directory.rglob("*"))
-            if path.is_file() and path.name not in UNSEALED
-        }
+        files = {name: digest(self.directory / name) for name in sealed_files(self.directory)}
         write_json(self.directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 
     def close(self) -> None:
@@ -121,16 +118,22 @@ class ArmStore:
             self._events = -1
 
 
+def sealed_files(directory: Path) -> list[str]:
+    """The names of an arm's files that are evidence."""
+    names = (str(path.relative_to(directory)) for path in sorted(directory.rglob("*")) if path.is_file())
+    return [name for name in names if name not in UNSEALED]
+
+
 def broken_seals(directory: Path) -> tuple[str, ...]:
     """What does not agree with the manifest, in words; empty when the evidence is as it was sealed."""
     path = directory / MANIFEST
     if not path.exists():
         return ("the evidence was never sealed: the run ended early",)
     try:
-        sealed: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))["sha256"]
-    except (ValueError, KeyError, TypeError) as error:
+        sealed: dict[str, str] = dict(json.loads(path.read_text(encoding="utf-8"))["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return (f"{MANIFEST} is unreadable ({error})",)
-    problems = []
+    problems = [f"{name} was added after the run" for name in sealed_files(directory) if name not in sealed]
     for name, expected in sealed.items():
         file = directory / name
         if not file.is_file():

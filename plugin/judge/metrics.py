@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from plugin.judge import throughput
+from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.arm import ArmEvidence, Fault
 from plugin.judge.availability import Gap
@@ -145,13 +145,20 @@ def _throughput(phase: str, a: Analysis) -> Measured:
 
 def _latency(share: float, phase: str, a: Analysis) -> Measured:
     window = a.phase(phase)
-    if a.activity is None or window is None:
-        return _nothing(NO_LEDGER if a.activity is None else f"the phase {phase} was not recorded")
+    if window is None:
+        return _nothing(f"the phase {phase} was not recorded")
+    if a.evidence.probe is not None and (
+        histogram := latency.merged(a.evidence.probe[1], window, a.timeline.victims)
+    ):
+        value = histogram.get_value_at_percentile(100 * share)
+        return value / 1e3, f"of {histogram.get_total_count()} probes {phase}, from when each was due", ()
+    if a.activity is None:
+        return _nothing(NO_LEDGER)
     ordered = throughput.latencies(a.activity.sent, a.activity.acknowledged, window)
     value = throughput.percentile(ordered, share)
     if value is None:
         return _nothing(f"no write sent {phase} was acknowledged")
-    return value / 1e3, f"of {len(ordered)} acknowledged writes sent {phase}", ()
+    return value / 1e3, f"of {len(ordered)} acknowledged writes sent {phase}, from when each was sent", ()
 
 
 def _recovery(a: Analysis) -> Measured:
@@ -264,7 +271,7 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     **{
         f"latency_{name}_{phase}_ms": MetricInfo(
             unit="ms", needs=needs, measure=partial(_latency, share, phase),
-            description=f"{name} latency of the acknowledged writes sent {phase} the disturbance")
+            description=f"{name} latency {phase} the disturbance at endpoints that were not hit, counted from when an operation was due")
         for name, share in (("p50", 0.50), ("p99", 0.99))
         for phase, needs in _PHASES.items()
     },

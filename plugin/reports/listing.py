@@ -9,9 +9,7 @@ from clusters.model import Topology
 from plugin import selection
 from plugin.claims import Claim
 from plugin.reports.terminal import WIDTH, columns, number, wrapped
-from plugin.run import Run
-
-DOCUMENTED = "documented, not run"
+from plugin.run import Run, named_in_full
 
 
 def print_claims(run: Run) -> None:
@@ -59,10 +57,7 @@ def _target_lines(run: Run) -> list[str]:
         except BadInput as error:
             lines += wrapped(f"no engine: {error}", "")
             continue
-        status = str(engine.fingerprint.get("dialect", ""))
-        lines.append(
-            f"{engine.name} {engine.version}" + (f" ({DOCUMENTED})" if status == "documented" else "")
-        )
+        lines += wrapped(f"engine: {named_in_full(engine)}", "")
     return lines
 
 

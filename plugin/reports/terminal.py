@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.errors import BadInput
 from plugin import run as runs
 from plugin.judge.model import Outcome, Verdict
 from plugin.replay import stored_verdict
@@ -39,20 +38,15 @@ def header(config: pytest.Config) -> list[str]:
     if run is None:
         return []
     settings, host = run.settings, run.host
-    lines = []
-    try:
-        if settings.engine == "postgres" or (settings.engine == "auto" and run.engine().name == "postgres"):
-            lines.append(runs.CONTROL_NOTICE)
-    except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
     versions = ", ".join(settings.cockroach_versions) or settings.cockroach or "as found"
-    lines += [
+    lines = [
+        *([f"why the control: {run.why_control}"] if run.why_control else []),
         f"roachproof: engine {settings.engine} ({versions}), substrate {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
         f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
         f"evidence: {_short(settings.run_dir, config)}",
     ]
-    return lines
+    return [part for line in lines for part in wrapped(line, "")]
 
 
 def _short(path: Path, config: pytest.Config) -> str:
@@ -95,16 +89,10 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
     terminal.write_line("")
     terminal.write_line(f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}")
-    terminal.write_line(
-        f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
-    )
-    if run.is_control or any(_engine(o) not in ("cockroach", "") for o in claims):
-        terminal.write_line(runs.CONTROL_NOTICE, bold=True)
-
-
-def _engine(outcome: "TestOutcome") -> str:
-    verdict = stored_verdict(outcome.arm) if outcome.arm else None
-    return str(verdict["context"].get("engine", "")) if verdict else ""
+    if claims or sabotages:
+        terminal.write_line(
+            f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
+        )
 
 
 def _print_outcome(terminal: Any, outcome: "TestOutcome") -> None:
@@ -132,10 +120,9 @@ def wrapped(text: str, indent: str = "  ") -> list[str]:
 def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
     """A stored verdict as lines: what was judged, every check against its limit, and why."""
     context = verdict["context"]
-    lines = wrapped(
-        " ".join(str(context[k]) for k in ("engine", "version") if context.get(k))
-        + "".join(f", {k} {v}" for k, v in context.items() if k not in ("engine", "version"))
-    )
+    named = " ".join(str(context[k]) for k in ("engine", "version") if context.get(k))
+    others = [f"{k} {v}" for k, v in context.items() if k not in ("engine", "version")]
+    lines = wrapped(", ".join([*([named] if named else []), *others]))
     if verdict["tuned"]:
         lines += wrapped("tuned: " + "; ".join(verdict["tuned"]))
     lines.append(f"  {'check':<26}{'measured':>14}  {'limit':<12}{'kind':<10}{'mark':<5}outcome")
@@ -151,7 +138,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             lines += wrapped(result["why"] or measured["note"], "      ")
             for example in measured["examples"]:
-                lines += textwrap.wrap(example, WIDTH, initial_indent="      - ", subsequent_indent="        ")
+                lines += textwrap.wrap(
+                    example, WIDTH, initial_indent="      - ", subsequent_indent="        "
+                )
         elif check["limit"] and measured["note"]:
             lines += wrapped(measured["note"], "      ")
     for condition in verdict["conditions"]:

@@ -31,11 +31,10 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Used:
-    """What a program used, in seconds and MiB. ``cpu_s`` is its own time and the system's, its children's included."""
+    """What a program used, in seconds. ``cpu_s`` is its own time and the system's, its children's included."""
 
     wall_s: float
     cpu_s: float
-    peak_mib: float
     out: str
 
 
@@ -74,9 +73,7 @@ def used_by(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s
     out = said.decode(errors="replace")
     if process.returncode:
         raise HarnessError(f"{' '.join(argv)} ended with {process.returncode}: nothing was measured\n{out[-2000:]}")
-    return Used(
-        wall_s=wall, cpu_s=usage.ru_utime + usage.ru_stime, peak_mib=usage.ru_maxrss / 1024, out=out
-    )
+    return Used(wall_s=wall, cpu_s=usage.ru_utime + usage.ru_stime, out=out)
 
 
 def in_turns(pairs: int, a: Callable[[], A], b: Callable[[], B]) -> list[tuple[A, B]]:

@@ -40,7 +40,7 @@ async def test_a_single_replica_does_not_survive_its_disk(
 ) -> None:
     """With num_replicas = 1 the ranges of a node that is lost with its disk can be read no more."""
     await keep_one_replica(cluster, ledger.table)
-    await ledger.spread(reports=True)
+    await ledger.record_spread()
     async with ledger.writing(at_least=inserts), probe.watching(ledger):
         await ledger.baseline()
         await ledger.some_moment()

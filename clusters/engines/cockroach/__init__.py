@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from clusters.engines.cockroach.binary import Binary, resolve
+from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.versions import Dialect, dialect_for
@@ -30,14 +30,24 @@ class Cockroach:
     detection_s: float = 9.0
 
     @classmethod
-    def find(cls, *, path: str | None, version: str | None, say: Callable[[str], None]) -> "Cockroach":
-        """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``."""
+    def find(
+        cls, *, path: str | None, version: str | None, say: Callable[[str], None], download: bool = True
+    ) -> "Cockroach":
+        """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``.
+
+        Without ``download`` only what is on this machine counts.
+        """
 
         def progress(done: int, total: int) -> None:
             say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
 
         binary = resolve(
-            path=path, version=version, environ=os.environ, cache=cache_dir(os.environ), progress=progress
+            path=path,
+            version=version,
+            environ=os.environ,
+            cache=cache_dir(os.environ),
+            vendor=None if download else NO_VENDOR,
+            progress=progress,
         )
         return cls(binary=binary, dialect=dialect_for(binary.version))
 

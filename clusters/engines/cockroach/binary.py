@@ -20,6 +20,9 @@ from clusters.errors import BadInput
 ANSWER_S = 20.0
 """How long a binary may take to say its version. A real one takes 0.1 s."""
 
+NO_VENDOR = Vendor(downloads="", releases="")
+"""Stands for the vendor where nothing may be downloaded."""
+
 _ELF_MACHINES = {
     3: "32-bit x86",
     40: "32-bit ARM",
@@ -64,7 +67,7 @@ def resolve(
 
     ``path`` (``--cockroach``); ``version`` (``--cockroach-version``, from the cache or else the vendor; ``latest`` asks the vendor
     which it is); ``$COCKROACH_BINARY``; ``PATH``; the newest in the cache; the vendor's newest release. What is named
-    and unusable is an error and never passed over in silence. Blocks; call it once, at the start of a session.
+    and unusable is an error and never passed over in silence. ``NO_VENDOR``: nothing is asked of the network. Blocks; call it once, at the start of a session.
     Raises ``BadInput``, which names where the binary came from, or the ways to get one.
     """
     if path:
@@ -78,6 +81,10 @@ def resolve(
         return found
     if version:
         vendor = vendor or Vendor.from_environ(environ)
+        if version == "latest" and vendor is NO_VENDOR:
+            raise BadInput(
+                "--cockroach-version latest: the vendor is not asked while nothing is run; name a version"
+            )
         number = (
             newest_release(vendor)
             if version == "latest"
@@ -91,6 +98,8 @@ def resolve(
     if cached := store.versions(cache):
         return _cached(cached[-1], f"newest in the cache {cache}", cache, answer_s)
     vendor = vendor or Vendor.from_environ(environ)
+    if vendor is NO_VENDOR:
+        raise BadInput(_none_to_be_had(cache, "not asked while nothing is run"))
     try:
         newest = newest_release(vendor)
         return _of_version(newest, "the vendor's newest release", cache, vendor, progress, answer_s)
@@ -103,6 +112,8 @@ def _of_version(
 ) -> Binary:
     if store.binary_path(cache, version).is_file():
         return _cached(version, f"{origin}, from the cache {cache}", cache, answer_s)
+    if vendor is NO_VENDOR:
+        raise BadInput(f"{origin}: {version} is not in the cache {cache}; a run would download it")
     source = vendor.archive(version)
     download(version, cache, vendor, progress)
     return _cached(version, f"{origin}, downloaded from {source}", cache, answer_s)

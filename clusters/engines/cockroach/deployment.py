@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,10 @@ FAST_PACE = {
 """Makes a server look through its replicas every second or so: all ranges have their replicas 4 s after the start of a fresh
 cluster instead of 34 to 37 s (measured on v20.2, two busy cores)."""
 DATABASE = "roachproof"
+BOOTSTRAP_S = 80.0
+"""A cluster that is not up by then is taken for broken; measured: 3 to 12 s on two busy cores."""
+RELOCATE_S = 60.0
+"""How long a lease may refuse to move: a fresh range gets its replicas within seconds."""
 
 
 class CockroachDeployment:
@@ -62,12 +68,15 @@ class CockroachDeployment:
             **(FAST_PACE if tuned else {}),
         }
         self._tuned = tuned
-        self._wanted = {node.name: node for node in nodes}
         self._placements: dict[str, Placement] = {}
         self._join: tuple[str, ...] = ()
         self._certs = Path()
         self._run: Runner | None = None
-        self._ids: dict[str, int] = {}
+        self._database = "defaultdb"
+        self._order = [node.name for node in nodes]
+        """The nodes, the one that answered last first: one that is frozen or slow is not waited for each time."""
+        self._ids: dict[str, set[int]] = {}
+        """All ids that the holders of each address ever had."""
         self._store_names: dict[int, str] = {}
 
     # ---- before the processes -------------------------------------------------------------------------------------
@@ -78,6 +87,7 @@ class CockroachDeployment:
         self._certs = scratch / "certs"
         self._certs.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._placements = {placement.node.name: placement for placement in placements}
+        self._order = list(self._placements)
         self._join = tuple(f"{p.address}:{SQL_PORT}" for p in placements[:3])
         key = f"--ca-key={scratch / 'ca.key'}"
         await self._cockroach("cert", "create-ca", key)
@@ -90,7 +100,7 @@ class CockroachDeployment:
         """Prepare one more node: the nodes share a certificate, made again with all their addresses."""
         self._run = run
         self._placements[placement.node.name] = placement
-        self._wanted[placement.node.name] = placement.node
+        self._order.append(placement.node.name)
         addresses = [p.address for p in self._placements.values()]
         await self._cockroach(
             "cert",
@@ -122,7 +132,7 @@ class CockroachDeployment:
 
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory."""
-        placement = self._placements[node]
+        placement = self._placement(node)
         spec = placement.node
         return ProcessSpec(
             name=node,
@@ -155,23 +165,31 @@ class CockroachDeployment:
 
     async def bootstrap(self) -> None:
         """Initialise the cluster as soon as the first node listens; return when every node takes clients."""
+        until = time.monotonic() + BOOTSTRAP_S
+
+        def left() -> float:
+            return max(0.1, until - time.monotonic())
+
         first = next(iter(self._placements.values()))
-        await wait_until(f"{first.node.name} to listen", lambda: _listening(first.address), timeout=60.0, interval=0.02)
-        await self._cockroach("init", f"--host={first.address}:{SQL_PORT}")
+        await wait_until(
+            f"{first.node.name} to listen", lambda: _listening(first.address), timeout=left(), interval=0.02
+        )
+        await self._cockroach("init", f"--host={first.address}:{SQL_PORT}", timeout=left())
         for node in self._placements:
             await wait_until(
-                f"{node} to take clients", functools.partial(self.accepting, node), timeout=60.0, interval=0.05
+                f"{node} to take clients",
+                functools.partial(self.accepting, node),
+                timeout=left(),
+                interval=0.05,
             )
-        connection = await self.connect()
-        try:
+        async with self._connected("set the cluster up") as connection:
             for statement in (
                 self._dialect.diagnostics_off,
                 *self._dialect.setup,
                 f"CREATE DATABASE IF NOT EXISTS {DATABASE}",
             ):
-                await connection.execute(statement)
-        finally:
-            connection.terminate()
+                await connection.execute(statement, timeout=left())
+        self._database = DATABASE
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -203,13 +221,13 @@ class CockroachDeployment:
         import asyncpg
 
         refused = []
-        for name in [node] if node else list(self._placements):
+        for name in [node] if node else list(self._order):
             try:
-                return await asyncpg.connect(
-                    host=self._placements[name].address,
+                connection = await asyncpg.connect(
+                    host=self._placement(name).address,
                     port=SQL_PORT,
                     user="root",
-                    database=DATABASE,
+                    database=self._database,
                     ssl=self._tls,
                     timeout=timeout,
                     command_timeout=timeout * 2,
@@ -217,14 +235,40 @@ class CockroachDeployment:
                 )
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 refused.append(f"{name}: {type(error).__name__} {error}".strip())
+                if node is None:
+                    self._ask_last(name)
+            else:
+                return connection
         raise HarnessError(f"no node takes a connection ({'; '.join(refused)})")
+
+    def _ask_last(self, name: str) -> None:
+        self._order.remove(name)
+        self._order.append(name)
+
+    @asynccontextmanager
+    async def _connected(self, what: str) -> "AsyncIterator[asyncpg.Connection[Any]]":
+        """A connection to whoever serves. Raises ``HarnessError`` naming ``what`` was being done when it fails."""
+        import asyncpg
+
+        connection = await self.connect()
+        try:
+            yield connection
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise HarnessError(f"cannot {what}: {type(error).__name__} {error}") from error
+        finally:
+            connection.terminate()
 
     async def _query(
         self, sql: str, *arguments: object, node: str | None = None, timeout: float = 5.0
     ) -> list[Any]:
         connection = await self.connect(node, timeout=timeout)
+        asked = node or self._order[0]
         try:
             rows: list[Any] = await connection.fetch(sql, *arguments, timeout=timeout)
+        except BaseException:
+            if node is None:
+                self._ask_last(asked)
+            raise
         finally:
             connection.terminate()
         return rows
@@ -239,39 +283,53 @@ class CockroachDeployment:
         return Health(ok=True)
 
     async def healthy(self) -> Health:
-        """Whether every node is live and every range has as many replicas on live nodes as there can be, at most 3."""
+        """Whether every node lives and takes clients and every range is whole.
+
+        A range is whole with as many replicas on live nodes as there can be, at most 3, and none on a dead one.
+        """
+        doing = ["which nodes live"]
         try:
             async with asyncio.timeout(9.0):
-                return await self._look()
+                return await self._look(doing)
+        except TimeoutError:
+            return Health(ok=False, why=f"no answer within 9 s to the question {doing[-1]}")
         except Exception as error:
             return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
 
-    async def _look(self) -> Health:
+    async def _look(self, doing: list[str]) -> Health:
         live = await self._live_ids()
         missing = [name for name in self._placements if name not in live]
         if missing:
             return Health(ok=False, why=f"not live: {', '.join(missing)}")
-        for name in self._placements:
-            if not (answer := await self.accepting(name)).ok:
+        doing.append("whether each node takes clients")
+        answers = await asyncio.gather(*map(self.accepting, self._placements))
+        for name, answer in zip(self._placements, answers, strict=True):
+            if not answer.ok:
                 return Health(ok=False, why=f"{name} takes no clients ({answer.why})")
+        doing.append("where the replicas are")
         stores = await self._stores(live)
         wanted, rows = min(3, len(live)), await self._query(self._dialect.all_ranges, timeout=8.0)
         replicas = [frozenset(ids(row["replicas"] or "")) for row in rows]
-        lacking = [held for held in replicas if len(held & stores.keys()) < wanted or held - stores.keys()]
-        if lacking:
-            return Health(ok=False, why=f"{len(lacking)} of {len(rows)} ranges lack replicas on live nodes")
+        lacking = [held for held in replicas if len(held & stores.keys()) < wanted]
+        dead = [held for held in replicas if held - stores.keys()]
+        if lacking or dead:
+            why = [f"{len(lacking)} of {len(rows)} ranges lack replicas on live nodes"] if lacking else []
+            why += [f"{len(dead)} have replicas on dead ones"] if dead else []
+            return Health(ok=False, why=", ".join(why))
         return Health(ok=bool(rows), why="" if rows else "no range reported")
 
     async def _live_ids(self) -> dict[str, int]:
         """Node ids of the live nodes by our names. Ids do not follow start order; a replaced node has a new one."""
         rows = await self._query(self._dialect.nodes)
         by_address = {f"{p.address}:{SQL_PORT}": name for name, p in self._placements.items()}
+        # In their order: where a lost node still seems to live beside the one in its place, the later id is the new one.
         live = {
             by_address[r["address"]]: int(r["node_id"])
-            for r in rows
+            for r in sorted(rows, key=lambda r: int(r["node_id"]))
             if r["is_live"] and r["address"] in by_address
         }
-        self._ids |= live
+        for name, id_ in live.items():
+            self._ids.setdefault(name, set()).add(id_)
         return live
 
     async def _stores(self, live: Mapping[str, int]) -> dict[int, str]:
@@ -288,12 +346,10 @@ class CockroachDeployment:
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Split the table at ``values`` and lead its pieces from all nodes in turn."""
         stores = await self._stores(await self._live_ids())
-        connection = await self.connect()
-        try:
-            await connection.execute(self._dialect.split(table, tuple(values)))
+        async with self._connected(f"spread {table}") as connection:
+            if values:
+                await connection.execute(self._dialect.split(table, tuple(values)), timeout=RELOCATE_S)
             await self._relocate(connection, table, [0, *values], sorted(stores))
-        finally:
-            connection.terminate()
 
     async def _relocate(
         self, connection: Any, table: str, values: Sequence[int], stores: Sequence[int]
@@ -303,14 +359,16 @@ class CockroachDeployment:
 
         for number, value in enumerate(values):
             statement = self._dialect.relocate_lease(table, stores[number % len(stores)], value)
-            deadline = asyncio.get_running_loop().time() + 60.0
+            until = time.monotonic() + RELOCATE_S
             while True:
                 try:
                     await connection.execute(statement)
                     break
                 except asyncpg.PostgresError as error:
-                    if asyncio.get_running_loop().time() > deadline:
-                        raise HarnessError(f"`{statement}` still fails after 60 s: {error}") from error
+                    if time.monotonic() > until:
+                        raise HarnessError(
+                            f"`{statement}` still fails after {RELOCATE_S:.0f} s: {error}"
+                        ) from error
                     await asyncio.sleep(0.25)
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
@@ -326,29 +384,47 @@ class CockroachDeployment:
 
     async def drain(self, node: str) -> None:
         """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
-        placement = self._placements[node]
-        await self._cockroach(
-            "node",
-            "drain",
-            *self._dialect.drain_flags,
-            f"--host={placement.address}:{SQL_PORT}",
-            timeout=120.0,
-        )
+        host = f"--host={self._placement(node).address}:{SQL_PORT}"
+        await self._cockroach("node", "drain", *self._dialect.drain_flags, host, timeout=120.0)
 
     async def forget(self, node: str) -> None:
-        """Decommission the dead node whose address the empty one took over, as an operator would."""
-        former = self._ids.get(node)
+        """Decommission the dead node whose address the empty one took over, as an operator would.
+
+        Returns once the cluster knows: its replicas are made anew at once, not only when it counts as dead for good.
+        """
+        # Of the node itself: for some seconds the cluster takes the lost one for living.
+        (row,) = await self._ask(node, "SELECT crdb_internal.node_id() AS node_id")
+        new = int(row["node_id"])
 
         async def back() -> Health:
-            return Health(ok=node in await self._live_ids(), why=f"{node} is not live yet")
+            return Health(ok=(await self._live_ids()).get(node) == new, why=f"the new {node} is not live yet")
 
         await wait_until(f"the new {node} to be live", back, timeout=60.0)
-        if former is None or former == self._ids[node]:
-            return
-        host = next(p.address for name, p in self._placements.items() if name != node)
-        await self._cockroach(
-            "node", "decommission", str(former), "--wait=none", f"--host={host}:{SQL_PORT}", timeout=60.0
-        )
+        former = sorted(self._ids.pop(node) - {new})
+        self._ids[node] = {new}
+        if former:
+            host = next((p.address for name, p in self._placements.items() if name != node), None)
+            await self._cockroach(
+                "node",
+                "decommission",
+                *map(str, former),
+                "--wait=none",
+                f"--host={host or self._placement(node).address}:{SQL_PORT}",
+                timeout=60.0,
+            )
+
+    async def _ask(self, node: str, sql: str) -> list[Any]:
+        import asyncpg
+
+        try:
+            return await self._query(sql, node=node)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise HarnessError(f"{node} does not answer `{sql}`: {type(error).__name__} {error}") from error
+
+    def _placement(self, node: str) -> Placement:
+        if node not in self._placements:
+            raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self._placements)})")
+        return self._placements[node]
 
 
 async def _listening(address: str) -> Health:

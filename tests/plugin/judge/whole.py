@@ -1,5 +1,6 @@
 """A whole arm as it should be: n1 killed under a ledger of 300 inserts a second, everything survives."""
 
+import functools
 from typing import Any
 
 from plugin.evidence.records import (
@@ -25,6 +26,12 @@ def history(
     *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000
 ) -> list[HistoryLine]:
     """``RATE`` inserts in each second, none in the ``quiet`` ones, each acknowledged after 2 ms; n1's connection cut at 12.1 s."""
+    return [*_history(first, until, quiet, lag_us)]
+
+
+@functools.cache
+def _history(first: int, until: int, quiet: range, lag_us: int) -> tuple[HistoryLine, ...]:
+    # made while tests are collected, more than once
     lines: list[HistoryLine] = [Connection(SECOND // 2, "w1", "n1", True)]
     key = 0
     for second in range(first, until):
@@ -35,7 +42,7 @@ def history(
             t = second * SECOND + i * SECOND // RATE
             lines += [Invoke(t, key, "w2", "n2", Op.INSERT, (key,), 1), Ok(t + 2000, key)]
             key += 1
-    return [*lines, HistoryEnd(until * SECOND + 100)]
+    return (*lines, HistoryEnd(until * SECOND + 100))
 
 
 def keys(lines: list[HistoryLine]) -> list[int]:

@@ -1,0 +1,32 @@
+"""Latency as the probe saw it: counted from when each operation was due, so that a stalled server is charged for the wait."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from plugin.evidence.records import ProbeSecond
+from plugin.judge.arm import Window
+
+if TYPE_CHECKING:
+    from hdrh.histogram import HdrHistogram
+
+
+def merged(seconds: Iterable[ProbeSecond], window: Window, victims: Collection[str]) -> "HdrHistogram | None":
+    """One histogram, in microseconds, of the seconds that begin in the window and the endpoints that were not hit.
+
+    ``None`` where none of them has a success.
+    """
+    from hdrh.histogram import HdrHistogram
+
+    whole: HdrHistogram | None = None
+    for second in seconds:
+        if not window[0] <= second.t < window[1]:
+            continue
+        for endpoint, encoded in second.latency.items():
+            if endpoint in victims:
+                continue
+            histogram = HdrHistogram.decode(encoded)
+            if whole is None:
+                whole = histogram
+            else:
+                whole.add(histogram)
+    return whole if whole is not None and whole.get_total_count() else None

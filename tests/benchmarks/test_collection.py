@@ -1,0 +1,96 @@
+"""What the suite adds to the time pytest takes to collect.
+
+The comparison: on one side the whole suite as it stands, collected with our plugin, its catalogue, profiles and fixtures. On
+the other, bare pytest without our plugin and without any module of ours, with the same third-party plugins, over as many empty tests
+in as many files of the same names. Each of these files imports what the suite's file imports from elsewhere, because pytest
+plugins (Hypothesis') do more once their library is loaded. Both have their bytecode cached, which is what a second run has.
+"""
+
+import ast
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+from clusters.errors import HarnessError
+from tests.benchmarks.measuring import ROOT, Figure, Used, in_turns, spread, used_by
+
+MOST_ADDED_S = 0.5
+PAIRS = 7
+OURS = ("clusters", "fixtures", "plugin", "tests")
+BARE_SETTINGS = """\
+[tool.pytest]
+addopts = ["--import-mode=importlib"]
+pythonpath = ["."]
+testpaths = ["tests"]
+strict = true
+asyncio_mode = "auto"
+asyncio_default_fixture_loop_scope = "function"
+"""
+
+
+def collected(out: str) -> Counter[str]:
+    """How many tests of each file pytest listed. Raises ``HarnessError`` for none."""
+    tests = Counter(line.split("::")[0] for line in out.splitlines() if "::" in line)
+    if not tests:
+        raise HarnessError(f"nothing was collected, so nothing was measured:\n{out[-2000:]}")
+    return tests
+
+
+def foreign_imports(path: Path) -> list[str]:
+    """The import statements at the top of a file that name nothing of ours."""
+    kept = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Import(names=names):
+                roots = [alias.name.split(".")[0] for alias in names]
+            case ast.ImportFrom(module=str(module)):
+                roots = [module.split(".")[0]]
+            case _:
+                continue
+        if not set(roots) & set(OURS):
+            kept.append(ast.unparse(node))
+    return kept
+
+
+def write_bare(tests: Counter[str], home: Path) -> None:
+    """As many empty tests in files of the same names."""
+    (home / "pyproject.toml").write_text(BARE_SETTINGS)
+    for name, count in tests.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        empty = [f"\n\ndef test_{number}():\n    pass" for number in range(count)]
+        path.write_text("\n".join([*foreign_imports(ROOT / name), *empty]) + "\n")
+
+
+def test_suite_adds_little_to_collection(tmp_path: Path, figures: list[Figure]) -> None:
+    """Collecting the whole suite takes no more than half a second longer than bare pytest."""
+    unwanted = ("PYTEST_", "COV_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    env["PYTHONPYCACHEPREFIX"] = str(tmp_path / "bytecode")
+
+    def collect(home: Path) -> Used:
+        argv = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
+        return used_by(argv, cwd=home, env=env, timeout_s=60)
+
+    tests = collected(collect(ROOT).out)
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    write_bare(tests, bare)
+    if collected(collect(bare).out) != tests:
+        raise HarnessError("bare pytest does not collect as many tests as the suite has: nothing was measured")
+    runs = in_turns(PAIRS, lambda: collect(ROOT), lambda: collect(bare))
+    assert all(collected(ours.out) == collected(theirs.out) == tests for ours, theirs in runs)
+    cpu = [ours.cpu_s - theirs.cpu_s for ours, theirs in runs]
+    wall = [ours.wall_s - theirs.wall_s for ours, theirs in runs]
+    figures.append(
+        Figure(
+            what=f"collecting the suite's {tests.total()} tests against bare pytest with as many empty ones",
+            promised=f"≤ {MOST_ADDED_S} s more",
+            measured=f"{spread(cpu)} s more; {median(ours.cpu_s for ours, _ in runs):.2f} s against "
+            f"{median(theirs.cpu_s for _, theirs in runs):.2f} s; by the clock {spread(wall)} s more",
+            how=f"{PAIRS} pairs, in turns; CPU time of pytest and its children; same third-party plugins and libraries, bytecode cached",
+        )
+    )
+    assert median(cpu) <= MOST_ADDED_S

@@ -1,0 +1,217 @@
+"""An engine and a substrate in memory, whose orders take a moment and can be made to fail."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clusters.cluster import Cluster
+from clusters.errors import HarnessError
+from clusters.model import (
+    Capability,
+    Completed,
+    Health,
+    NodeResources,
+    NodeSpec,
+    Placement,
+    ProcessSpec,
+    ProcessState,
+    RangeInfo,
+    Topology,
+)
+
+RESOURCES = NodeResources(cache_mib=1, sql_memory_mib=1)
+
+
+class FakeSubstrate:
+    """Processes that are words in a dictionary. ``fails`` maps an order (``kill n1``) to how often it is refused.
+
+    A refused order did half of its work: ``half`` says whether the node was dead by then.
+    """
+
+    name = "fake"
+    capabilities = frozenset(Capability)
+    scratch = Path("/nonexistent")
+
+    def __init__(self) -> None:
+        self.states: dict[str, ProcessState] = {}
+        self.codes: dict[str, int | None] = {}
+        self.last_words: dict[str, str] = {}
+        self.wiped: set[str] = set()
+        self.fails: dict[str, int] = {}
+        self.half = False
+        self.orders: list[str] = []
+
+    async def _order(self, op: str, name: str, becomes: ProcessState, code: int | None) -> None:
+        order = f"{op} {name}"
+        self.orders.append(order)
+        await asyncio.sleep(0)
+        refused = self.fails.get(order, 0) > 0
+        if not refused or self.half:
+            self.states[name], self.codes[name] = becomes, code
+        if refused:
+            self.fails[order] -= 1
+            raise HarnessError(f"{order} was refused")
+        await asyncio.sleep(0)
+
+    async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        nowhere = Path("/nonexistent")
+        return tuple(
+            Placement(node=node, address="127.0.0.1", home=nowhere, store=nowhere, logs=nowhere)
+            for node in nodes
+        )
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        unprivileged: bool = False,
+    ) -> Completed:
+        return Completed(code=0, out="", err="")
+
+    async def start(self, spec: ProcessSpec) -> None:
+        if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
+            raise HarnessError(f"{spec.name} runs already")
+        await self._order("start", spec.name, ProcessState.RUNNING, None)
+
+    async def stop(self, name: str, *, timeout: float) -> int:
+        await self._order("stop", name, ProcessState.EXITED, 0)
+        return 0
+
+    async def kill(self, name: str) -> None:
+        await self._order("kill", name, ProcessState.EXITED, -9)
+
+    async def pause(self, name: str) -> None:
+        if self.state(name) is ProcessState.EXITED:
+            raise HarnessError(f"{name} cannot be paused, it is exited")
+        await self._order("pause", name, ProcessState.PAUSED, None)
+
+    async def resume(self, name: str) -> None:
+        if self.state(name) is not ProcessState.EXITED:
+            await self._order("resume", name, ProcessState.RUNNING, None)
+
+    def state(self, name: str) -> ProcessState:
+        return self.states.get(name, ProcessState.ABSENT)
+
+    def exit_code(self, name: str) -> int | None:
+        return self.codes.get(name)
+
+    async def wipe(self, name: str) -> None:
+        self.orders.append(f"wipe {name}")
+        if self.state(name) is not ProcessState.EXITED:
+            raise HarnessError(f"the store of {name} is in use")
+        self.wiped.add(name)
+
+    def log_tail(self, name: str, lines: int = 20) -> str:
+        return self.last_words.get(name, "")
+
+    async def close(self, *, keep: bool = False) -> None:
+        self.states.clear()
+
+
+class FakeDeployment:
+    """Nodes take clients when they run, unless they are ``deaf``; a ``ghost`` answers when it should not."""
+
+    endpoints: tuple[Any, ...] = ()
+    services: tuple[ProcessSpec, ...] = ()
+    tuned: tuple[str, ...] = ()
+    credentials: Any = None
+
+    def __init__(self, substrate: FakeSubstrate, nodes: Sequence[NodeSpec]) -> None:
+        self._substrate = substrate
+        self._nodes = [node.name for node in nodes]
+        self.deaf: set[str] = set()
+        self.ghost = False
+        self.forgotten: list[str] = []
+
+    def process(self, node: str) -> ProcessSpec:
+        nowhere = Path("/nonexistent")
+        return ProcessSpec(name=node, argv=("/nonexistent",), env={}, cwd=nowhere, output=nowhere)
+
+    async def prepare(self, placements: object, run: object, scratch: object) -> None:
+        pass
+
+    async def place(self, placement: object, run: object) -> None:
+        pass
+
+    async def bootstrap(self) -> None:
+        pass
+
+    async def accepting(self, node: str) -> Health:
+        await asyncio.sleep(0)
+        up = self._substrate.state(node) is ProcessState.RUNNING and node not in self.deaf
+        return Health(ok=up or self.ghost, why="" if up else "refused")
+
+    async def healthy(self) -> Health:
+        for node in self._nodes:
+            if not (answer := await self.accepting(node)).ok:
+                return answer
+        return Health(ok=True)
+
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Any:
+        raise HarnessError("nothing to connect to")
+
+    async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
+        pass
+
+    async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
+        return ()
+
+    async def drain(self, node: str) -> None:
+        await asyncio.sleep(0)
+
+    async def forget(self, node: str) -> None:
+        self.forgotten.append(node)
+
+
+class FakeEngine:
+    """Deploys on the substrate it was made for."""
+
+    name = "fake"
+    version = "v0"
+    detection_s = 0.1
+    capabilities = frozenset(Capability)
+    fingerprint: Mapping[str, Any] = {}
+
+    def __init__(self, substrate: FakeSubstrate) -> None:
+        self._substrate = substrate
+
+    def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> FakeDeployment:
+        return FakeDeployment(self._substrate, nodes)
+
+
+class Fake:
+    """A running cluster of three, with what it is made of."""
+
+    def __init__(self) -> None:
+        self.substrate = FakeSubstrate()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.record_fails: Callable[[str], bool] = lambda _: False
+        self.cluster: Cluster
+        self.deployment: FakeDeployment
+
+    def record(self, name: str, **data: Any) -> None:
+        if self.record_fails(name):
+            raise HarnessError(f"{name} could not be recorded")
+        self.events.append((name, data))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the events so far."""
+        return [name for name, _ in self.events]
+
+    async def up(self) -> "Fake":
+        self.cluster = await Cluster.provision(
+            engine=FakeEngine(self.substrate),
+            substrate=self.substrate,
+            topology=Topology(name="t", nodes=tuple(NodeSpec(name=f"n{i}") for i in (1, 2, 3))),
+            resources=RESOURCES,
+            tuned=False,
+            record=self.record,
+        )
+        assert isinstance(self.cluster.deployment, FakeDeployment)
+        self.deployment = self.cluster.deployment
+        return self

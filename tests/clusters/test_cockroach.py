@@ -1,0 +1,191 @@
+"""CockroachDB on real processes: what a cluster of it promises. Skips where there is no binary."""
+
+import asyncio
+import stat
+import time
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.engines.cockroach.introspection import parse_node_status
+from clusters.errors import HarnessError
+from clusters.model import NodeSpec, ProcessState
+from clusters.substrates.processes import Processes
+from tests.clusters.real_cockroach import ask, cockroach, running, versions
+
+TABLE = "ledger"
+
+
+async def with_ledger(cluster: Cluster) -> None:
+    """A table of nine ranges, led from all nodes, every one with all its replicas."""
+    await ask(cluster, f"CREATE TABLE {TABLE} (bucket INT8, key INT8, PRIMARY KEY (bucket, key))")
+    await ask(cluster, f"INSERT INTO {TABLE} SELECT x % 9, x FROM generate_series(0, 899) AS g(x)")
+    await cluster.deployment.spread(TABLE, "bucket", range(1, 9))
+    await cluster.replicated(timeout=90)
+
+
+async def rows(cluster: Cluster, node: str | None = None) -> int:
+    """How many rows a node can read."""
+    (row,) = await ask(cluster, f"SELECT count(*) FROM {TABLE}", node=node)
+    return int(row[0])
+
+
+async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
+    """Wait until the cluster says that it is not healthy, and says it in these words."""
+    until = time.monotonic() + seconds
+    while True:
+        health = await cluster.deployment.healthy()
+        if not health.ok and words in health.why:
+            return
+        assert time.monotonic() < until, f"{health}, but no {words!r}"
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("version", versions())
+async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path, version: str) -> None:
+    async with running(tmp_path, cockroach(version)) as cluster:
+        _keeps_its_secrets(tmp_path)
+        _listens_on_its_own_addresses_only(cluster)
+        (reporting,) = await ask(cluster, "SHOW CLUSTER SETTING diagnostics.reporting.enabled")
+        assert reporting[0] is False
+        await with_ledger(cluster)
+        leases = await cluster.leases(TABLE)
+        assert leases == {"n1": 3, "n2": 3, "n3": 3}
+        assert all(len(r.replicas) == 3 for r in await cluster.deployment.ranges(TABLE))
+        with pytest.raises(HarnessError, match="no_such_table"):
+            await cluster.deployment.ranges("no_such_table")
+        with pytest.raises(HarnessError, match="n9 is not a node of this cluster"):
+            await cluster.deployment.connect("n9")
+
+        await cluster.kill("n2")
+        answer = await cluster.deployment.accepting("n2")
+        assert not answer.ok
+        assert "ConnectionRefused" in answer.why
+        await why_not(cluster, "n2")
+        await cluster.restart("n2")
+        assert await rows(cluster, "n2") == 900
+
+        assert await cluster.drain("n3") == 0
+        assert cluster.substrate.state("n3") is ProcessState.EXITED
+        await why_not(cluster, "n3")
+        await cluster.restart("n3")
+
+        await cluster.pause("n1")
+        began = time.monotonic()
+        assert not (await cluster.deployment.accepting("n1")).ok
+        assert time.monotonic() - began < 3, "a frozen node is not waited for longer than the protocol says"
+        await why_not(cluster, "n1")
+        # n1 was asked first so far; from now on somebody else is, at once.
+        began = time.monotonic()
+        (await cluster.deployment.connect()).terminate()
+        assert time.monotonic() - began < 3
+        await cluster.resume("n1")
+        await cluster.healthy(timeout=60)
+
+        # The survivor of three takes clients and acknowledges nothing.
+        for node in ("n2", "n3"):
+            await cluster.kill(node)
+        connection = await cluster.deployment.connect("n1")
+        try:
+            with pytest.raises((TimeoutError, asyncpg.PostgresError)):
+                await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=6)
+        finally:
+            connection.terminate()
+        health = await cluster.deployment.healthy()
+        assert not health.ok, "two of three are dead"
+        assert health.why
+        await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
+        await cluster.healthy(timeout=60)
+        assert await rows(cluster) in (900, 901), "what was never acknowledged may be there or not"
+        assert not cluster.down
+    assert _processes_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("version", versions()[:1])
+async def test_a_lost_node_is_replaced_and_another_is_added(tmp_path: Path, version: str) -> None:
+    async with running(tmp_path, cockroach(version)) as cluster:
+        await with_ledger(cluster)
+        before = await _ids(cluster)
+        victim = next(name for name, id_ in before.items() if id_ == 2)
+        await cluster.kill(victim)
+        await cluster.wipe(victim)
+        # At once, while the cluster still takes the lost node for living.
+        await cluster.replace(victim)
+        await cluster.healthy(timeout=120)
+        after = await _ids(cluster)
+        assert after[victim] not in before.values(), "an empty node is a new one"
+        assert {n: i for n, i in after.items() if n != victim} == {
+            n: i for n, i in before.items() if n != victim
+        }
+        former = await _status(cluster, before[victim])
+        assert former in ("decommissioning", "decommissioned")
+        assert all(set(r.replicas) == {"n1", "n2", "n3"} for r in await cluster.deployment.ranges(TABLE))
+        assert await rows(cluster, victim) == 900
+
+        await cluster.add(NodeSpec(name="n4"))
+        await cluster.healthy(timeout=120)
+        assert cluster.nodes == ["n1", "n2", "n3", "n4"]
+        assert [endpoint.name for endpoint in cluster.endpoints] == cluster.nodes
+        assert await rows(cluster, "n4") == 900
+        _listens_on_its_own_addresses_only(cluster)
+    assert _processes_in(tmp_path) == []
+
+
+async def _ids(cluster: Cluster) -> dict[str, int]:
+    """Each node's own id, said by the node itself."""
+    return {
+        name: int((await ask(cluster, "SELECT crdb_internal.node_id()", node=name))[0][0])
+        for name in cluster.nodes
+    }
+
+
+async def _status(cluster: Cluster, id_: int) -> str:
+    """A node's membership as ``cockroach node status`` has it."""
+    argv = cluster.deployment.process("n1").argv
+    certificates = next(word for word in argv if word.startswith("--certs-dir="))
+    done = await cluster.substrate.run(
+        [argv[0], "node", "status", "--decommission", "--format=csv", certificates, *_host(cluster)],
+        env={"HOME": str(cluster.substrate.scratch)},
+        cwd=cluster.substrate.scratch,
+        timeout=30,
+    )
+    return next(status.membership for status in parse_node_status(done.out) if status.node_id == id_)
+
+
+def _host(cluster: Cluster) -> tuple[str, ...]:
+    host = cluster.endpoints[0].hosts[0]
+    return (f"--host={host.address}:{host.port}",)
+
+
+def _keeps_its_secrets(workdir: Path) -> None:
+    """Keys can be read by their owner only, and nobody else can look into the directory of certificates."""
+    keys = list(workdir.rglob("*.key"))
+    assert len(keys) >= 3
+    for key in keys:
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600, key
+    (certificates,) = {key.parent for key in keys if key.name == "node.key"}
+    assert stat.S_IMODE(certificates.stat().st_mode) == 0o700
+    for store in workdir.glob("*/nodes/*"):
+        assert stat.S_IMODE(store.stat().st_mode) == 0o700
+
+
+def _processes_in(directory: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if str(directory) in " ".join(process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def _listens_on_its_own_addresses_only(cluster: Cluster) -> None:
+    assert isinstance(cluster.substrate, Processes)
+    addresses = {endpoint.hosts[0].address for endpoint in cluster.endpoints}
+    heard = set()
+    for process in _processes_in(cluster.substrate.directory):
+        for connection in process.net_connections():
+            if connection.status == psutil.CONN_LISTEN or not connection.raddr:
+                heard.add(connection.laddr.ip)
+    assert heard == addresses

@@ -1,0 +1,326 @@
+"""Faults on a cluster in memory: whatever goes wrong, each is undone, and the cluster knows which of its nodes are up."""
+
+import asyncio
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters.errors import HarnessError, NodeDied, TimedOut
+from clusters.faults import disturbance
+from clusters.faults.disturbance import Fault, disturb
+from clusters.faults.drain import DRAIN
+from clusters.faults.kill import KILL
+from clusters.faults.lose_disk import LOSE_DISK
+from clusters.faults.pause import PAUSE
+from clusters.model import Capability, Health, ProcessState
+from clusters.waiting import wait_until
+from tests.clusters.fake import Fake
+
+FAULTS = (KILL, PAUSE, DRAIN, LOSE_DISK)
+ORDERS = ("kill", "pause", "stop", "start", "resume")
+by_name = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+
+
+class Oops(Exception):  # noqa: N818 - what a test may raise
+    """A test's own error."""
+
+
+def whole(fake: Fake) -> bool:
+    """Whether the cluster says that all nodes are up, and they are."""
+    fake.cluster.watch()
+    return not fake.cluster.down and set(fake.substrate.states.values()) == {ProcessState.RUNNING}
+
+
+@by_name
+async def test_a_fault_bites_is_proven_and_undone(fault: Fault) -> None:
+    fake = await Fake().up()
+    async with disturb(fake.cluster, fault, ["n2"], leases={"n2": 3}):
+        assert fake.cluster.down == {"n2"}
+        assert fake.substrate.state("n2") is not ProcessState.RUNNING
+        assert ("wipe n2" in fake.substrate.orders) == (fault is LOSE_DISK)
+    assert whole(fake)
+    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "fault.undone"]
+    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], "leases": {"n2": 3}}
+    assert fake.events[2][1]["proof"]
+    assert fake.deployment.forgotten == (["n2"] if fault is LOSE_DISK else [])
+
+
+@pytest.mark.parametrize("fault", [KILL, PAUSE, LOSE_DISK], ids=lambda fault: fault.name)
+async def test_a_bite_that_cannot_be_proven_is_an_error_and_is_undone(fault: Fault) -> None:
+    fake = await Fake().up()
+    fake.deployment.ghost = True
+    with pytest.raises(HarnessError, match=r"n2 was .* and still (takes clients|answers)"):
+        async with disturb(fake.cluster, fault, ["n2"]):
+            pytest.fail("the block must not begin")
+    assert whole(fake)
+    assert fake.names[1:] == ["fault.begin", "fault.undo", "fault.undone"]
+
+
+@by_name
+@pytest.mark.parametrize("half", [False, True], ids=["not at all", "half-way"])
+async def test_a_bite_that_fails_is_undone(fault: Fault, half: bool) -> None:
+    fake = await Fake().up()
+    order = {"pause": "pause", "drain": "stop"}.get(fault.name, "kill")
+    fake.substrate.fails, fake.substrate.half = {f"{order} n2": 1}, half
+    with pytest.raises(HarnessError, match=f"{order} n2 was refused"):
+        async with disturb(fake.cluster, fault, ["n1", "n2"]):
+            pytest.fail("the block must not begin")
+    assert whole(fake)
+
+
+async def test_what_engine_and_substrate_cannot_do_is_said_before_anything_is_hurt() -> None:
+    fake = await Fake().up()
+    fake.substrate.capabilities -= {Capability.PAUSE}
+    with pytest.raises(HarnessError, match="fault pause: fake on fake cannot pause"):
+        async with disturb(fake.cluster, PAUSE, ["n1"]):
+            pytest.fail("the block must not begin")
+    with pytest.raises(HarnessError, match=r"n7 is not a node of this cluster \(n1, n2, n3\)"):
+        async with disturb(fake.cluster, KILL, ["n7"]):
+            pytest.fail("the block must not begin")
+    assert whole(fake)
+
+
+@by_name
+async def test_a_cancelled_test_leaves_a_whole_cluster_at_whatever_moment(fault: Fault) -> None:
+    inside = 0
+    for moment in range(30):
+        fake = await Fake().up()
+
+        async def test(fake: Fake = fake) -> None:
+            nonlocal inside
+            async with disturb(fake.cluster, fault, ["n1", "n2"]):
+                inside += 1
+                await asyncio.sleep(0.001)
+
+        task = asyncio.create_task(test())
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        task.cancel()
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel("once more, while it is being undone")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert whole(fake), moment
+    assert 0 < inside < 30, "some were cancelled within the block, some before"
+
+
+async def test_an_undo_that_fails_is_said_and_the_others_are_undone_all_the_same() -> None:
+    fake = await Fake().up()
+    fake.substrate.fails = {"start n1": 1}
+    with pytest.raises(HarnessError, match=r"^fault kill could not be undone: start n1 was refused$"):
+        async with disturb(fake.cluster, KILL, ["n1", "n2"]):
+            pass
+    assert fake.cluster.down == {"n1"}
+    assert fake.substrate.state("n2") is ProcessState.RUNNING
+    assert "fault.undone" not in fake.names
+
+
+async def test_what_the_test_raised_goes_before_what_the_undo_raised() -> None:
+    fake = await Fake().up()
+    fake.substrate.fails = {"start n1": 1}
+    with pytest.raises(Oops) as caught:
+        async with disturb(fake.cluster, KILL, ["n1"]):
+            raise Oops
+    assert caught.value.__notes__ == ["fault kill could not be undone: start n1 was refused"]
+
+
+async def test_an_undo_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disturbance, "UNDO_TIMEOUT_S", 0.1)
+    fake = await Fake().up()
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(1000)
+
+    stuck = Fault(name="stuck", capabilities=frozenset(), bite=KILL.bite, undo=never)
+    with pytest.raises(HarnessError, match="fault stuck could not be undone: not after 0 s"):
+        async with disturb(fake.cluster, stuck, ["n1"]):
+            pass
+
+
+async def test_a_node_that_comes_back_slowly_is_for_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = await Fake().up()
+
+    async def accepting(node: str, **_: float) -> None:
+        raise TimedOut(f"waiting for {node} to take clients: not after 90 s")
+
+    monkeypatch.setattr(fake.cluster, "accepting", accepting)
+    async with disturb(fake.cluster, KILL, ["n1"]):
+        pass
+    assert whole(fake)
+    assert fake.names[-2:] == ["undo.slow", "fault.undone"]
+
+
+async def test_a_node_that_does_not_come_back_refutes() -> None:
+    fake = await Fake().up()
+    start = fake.substrate.start
+
+    async def dies(spec: Any) -> None:
+        await start(spec)
+        if spec.name == "n1":
+            fake.substrate.states["n1"], fake.substrate.codes["n1"] = ProcessState.EXITED, 7
+
+    with pytest.raises(NodeDied, match="n1 ended with exit code 7, by itself"):
+        async with disturb(fake.cluster, KILL, ["n1", "n2"]):
+            fake.substrate.start = dies  # type: ignore[method-assign]
+
+
+async def test_evidence_that_cannot_be_written_keeps_no_fault_from_being_undone() -> None:
+    for name in ("fault.bit", "fault.undo", "fault.undone"):
+        fake = await Fake().up()
+        fake.record_fails = name.__eq__
+        with pytest.raises(HarnessError, match=f"{name} could not be recorded"):
+            async with disturb(fake.cluster, KILL, ["n1"]):
+                pass
+        assert whole(fake)
+
+
+async def test_a_frozen_node_that_ends_is_noticed_when_it_is_to_be_thawed() -> None:
+    fake = await Fake().up()
+    with pytest.raises(
+        HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent from here"
+    ):
+        async with disturb(fake.cluster, PAUSE, ["n1"]):
+            fake.substrate.states["n1"], fake.substrate.codes["n1"] = ProcessState.EXITED, -9
+
+
+class Ending(NamedTuple):
+    code: int | None
+    words: str
+    error: type[Exception]
+    says: str
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Ending(
+            7, "fatal: something", NodeDied, "n2 ended with exit code 7, by itself; it wrote last:\nfatal"
+        ),
+        Ending(0, "", NodeDied, r"exit code 0, by itself; it wrote last:\n\(nothing\)"),
+        Ending(-6, "", NodeDied, "exit code -6, by itself"),
+        Ending(-11, "", NodeDied, "exit code -11, by itself"),
+        Ending(-9, "", HarnessError, "by a SIGKILL that was not sent from here"),
+        Ending(-15, "", HarnessError, "by a SIGTERM that was not sent from here"),
+        Ending(None, "", HarnessError, "ended unseen, .* whoever watched over it is gone"),
+        Ending(7, f"x: {os.strerror(errno.ENOSPC)}", HarnessError, r"\(no space left on device\)"),
+        Ending(1, f"x: {os.strerror(errno.EADDRINUSE).lower()}", HarnessError, "(address already in use)"),
+    ],
+)
+async def test_whose_fault_the_end_of_a_node_is(ending: Ending) -> None:
+    fake = await Fake().up()
+    fake.cluster.watch()
+    fake.substrate.states["n2"] = ProcessState.EXITED
+    fake.substrate.codes["n2"], fake.substrate.last_words["n2"] = ending.code, ending.words
+    with pytest.raises(ending.error, match=ending.says):
+        fake.cluster.watch()
+    assert ("node.died" in fake.names) == (ending.error is NodeDied)
+    with pytest.raises(ending.error):
+        await fake.cluster.healthy()
+    fake.cluster._up = False
+    with pytest.raises(HarnessError):
+        fake.cluster.watch()
+
+
+async def test_a_node_that_ends_on_a_full_disk_refutes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    spec = fake.deployment.process("n2")
+    fake.deployment.process = lambda node: type(spec)(  # type: ignore[method-assign]
+        name=node, argv=spec.argv, env={}, cwd=tmp_path, output=spec.output
+    )
+    fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, 7
+    with pytest.raises(NodeDied):
+        fake.cluster.watch()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 5, 5))
+    with pytest.raises(HarnessError, match=f"less than 32 MiB are free on the disk of {tmp_path}"):
+        fake.cluster.watch()
+
+
+async def test_a_look_that_hangs_hides_no_death() -> None:
+    async def hangs() -> Health:
+        await asyncio.sleep(1000)
+        raise AssertionError
+
+    def watch() -> None:
+        raise NodeDied("n1")
+
+    async with asyncio.timeout(5):
+        with pytest.raises(NodeDied):
+            await wait_until("it", hangs, timeout=100, watch=watch)
+        with pytest.raises(
+            TimedOut, match=r"not after 0\.\d s and 1 looks; last seen: never asked \(and the last"
+        ):
+            await wait_until("it", hangs, timeout=0.2)
+
+
+steps = st.tuples(
+    st.sampled_from(FAULTS),
+    st.lists(st.sampled_from(["n1", "n2", "n3"]), min_size=1, max_size=3, unique=True),
+    st.booleans(),
+    st.dictionaries(
+        st.builds("{} n{}".format, st.sampled_from(ORDERS), st.integers(1, 3)), st.just(1), max_size=2
+    ),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 30)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(steps, max_size=6))
+def test_after_any_sequence_of_faults_the_cluster_knows_which_nodes_are_up(schedule: list[Any]) -> None:
+    """Orders fail half-way, tests raise and are cancelled: a node that is not up is one whose undo was said to have failed."""
+    asyncio.run(_carry_out(schedule))
+
+
+async def _carry_out(schedule: list[Any]) -> None:
+    fake = await Fake().up()
+    for fault, nodes, raises, fails, half, cancel_after in schedule:
+        fake.substrate.fails, fake.substrate.half = dict(fails), half
+        said = await _one(fake, fault, nodes, raises=raises, cancel_after=cancel_after)
+        down = {n for n, state in fake.substrate.states.items() if state is not ProcessState.RUNNING}
+        assert down <= fake.cluster.down, "watch would take the death of these for the database's own"
+        if fake.cluster.down:
+            assert "could not be undone" in said
+        # What an operator would do: nothing more than what the undo does.
+        fake.substrate.fails = {}
+        for node in fake.cluster.down:
+            await KILL.undo(fake.cluster, node)
+        assert whole(fake)
+
+
+async def _one(fake: Fake, fault: Fault, nodes: list[str], *, raises: bool, cancel_after: int | None) -> str:
+    """Disturb once; everything that was said of what went wrong."""
+
+    async def test() -> None:
+        async with disturb(fake.cluster, fault, nodes):
+            await asyncio.sleep(0)
+            if raises:
+                raise Oops
+
+    task = asyncio.create_task(test())
+    if cancel_after is not None:
+        for _ in range(cancel_after):
+            await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.wait([task])
+    if task.cancelled():
+        try:
+            task.result()
+        except asyncio.CancelledError as error:
+            return _said(error)
+    raised = task.exception()
+    assert raised is None or isinstance(raised, Oops | HarnessError)
+    return _said(raised) if raised else ""
+
+
+def _said(error: BaseException) -> str:
+    context = [_said(error.__context__)] if error.__context__ else []
+    return " ".join([str(error), *getattr(error, "__notes__", []), *context])

@@ -1,0 +1,221 @@
+"""The fixture ``gate``: pytest with the plugin, run as a user runs it, in an empty directory with no CockroachDB at hand."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+
+CATALOGUE = """
+[claims.answer]
+sentence = "The answer is what it was said to be."
+nodes = 1
+disturbs = "Nothing is disturbed."
+steps = ["think", "say the answer"]
+estimate = { seconds = 1, disk_mib = 1 }
+checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
+
+[claims.question]
+sentence = "The question is known."
+nodes = 1
+checks = [{ metric = "questions", comparison = ">=", limit = 1, recorded = true }]
+"""
+
+TESTS = '''
+import os
+
+import pytest
+
+from clusters.errors import BadInput, HarnessError, NodeDied
+
+
+@pytest.mark.claim("answer")
+async def test_passes(judge):
+    """The answer is what it was said to be."""
+    judge.measure("answer", 42)
+    assert judge.decide()
+
+
+@pytest.mark.claim("answer")
+async def test_refuted(judge):
+    judge.measure("answer", 41, note="a slip")
+    assert judge.decide()
+
+
+@pytest.mark.claim("question")
+async def test_inconclusive(judge):
+    assert judge.decide()
+
+
+@pytest.mark.claim("question")
+async def test_harness(judge):
+    raise HarnessError("the machine that thinks is out of order")
+
+
+@pytest.mark.claim("question")
+async def test_harness_in_setup(broken, judge):
+    assert judge.decide()
+
+
+@pytest.fixture
+def broken(arm):
+    assert not "the harness is broken"
+
+
+@pytest.mark.claim("question")
+async def test_late_harness(breaks_late, judge):
+    judge.measure("questions", 1)
+    assert judge.decide()
+
+
+@pytest.fixture
+def breaks_late(arm):
+    yield
+    raise OSError("cannot clear away")
+
+
+@pytest.mark.claim("question")
+async def test_node_died_in_a_group(judge):
+    raise ExceptionGroup("several", [HarnessError("a client lost its node"), NodeDied("n1 ended by itself")])
+
+
+@pytest.mark.claim("question")
+async def test_unjudged(judge):
+    judge.measure("questions", 1)
+
+
+@pytest.mark.skip(reason="not today")
+@pytest.mark.claim("question")
+async def test_skipped(judge):
+    assert judge.decide()
+
+
+@pytest.mark.claim("question")
+async def test_bad_input(judge):
+    raise BadInput("--flavour 'sour': must be sweet; give --flavour sweet")
+
+
+@pytest.mark.claim("question")
+async def test_crash(judge):
+    os._exit(3)
+
+
+@pytest.mark.sabotage("answer")
+async def test_sabotage(judge):
+    judge.measure("answer", 41)
+    assert judge.refuted("answer")
+
+
+@pytest.mark.sabotage("answer")
+async def test_blunt_sabotage(judge):
+    judge.measure("answer", 42)
+    assert judge.refuted("answer")
+
+
+@pytest.mark.sabotage("answer")
+async def test_unproven_sabotage(judge):
+    judge.measure("answer", 42)
+
+
+def test_ordinary():
+    assert True
+
+
+def test_ordinary_failure():
+    assert 1 == 2
+'''
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """How a run ended: its exit status, and what it printed, standard error last."""
+
+    status: int
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    def verdicts(self) -> list[str]:
+        """The line of each claim in the summary, whatever their order was."""
+        return sorted(re.findall(r"^(?:answer|question)  [A-Za-z ]+$", self.text, re.MULTILINE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Runs pytest in ``path``, which holds ``claims.toml`` and ``test_claims.py``."""
+
+    path: Path
+    run_dir: Path
+
+    @property
+    def arms(self) -> list[Path]:
+        """The arms in the run directory ``out``."""
+        return sorted(file.parent for file in self.run_dir.glob("claims/*/*/arm.json"))
+
+    def command(self, *args: str, catalogue: bool = True) -> list[str]:
+        own = ["--catalogue", "claims.toml"] if catalogue else []
+        config = ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(self.path)]
+        return [sys.executable, "-m", "pytest", *config, "-p", "no:cacheprovider", *own, *args]
+
+    def __call__(self, *args: str, catalogue: bool = True) -> Ran:
+        done = subprocess.run(
+            self.command(*args, catalogue=catalogue),
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        return Ran(status=done.returncode, text=done.stdout + done.stderr)
+
+    def both(self, *args: str) -> tuple[Ran, Ran]:
+        """The same run without and with workers."""
+        return self(*args), self(*args, "-n", "2")
+
+    def tests(self, *names: str) -> Sequence[str]:
+        """Arguments that run these tests of ``test_claims.py``."""
+        return [f"test_claims.py::test_{name}" for name in names]
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        path = self.path / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def fake_cockroach(self, version: str) -> Path:
+        """A program that answers as a ``cockroach`` of this version would, and can do nothing else; it is in the cache."""
+        program = self.path / "cache" / "cockroach" / version / "cockroach"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo {version} || exit 1\n')
+        program.chmod(0o755)
+        return program
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A directory of one's own with two claims and their tests, and no CockroachDB to be had."""
+    for name in ("COCKROACH_BINARY", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("cache", "home", "nothing"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROACHPROOF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROACHPROOF_DOWNLOADS", "http://127.0.0.1:1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "claims.toml").write_text(CATALOGUE)
+    (tmp_path / "test_claims.py").write_text(TESTS)
+    return Gate(path=tmp_path, run_dir=tmp_path / "out")
+
+
+def edited(path: Path, **changes: object) -> None:
+    """Change keys of a JSON file by hand."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
