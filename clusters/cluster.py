@@ -245,6 +245,16 @@ class Cluster:
         self.nodes.append(node.name)
         await self.accepting(node.name)
 
+    async def remove(self, node: str) -> int:
+        """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code."""
+        if Capability.REMOVE_NODE not in self.capabilities:
+            raise HarnessError(f"{self.engine.name} on {self.substrate.name} cannot remove a node")
+        await self.deployment.remove(node)
+        self._disturb(node, down=True)
+        code = await self.substrate.stop(node, timeout=60.0)
+        self.nodes.remove(node)
+        return code
+
 
 async def _finished(boot: "asyncio.Task[None]") -> Health:
     await asyncio.wait([boot], timeout=0.2)

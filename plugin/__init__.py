@@ -89,8 +89,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     session.select(config, items)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Look for the databases that the collected claims need."""
+    """Look for the databases that the collected claims need, before a worker tells its controller what it can run."""
     from plugin import session as logic
 
     logic.prepare(session)
@@ -98,9 +99,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """``--dry-run`` prints the plan instead of running it."""
+    """Say what was found to test; ``--dry-run`` prints the plan instead of running it."""
     from plugin import commands
+    from plugin import session as logic
 
+    logic.introduce(session.config)
     return commands.dry_run(session)
 
 

@@ -92,7 +92,10 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             dropped.append(item)
             continue
         kept.append(item)
-        item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
+        if config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
+        if config.option.collectonly:
+            continue  # nothing will run, so what could run is not looked for
         reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, len(topology.nodes), run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))

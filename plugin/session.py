@@ -13,7 +13,7 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
-from plugin.evidence.store import ARM_FILE
+from plugin.evidence.store import ARM_FILE, record_error
 from plugin.status import exit_status
 
 PROPERTY = "roachproof"
@@ -46,6 +46,8 @@ class Session:
     other_failures: int = 0
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    tested: str = ""
+    """The databases that were found for the claims."""
     ticker: runs.Ticker | None = None
 
 
@@ -147,10 +149,15 @@ def prepare(session: pytest.Session) -> None:
     except BadInput as error:
         refuse(session.config, session.items, error)
         return
-    tested = "testing " + ", ".join(map(runs.named_in_full, engines))
-    if run.controller:
-        _write(session.config, tested)
-    elif run.worker == "gw0":
+    session.config.stash[KEY].tested = "testing " + ", ".join(map(runs.named_in_full, engines))
+
+
+def introduce(config: pytest.Config) -> None:
+    """Say which databases were found; of several workers the first says it."""
+    run, tested = runs.of(config), config.stash[KEY].tested
+    if tested and run.controller:
+        _write(config, tested)
+    elif tested and run.worker == "gw0":
         run.say(tested)
 
 
@@ -172,6 +179,9 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.outcome, outcome = "failed", "harness"
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
+    arm = dict(item.user_properties).get("arm")
+    if arm and why and not sabotage and outcome not in ("not evaluated", "skipped"):
+        record_error(Path(str(arm)), why)
     if outcome:
         report.user_properties.append(
             (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
@@ -234,7 +244,7 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
                 "claim": described["claim"],
                 "sabotage": described["sabotage"],
                 "outcome": "harness",
-                "why": f"the worker that ran {crashitem} died; its evidence ends there: {arm.parent}",
+                "why": "the worker that ran it died; the evidence ends there",
             }
             report.user_properties += [("arm", str(arm.parent)), (PROPERTY, said)]
 

@@ -113,6 +113,13 @@ class Deployment(Protocol):
         """Tell the cluster that the node's former store is gone for good, as an operator would; the empty node runs already."""
         ...
 
+    async def remove(self, node: str) -> None:
+        """Move everything off a living node and take it out of the cluster for good; its process runs on until stopped.
+
+        Raises ``HarnessError`` when the cluster refuses, for instance because too few nodes would be left.
+        """
+        ...
+
 
 class Engine(Protocol):
     """A database at one version."""

@@ -92,6 +92,8 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         return read
 
     events: list[Event] = whole(EVENTS, read_events)
+    if not any(event.name == "arm.end" for event in events):
+        problems.append("the test ended before it had gathered all its evidence (no arm.end)")
     measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
     probe: tuple[Mapping[str, Any], list[ProbeSecond]] | None = None
     if (directory / PROBE).exists():

@@ -108,14 +108,29 @@ class ArmStore:
 
     def seal(self) -> None:
         """Write the digest of every evidence file into the manifest, so that a later edit is noticed."""
-        files = {name: digest(self.directory / name) for name in sealed_files(self.directory)}
-        write_json(self.directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
+        seal(self.directory)
 
     def close(self) -> None:
         """Close the files; the store writes no more."""
         if self._events >= 0:
             os.close(self._events)
             self._events = -1
+
+
+def seal(directory: Path) -> None:
+    """Write the digest of every evidence file of an arm into its manifest."""
+    files = {name: digest(directory / name) for name in sealed_files(directory)}
+    write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
+
+
+def record_error(directory: Path, what: str) -> None:
+    """Record in an arm, whose store may be closed, that its test ended in an error: then no judge lets it pass, ever."""
+    origin_ns = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))["origin_ns"]
+    event = Event((time.monotonic_ns() - origin_ns) // 1000, "error", {"what": what})
+    with (directory / EVENTS).open("a", encoding="utf-8") as file:
+        file.write(event_line(event))
+    if (directory / MANIFEST).exists():
+        seal(directory)
 
 
 def sealed_files(directory: Path) -> list[str]:

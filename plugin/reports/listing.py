@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from clusters.engines import Engine
 from clusters.errors import BadInput
 from clusters.model import Topology
+from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
 from plugin.reports.terminal import WIDTH, columns, number, wrapped
-from plugin.run import Run, named_in_full
+from plugin.run import Run
 
 
 def print_claims(run: Run) -> None:
@@ -18,13 +20,16 @@ def print_claims(run: Run) -> None:
     print(
         f"Claims of the catalogue; engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
     )
-    for line in _target_lines(run):
-        print(line)
+    engines, lines = _targets(run)
+    print("\n".join(lines))
+    documented = [engine.version for engine in engines if runs.documented(engine)]
+    mark = f"; {runs.DOCUMENTED} on {', '.join(dict.fromkeys(documented))}" if documented else ""
+    possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     rule = "-" * WIDTH
     print(rule)
     for claim in run.catalogue.claims.values():
         reason = selection.reason_not_evaluated(claim, claim.nodes, run)
-        here = "can be evaluated here" if reason is None else f"not evaluated: {reason}"
+        here = possible if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
         cost = (
             f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
@@ -49,16 +54,18 @@ def print_claims(run: Run) -> None:
     )
 
 
-def _target_lines(run: Run) -> list[str]:
-    lines = []
+def _targets(run: Run) -> tuple[list[Engine], list[str]]:
+    """The engines that are at hand, and a line about each that was asked for."""
+    engines, lines = [], []
     for target in run.targets:
         try:
             engine = run.engine(target)
         except BadInput as error:
-            lines += wrapped(f"no engine: {error}", "")
+            lines += [part for text in f"no engine: {error}".splitlines() for part in wrapped(text, "")]
             continue
-        lines += wrapped(f"engine: {named_in_full(engine)}", "")
-    return lines
+        engines.append(engine)
+        lines += wrapped(f"engine: {runs.named_in_full(engine)}", "")
+    return engines, lines
 
 
 def _duration(seconds: float) -> str:
@@ -79,14 +86,22 @@ def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *,
     if skip is not None:
         print("\n".join(wrapped(f"would not run: {skip.kwargs.get('reason', '')}")))
         return
-    places = ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in topology.nodes)
-    print("\n".join(wrapped(f"would start: {len(topology.nodes)} nodes of {run.settings.engine}: {places}")))
+    print("\n".join(wrapped(f"would start: {_started(item, topology, run)}")))
     for number_, step in enumerate(claim.steps, 1):
         print("\n".join(wrapped(f"{number_}. {step}", "    ")))
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
     print("  would check:")
     print("\n".join(_checks(claim, run.profile.name)))
     print(f"  seed of the run: {run.settings.seed}")
+
+
+def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
+    if "engine" not in getattr(item, "fixturenames", ()):
+        return "no database, the test asks for none"
+    count = len(topology.nodes)
+    places = ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in topology.nodes)
+    engine = selection.sabotaged_engine(item) or run.settings.engine
+    return f"{count} node{'s' * (count != 1)} of {engine}: {places}"
 
 
 def _checks(claim: Claim, profile: str) -> Sequence[str]:

@@ -41,7 +41,7 @@ def header(config: pytest.Config) -> list[str]:
     versions = ", ".join(settings.cockroach_versions) or settings.cockroach or "as found"
     lines = [
         *([f"why the control: {run.why_control}"] if run.why_control else []),
-        f"roachproof: engine {settings.engine} ({versions}), substrate {settings.substrate}, profile {settings.profile}, "
+        f"roachproof: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
         f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
         f"evidence: {_short(settings.run_dir, config)}",
@@ -73,17 +73,19 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         return
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
-    claims = [o for o in session.outcomes if not o.sabotage]
-    sabotages = [o for o in session.outcomes if o.sabotage]
+    outcomes = sorted(session.outcomes, key=lambda o: o.nodeid)
+    claims = [o for o in outcomes if not o.sabotage]
+    sabotages = [o for o in outcomes if o.sabotage]
     if not (claims or sabotages or session.undecided):
         return
-    terminal.section("claims")
+    if claims or session.undecided:
+        terminal.write_sep("=", "claims")
     for outcome in claims:
         _print_outcome(terminal, outcome)
     if sabotages:
-        terminal.section("sabotages (expected to turn red; no part of the verdict)")
-        for outcome in sabotages:
-            _print_outcome(terminal, outcome)
+        terminal.write_sep("=", "sabotages (expected to turn red; no part of the verdict)")
+    for outcome in sabotages:
+        _print_outcome(terminal, outcome)
     for claim in session.undecided:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {claim}", yellow=True, bold=True)
     counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
@@ -104,17 +106,19 @@ def _print_outcome(terminal: Any, outcome: "TestOutcome") -> None:
     terminal.write_line(f"{outcome.claim}  {shown}", **MARKUP.get(outcome.outcome, {}))
     terminal.write_line(f"  {name}")
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
-    if verdict is None:
-        for line in wrapped(outcome.why.splitlines()[0] if outcome.why else "no verdict was reached"):
-            terminal.write_line(line)
-        return
-    for line in verdict_lines(verdict):
+    lines = verdict_lines(verdict) if verdict else []
+    # Why a test ended otherwise than by its verdict. A sabotage says it with the table that is shown already.
+    why = outcome.why.splitlines()[:1] or ([] if verdict else ["no verdict was reached"])
+    for line in [*lines, *(part for text in why for part in wrapped(text))]:
         terminal.write_line(line)
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:
     """Text in lines of at most 100 columns."""
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent) or [indent]
+    lines = textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return lines or [indent]
 
 
 def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:

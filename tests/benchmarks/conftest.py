@@ -1,6 +1,7 @@
 """The benchmarks' own fixtures: the machine to themselves as far as it can be had, and a table of figures at the end.
 
-``--record`` writes the table into ``tests/benchmarks/README.md`` when every benchmark was measured and kept its promise.
+``--record`` writes the table into ``tests/benchmarks/README.md`` when every benchmark was measured;
+whether its promise was kept stands there too.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from tests.benchmarks.measuring import Figure
 
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+FULL = 5
+"""Figures of a complete run."""
 ALONE_S = 60.0
 """How long to wait for other runs to leave the machine; a shared one makes figures worse, the comparisons stay fair."""
 
@@ -85,17 +88,21 @@ def figures(request: pytest.FixtureRequest) -> list[Figure]:
     return request.config.stash[FIGURES]
 
 
-def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     figures = config.stash.get(FIGURES, [])
     if not figures:
         return
     table = _table(figures, config.stash[FACTS])
     terminalreporter.section("benchmarks")
     terminalreporter.write_line(table)
+    for figure in figures:
+        terminalreporter.write_line(f"{figure.what}: {figure.raw}")
     if not config.getoption("record", default=False):
         return
-    if exitstatus or terminalreporter.stats.get("skipped") or terminalreporter.stats.get("deselected"):
-        terminalreporter.write_line(f"{README.name} is left alone: not everything was measured and kept")
+    if len(figures) != FULL:
+        terminalreporter.write_line(
+            f"{README.name} is left alone: {len(figures)} of {FULL} figures were measured"
+        )
         return
     text = README.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
@@ -104,6 +111,8 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
 
 def _table(figures: list[Figure], facts: dict[str, str]) -> str:
     lines = [", ".join(f"{name}: {value}" for name, value in facts.items()) + ".", ""]
-    lines += ["| what | promised | measured | how |", "|---|---|---|---|"]
-    lines += [f"| {f.what} | {f.promised} | {f.measured} | {f.how} |" for f in figures]
+    lines += ["| what | promised | measured | kept | how |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {f.what} | {f.promised} | {f.measured} | {'yes' if f.kept else 'NO'} | {f.how} |" for f in figures
+    ]
     return "\n".join(lines)

@@ -16,17 +16,22 @@ from clusters.errors import HarnessError
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout."""
 
-A, B = TypeVar("A"), TypeVar("B")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One line of the table: what was measured, what is promised, what came out, and how it was got."""
+    """One line of the table: what was measured, what is promised, what came out, whether that keeps it, and how it was got.
+
+    ``raw``: the single measurements, printed below the table, so that a doubtful figure can be looked into.
+    """
 
     what: str
     promised: str
     measured: str
+    kept: bool
     how: str
+    raw: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +61,9 @@ def used_by(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s
     try:
         while not ended:
             if time.monotonic() - began > timeout_s:
-                raise HarnessError(f"{' '.join(argv)} took longer than {timeout_s:.0f} s: nothing was measured")
+                raise HarnessError(
+                    f"{' '.join(argv)} took longer than {timeout_s:.0f} s: nothing was measured"
+                )
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             ended = pid != 0
             said += process.stdout.read() or b""
@@ -72,13 +79,15 @@ def used_by(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s
         process.stdout.close()
     out = said.decode(errors="replace")
     if process.returncode:
-        raise HarnessError(f"{' '.join(argv)} ended with {process.returncode}: nothing was measured\n{out[-2000:]}")
+        raise HarnessError(
+            f"{' '.join(argv)} ended with {process.returncode}: nothing was measured\n{out[-2000:]}"
+        )
     return Used(wall_s=wall, cpu_s=usage.ru_utime + usage.ru_stime, out=out)
 
 
-def in_turns(pairs: int, a: Callable[[], A], b: Callable[[], B]) -> list[tuple[A, B]]:
+def in_turns(pairs: int, a: Callable[[], T], b: Callable[[], T]) -> list[tuple[T, T]]:
     """Measure A B, B A, A B …: whatever else the machine does meanwhile meets both alike."""
-    results: list[tuple[A, B]] = []
+    results: list[tuple[T, T]] = []
     for number in range(pairs):
         if number % 2:
             second = b()

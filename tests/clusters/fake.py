@@ -166,6 +166,9 @@ class FakeDeployment:
     async def forget(self, node: str) -> None:
         self.forgotten.append(node)
 
+    async def remove(self, node: str) -> None:
+        self._nodes.remove(node)
+
 
 class FakeEngine:
     """Deploys on the substrate it was made for."""

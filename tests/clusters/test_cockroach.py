@@ -105,7 +105,7 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
 
 
 @pytest.mark.parametrize("version", versions()[:1])
-async def test_a_lost_node_is_replaced_and_another_is_added(tmp_path: Path, version: str) -> None:
+async def test_a_lost_node_is_replaced_another_added_and_one_removed(tmp_path: Path, version: str) -> None:
     async with running(tmp_path, cockroach(version)) as cluster:
         await with_ledger(cluster)
         before = await _ids(cluster)
@@ -131,6 +131,16 @@ async def test_a_lost_node_is_replaced_and_another_is_added(tmp_path: Path, vers
         assert [endpoint.name for endpoint in cluster.endpoints] == cluster.nodes
         assert await rows(cluster, "n4") == 900
         _listens_on_its_own_addresses_only(cluster)
+
+        leaving = (await _ids(cluster))["n2"]
+        assert await cluster.remove("n2") == 0
+        await cluster.healthy(timeout=120)
+        assert cluster.nodes == ["n1", "n3", "n4"]
+        assert await _status(cluster, leaving) == "decommissioned"
+        assert all(set(r.replicas) == {"n1", "n3", "n4"} for r in await cluster.deployment.ranges(TABLE))
+        assert await rows(cluster) == 900
+        with pytest.raises(HarnessError, match="3 nodes hold 3 replicas of everything; add a node first"):
+            await cluster.remove("n4")
     assert _processes_in(tmp_path) == []
 
 

@@ -192,6 +192,10 @@ class PostgresDeployment:
     async def forget(self, node: str) -> None:
         """Nothing: Patroni takes an empty node of a known name for what it is and drops what the former one left."""
 
+    async def remove(self, node: str) -> None:
+        """Not offered. Raises ``HarnessError``."""
+        raise HarnessError(f"{node} cannot be removed: the control has no way to take a member out for good")
+
     @property
     def _superuser(self) -> Credentials:
         return Credentials(user="postgres", database="postgres", password=self._secrets.superuser)

@@ -16,7 +16,7 @@ from clusters.substrates.processes import cgroups, clearing, leases
 from clusters.substrates.processes.founding import found
 from clusters.substrates.processes.link import Link
 from clusters.substrates.processes.refusals import disk_error, refusal
-from clusters.substrates.processes.watch import Run, Watch, tail
+from clusters.substrates.processes.watch import Run, Watch, crash, tail
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOSE_S = 120.0
@@ -347,9 +347,12 @@ class Processes:
         return self._watch.exit_code(name)
 
     def log_tail(self, name: str, lines: int = 20) -> str:
-        """The last lines the node wrote, for messages; empty if it wrote none."""
+        """The last lines the node wrote, and how a crash in its logs began, for messages; empty if it wrote none."""
         run = self._watch.runs.get(name)
-        return "" if run is None else tail(run.output, lines)
+        if run is None:
+            return ""
+        ended = name in self._placements and self.state(name) is ProcessState.EXITED
+        return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
 
     async def wipe(self, name: str) -> None:
         """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""

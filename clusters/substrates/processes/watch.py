@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import re
+import stat
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +15,20 @@ from clusters.model import ProcessState
 from clusters.substrates.processes import proctree
 
 _TAIL_BYTES = 64 * 1024
+_CRASH_BYTES = 4 << 20
+_CRASH = re.compile(r"^(?:panic: |fatal error: |SIG[A-Z]+: |F\d{6} |.*\bPANIC: ).*$", re.MULTILINE)
+"""How a crash begins in a log of Go, of glog, of PostgreSQL."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """A name's latest process. ``leader`` is ``None`` until it was spawned, ``code`` until it ended."""
+    """A name's latest process. ``leader`` is ``None`` until it was spawned, ``code`` until it ended.
+
+    ``began`` is in seconds since the epoch, as files have it.
+    """
 
     output: Path
+    began: float = field(default_factory=time.time)
     stop_signal: int = 15
     leader: proctree.Leader | None = None
     code: int | None = None
@@ -111,3 +121,21 @@ def tail(path: Path, lines: int) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
+
+
+def crash(run: Run) -> str:
+    """How the process' crash begins in each log beside its output; empty if it left none.
+
+    Servers write their crash to a log of their own, and a stack for each thread after it: the last lines say nothing.
+    """
+    found = []
+    with suppress(OSError):
+        for place in sorted(run.output.parent.iterdir()):
+            status = place.lstat()
+            if place == run.output or not stat.S_ISREG(status.st_mode) or status.st_mtime < run.began:
+                continue
+            with place.open("rb") as opened:
+                opened.seek(max(0, status.st_size - _CRASH_BYTES))
+                if lines := _CRASH.findall(opened.read().decode(errors="replace")):
+                    found.append(f"{place.name}: {lines[-1][:500]}")
+    return "\n".join(found)

@@ -1,5 +1,6 @@
 """Each evidence condition: met by a whole arm, and not met when what it asks for is missing."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from plugin.evidence.records import (
     Event,
     Failed,
     HistoryEnd,
+    HistoryLine,
     Invoke,
     MalformedRecord,
     Ok,
@@ -49,10 +51,11 @@ def malformed() -> Any:
     raise MalformedRecord("line 101: 'x' is not a ledger record")
 
 
-LINES = history()
-_, SECONDS = probe(seen)
-REACHED_NOBODY = [line for line in LINES if not isinstance(line, Connection)]
 NO_LEASE = {"leases": {"n1": 0, "n2": 5}}
+
+
+def reached_nobody() -> list[HistoryLine]:
+    return [line for line in history() if not isinstance(line, Connection)]
 
 
 def late_probe() -> Any:
@@ -66,49 +69,49 @@ def without(second: range) -> Any:
     return header, [line for line in lines if line.t // SECOND not in second]
 
 
-BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
-    "edited": ("integrity", {"problems": ("ledger.tsv was changed after the run",)}, "was changed"),
-    "contradictory": ("integrity", {"history": [Ok(1, 5), *LINES]}, "never invoked"),
-    "error": ("no_errors", {"events": [*events(), event(31, "error", what="the prober died")]}, "the prober died"),
-    "cut off": ("history_complete", {"history": LINES[:-1]}, "no end"),
-    "empty": ("history_complete", {"history": [HistoryEnd(1)]}, "empty"),
-    "no final read": ("audit_complete", {"final": None}, "no final read"),
-    "a bucket left out": ("audit_complete", {"final": last_read(LINES, unread=[1])}, "buckets never read: 1;"),
-    "no proof": ("fault_bit", {"events": events(fault_bit=None)}, "kill of n1"),
-    "proof of another": ("fault_bit", {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
-    "one of two proven": ("fault_bit", {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),
-    "aimed at nobody": ("fault_bit", {"events": events(fault_begin={"nodes": []})}, "of no node"),
-    "no lease": ("fault_hit", {"events": events(fault_begin=NO_LEASE)}, "0 leases held"),
-    "no connection": ("fault_hit", {"history": REACHED_NOBODY}, "0 ledger connections cut, 0 ledger operations"),
-    "not recovered": ("recovered", {"events": events(recovered=None)}, "no recovery"),
-    "recovered before": ("recovered", {"events": events(recovered={"at": 15.5})}, "no recovery"),
-    "replicated late": ("replicated_before", {"events": events(replicated={"at": 13})}, "after the first fault"),
-    "never replicated": ("replicated_before", {"events": events(replicated=None)}, "never seen"),
-    "a bare node": ("spread_before", {"events": events(ledger_created={"leases": {"n1": 9, "n2": 0, "n3": 1}})}, "n2: 0"),
-    "a node unseen": ("spread_before", {"events": events(ledger_created={"leases": {"n1": 4, "n2": 5}})}, "3 nodes"),
-    "few ranges": ("spread_before", {"events": events(ledger_created={"ranges": 8})}, "8 ranges on 3 nodes"),
-    "probe with a hole": ("probe_complete", {"probe": without(range(14, 17))}, "nothing is recorded between"),
-    "probe without a bucket": ("probe_complete", {"probe": probe(seen, cells=("n2/0", "n2/1"))}, "bucket 2 has no cell"),
-    "probe of a dead cell": ("probe_complete", {"probe": probe(lambda c, t: c != "n3/2")}, "cell n3/2 had no success"),
-    "probe ends early": ("probe_complete", {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
-    "probe late": ("probe_on_time", {"probe": late_probe()}, "0.60 s"),
-    "stopped at recovery": ("written_past_recovery", {"history": history(until=22)}, "2.0 s after recovery, 10 s"),
+BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
+    "edited": ("integrity", lambda: {"problems": ("ledger.tsv was changed after the run",)}, "was changed"),
+    "contradictory": ("integrity", lambda: {"history": [Ok(1, 5), *history()]}, "never invoked"),
+    "error": ("no_errors", lambda: {"events": [*events(), event(31, "error", what="the prober died")]}, "the prober died"),
+    "cut off": ("history_complete", lambda: {"history": history()[:-1]}, "no end"),
+    "empty": ("history_complete", lambda: {"history": [HistoryEnd(1)]}, "empty"),
+    "no final read": ("audit_complete", lambda: {"final": None}, "no final read"),
+    "a bucket left out": ("audit_complete", lambda: {"final": last_read(history(), unread=[1])}, "buckets never read: 1;"),
+    "no proof": ("fault_bit", lambda: {"events": events(fault_bit=None)}, "kill of n1"),
+    "proof of another": ("fault_bit", lambda: {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
+    "one of two proven": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),
+    "aimed at nobody": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": []})}, "of no node"),
+    "no lease": ("fault_hit", lambda: {"events": events(fault_begin=NO_LEASE)}, "0 leases held"),
+    "no connection": ("fault_hit", lambda: {"history": reached_nobody()}, "0 ledger connections cut, 0 ledger operations"),
+    "not recovered": ("recovered", lambda: {"events": events(recovered=None)}, "no recovery"),
+    "recovered before": ("recovered", lambda: {"events": events(recovered={"at": 15.5})}, "no recovery"),
+    "replicated late": ("replicated_before", lambda: {"events": events(replicated={"at": 13})}, "after the first fault"),
+    "never replicated": ("replicated_before", lambda: {"events": events(replicated=None)}, "never seen"),
+    "a bare node": ("spread_before", lambda: {"events": events(ledger_created={"leases": {"n1": 9, "n2": 0, "n3": 1}})}, "n2: 0"),
+    "a node unseen": ("spread_before", lambda: {"events": events(ledger_created={"leases": {"n1": 4, "n2": 5}})}, "3 nodes"),
+    "few ranges": ("spread_before", lambda: {"events": events(ledger_created={"ranges": 8})}, "8 ranges on 3 nodes"),
+    "probe with a hole": ("probe_complete", lambda: {"probe": without(range(14, 17))}, "nothing is recorded between"),
+    "probe without a bucket": ("probe_complete", lambda: {"probe": probe(seen, cells=("n2/0", "n2/1"))}, "bucket 2 has no cell"),
+    "probe of a dead cell": ("probe_complete", lambda: {"probe": probe(lambda c, t: c != "n3/2")}, "cell n3/2 had no success"),
+    "probe ends early": ("probe_complete", lambda: {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
+    "probe late": ("probe_on_time", lambda: {"probe": late_probe()}, "0.60 s"),
+    "stopped at recovery": ("written_past_recovery", lambda: {"history": history(until=22)}, "2.0 s after recovery, 10 s"),
     "past recovery undeclared": (
         "written_past_recovery",
-        {"events": events(arm_begin={"past_recovery_s": None})},
+        lambda: {"events": events(arm_begin={"past_recovery_s": None})},
         "not declared",
     ),
-    "idle under the fault": ("writes_in_window", {"history": history(quiet=range(12, 17))}, "no write was attempted"),
-    "late generator": ("generator_on_schedule", {"history": history(lag_us=260_000)}, "260 ms"),
-    "unsteady baseline": ("baseline_steady", {"history": history(quiet=range(5, 6))}, "10.0% of them"),
-    "short baseline": ("baseline_steady", {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
+    "idle under the fault": ("writes_in_window", lambda: {"history": history(quiet=range(12, 17))}, "no write was attempted"),
+    "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
+    "unsteady baseline": ("baseline_steady", lambda: {"history": history(quiet=range(5, 6))}, "10.0% of them"),
+    "short baseline": ("baseline_steady", lambda: {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_missing_is_noticed_and_said(case: str) -> None:
     name, fields, said = BROKEN[case]
-    found = condition(whole(**fields), name)
+    found = condition(whole(**fields()), name)
     assert not found.met
     assert said in found.why
 
@@ -123,7 +126,7 @@ def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
 
 
 def test_an_unreadable_bucket_is_declared_and_completes_the_audit() -> None:
-    found = condition(whole(final=last_read(LINES, unreadable=[1])), "audit_complete")
+    found = condition(whole(final=last_read(history(), unreadable=[1])), "audit_complete")
     assert found.met
     assert "1 declared unreadable" in found.why
 
@@ -132,13 +135,13 @@ def test_an_unreadable_bucket_is_declared_and_completes_the_audit() -> None:
 def test_an_operation_broken_on_the_victim_is_a_hit(answer: Any) -> None:
     insert = Invoke(13 * SECOND, 10**6, "w1", "n1", Op.INSERT, (20000,), 1)
     broken = [insert, answer(14 * SECOND, 10**6, "timeout")]
-    found = condition(whole(history=[*REACHED_NOBODY[:-1], *broken, LINES[-1]]), "fault_hit")
+    found = condition(whole(history=[*reached_nobody()[:-1], *broken, history()[-1]]), "fault_hit")
     assert found.met, found.why
 
 
 def test_what_broke_before_the_fault_or_after_recovery_is_no_hit() -> None:
     cuts = [Connection(t * SECOND, "w1", "n1", False) for t in (11, 21)]
-    assert not condition(whole(history=[*REACHED_NOBODY[:-1], *cuts, LINES[-1]]), "fault_hit").met
+    assert not condition(whole(history=[*reached_nobody()[:-1], *cuts, history()[-1]]), "fault_hit").met
 
 
 def test_an_engine_without_ranges_need_not_spread_them() -> None:

@@ -1,0 +1,157 @@
+"""The gate as a user meets it: texts of verdicts, files for other tools, interruptions, and what leaves no trace."""
+
+import re
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from plugin.evidence.store import EVENTS
+from tests.plugin.conftest import Gate
+
+SLOW = """
+import asyncio
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.claim("answer")
+async def test_slow(judge):
+    judge.measure("answer", 42)
+    Path("begun").touch()
+    await asyncio.sleep(60)
+    assert judge.decide()
+"""
+
+
+def test_a_refuted_claim_is_an_assertion_whose_text_is_the_table(gate: Gate) -> None:
+    names = gate.tests("refuted", "inconclusive", "harness", "unjudged", "passes")
+    ran = gate(*names, "--tb", "short", "--junit-xml", "report.xml")
+    assert ran.status == 1
+    cases = {case.get("name"): case for case in ET.parse(gate.path / "report.xml").iter("testcase")}
+    table = cases["test_refuted"].findtext("failure", "")
+    for line in (
+        "claim answer: REFUTED",
+        "check                           measured  limit",
+        "41 is not == 42",
+    ):
+        assert line in table
+    assert re.search(r"answer +41  == 42 +absolute +R +REFUTED", table)
+    assert "end it with: assert judge.decide()" in cases["test_unjudged"].findtext("failure", "")
+    assert cases["test_passes"].find("failure") is None
+    properties = {p.get("name") for p in cases["test_passes"].iter("property")}
+    assert {"arm", "verdict"} <= properties
+    assert "HarnessError: the machine that thinks is out of order" in ran.text
+
+
+def test_ordinary_tests_are_none_of_its_business(gate: Gate) -> None:
+    (gate.path / "test_ordinary.py").write_text("def test_ordinary():\n    assert True\n")
+    ran, bare = gate("test_ordinary.py"), gate("-p", "no:plugin", "test_ordinary.py", catalogue=False)
+    assert ran.status == bare.status == 0
+    assert not (gate.path / ".roachproof").exists()
+    told = [line for line in ran.lines if line not in bare.lines and " passed in " not in line]
+    assert all(re.match(r"(roachproof|host): ", line) for line in told), told
+    assert len(told) == 2
+    assert gate("-k", "nothing_of_this_name").status == 5
+
+
+def test_a_plugin_that_is_absent_is_not_missed(gate: Gate) -> None:
+    """The markers it adds for workers must not ask for pytest-xdist."""
+    ran = gate(*gate.tests("passes"), "-p", "no:xdist")
+    assert ran.status == 0, ran.text
+
+
+@pytest.mark.parametrize(
+    ("status", "tests", "options", "verdicts"),
+    [
+        (6, ["passes", "skipped"], [], ["answer  PASS", "question  SKIPPED"]),
+        (6, ["passes"], ["--profile", "adversity-15"], ["answer  NOT EVALUATED"]),
+        (1, ["passes", "blunt_sabotage"], [], ["answer  DID NOT TURN RED", "answer  PASS"]),
+        (1, ["passes", "ordinary_failure"], [], ["answer  PASS"]),
+    ],
+)
+def test_statuses(gate: Gate, status: int, tests: list[str], options: list[str], verdicts: list[str]) -> None:
+    """Those that are the same with workers are in test_xdist.py."""
+    ran = gate(*gate.tests(*tests), *options)
+    assert ran.status == status, ran.text
+    assert ran.verdicts() == verdicts
+
+
+def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
+    (gate.path / "test_claims.py").write_text(
+        "import pytest\n@pytest.mark.claim('answer')\n@pytest.mark.topology(nodes=3)\n"
+        "async def test_it(engine, judge): raise SystemExit('started')\n"
+    )
+    ran = gate("--dry-run", "--seed", "7")
+    assert ran.status == 0, ran.text
+    order = ["would start: 3 nodes of cockroach: n1", "1. think", "2. say the answer", "would disturb: Nothing is disturbed.",
+             "would check:", "seed of the run: 7"]  # fmt: skip
+    places = [ran.text.index(text) for text in order]
+    assert places == sorted(places)
+    assert re.search(r"answer +== 42 +absolute, R", ran.text)
+    assert not (gate.path / ".roachproof").exists()
+
+
+def test_a_run_directory_is_used_once(gate: Gate) -> None:
+    assert gate(*gate.tests("passes"), "--run-dir", "out").status == 0
+    ran = gate(*gate.tests("passes"), "--run-dir", "out")
+    assert ran.status == 4
+    assert "holds the evidence of an earlier run; give an empty or new directory" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "arguments", "expected"),
+    [
+        ("claims.toml", "limit = 42", "limit = -", (), "claims.toml"),
+        ("claims.toml", "nodes = 1\n", "node = 1\n", (), "did you mean 'nodes'?"),
+        ("claims.toml", "claims.answer", "claims.survivability", (), "both declare the claim 'survivability'"),
+        ("claims.toml", "", "", ("--profile", "lapdog"), "profile 'lapdog' is unknown; did you mean 'laptop'?"),
+        ("claims.toml", "", "", ("--catalogue", "none.toml"), "none.toml"),
+        ("test_claims.py", '@pytest.mark.claim("answer")', '@pytest.mark.clam("answer")', (), "'clam' not found in `markers`"),
+    ],
+)  # fmt: skip
+def test_bad_input(
+    gate: Gate, file: str, old: str, new: str, arguments: tuple[str, ...], expected: str
+) -> None:
+    gate.edit(file, old, new)
+    ran = gate(*arguments)
+    assert expected in ran.text
+    assert ran.status == (2 if "clam" in new.split('"')[0] else 4), ran.text
+    assert "Traceback" not in ran.text
+    assert "passed" not in ran.text
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 2), (signal.SIGKILL, -signal.SIGKILL)])
+def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals, status: int) -> None:
+    (gate.path / "test_claims.py").write_text(SLOW)
+    command = gate.command("--run-dir", "out")
+    with subprocess.Popen(
+        command, cwd=gate.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            wait_for(gate.path / "begun", process)
+            process.send_signal(sent)
+            output, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == status, output.decode()
+    (arm,) = gate.arms
+    assert (arm / EVENTS).read_text().count('"arm.begin"') == 1
+    again = gate("--judge", "out")
+    assert again.status == 6, again.text
+    text = " ".join(again.text.split())
+    assert "no verdict was stored: the run ended before it was judged" in text
+    assert "answer 42 == 42" in text, "what was measured is shown"
+    assert "claim answer: INCONCLUSIVE" in text
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, "the run ended by itself"
+        assert time.monotonic() < deadline, f"{path} did not come"
+        time.sleep(0.05)
