@@ -59,6 +59,7 @@ class Cluster:
         self.nodes: list[str] = list(topology.names)
         self.disturbed = False
         self._down: set[str] = set()
+        self._cut: set[tuple[str, str]] = set()
         self._up = False
 
     @classmethod
@@ -214,6 +215,30 @@ class Cluster:
         self._disturb(node, down=False)
         await self.accepting(node)
 
+    @property
+    def linked(self) -> tuple[str, ...]:
+        """Everything that nodes may have to reach: the nodes, and the services beside them."""
+        return (*self.nodes, *(service.name for service in self.deployment.services))
+
+    @property
+    def cut_links(self) -> frozenset[tuple[str, str]]:
+        """The links that are cut, each as sender and receiver."""
+        return frozenset(self._cut)
+
+    async def cut(self, sender: str, receiver: str) -> str:
+        """Let nothing pass from one node or service to another any more, clients aside; returns the proof."""
+        for name in (sender, receiver):
+            if name not in self.linked:
+                raise HarnessError(f"{name} is not part of this cluster ({', '.join(self.linked)})")
+        self.disturbed = True
+        self._cut.add((sender, receiver))
+        return await self.substrate.cut(sender, receiver)
+
+    async def heal(self, sender: str, receiver: str) -> None:
+        """Let everything pass again."""
+        await self.substrate.heal(sender, receiver)
+        self._cut.discard((sender, receiver))
+
     async def drain(self, node: str) -> int:
         """Let a node hand over its work, then stop it; returns its exit code."""
         self._disturb(node, down=True)
@@ -253,6 +278,8 @@ class Cluster:
         self._disturb(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)
         self.nodes.remove(node)
+        self._down.discard(node)
+        await self.deployment.forget(node)
         return code
 
 

@@ -81,7 +81,8 @@ class Placement:
     """Where a substrate put a node.
 
     ``address`` is the IP address that this node alone listens on. ``home`` holds all the node's own files; ``store``
-    and ``logs`` are inside it. Only ``store`` is lost when a node is lost with its disk.
+    and ``logs`` are inside it. Only ``store`` is lost when a node is lost with its disk. ``beside`` is an address for
+    processes beside the nodes, the same in all placements; empty where they have to share a node's.
     """
 
     node: NodeSpec
@@ -89,6 +90,7 @@ class Placement:
     home: Path
     store: Path
     logs: Path
+    beside: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -79,8 +79,7 @@ def add(parser: pytest.Parser) -> None:
     option("--cockroach", metavar="PATH", help="the cockroach binary to test")
     option(
         "--cockroach-version",
-        nargs="+",
-        action="extend",
+        action="append",
         default=[],
         metavar="X",
         help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
@@ -128,6 +127,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput("--substrate external needs --dsn URL: it tests a cluster that already runs")
     if get("dsn") and get("substrate") != "external":
         raise BadInput("--dsn names a running cluster: give --substrate external with it")
+    if get("dsn") and redact(get("dsn")) == "…":
+        raise BadInput("--dsn: must be a URL with a host; give postgresql://USER@HOST:PORT/DATABASE")
     if get("dsn") and not get("allow_disruption"):
         raise BadInput(
             f"--dsn {redact(get('dsn'))}: this cluster was not created by Roachproof and will not be disturbed; "
@@ -139,7 +140,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput("--engine postgres runs no CockroachDB: leave out --cockroach and --cockroach-version")
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
-        raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}")
+        raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
     root = Path(config.rootpath)
     return Settings(
         engine=get("engine"),
@@ -164,10 +165,14 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
 
 
 def redact(dsn: str) -> str:
-    """A DSN as it may be shown: user, password and query parameters replaced."""
+    """A DSN as it may be shown: user, password and query parameters replaced; of what is no URL nothing is shown."""
     from urllib.parse import urlsplit
 
-    parts = urlsplit(dsn)
-    host = parts.hostname or "?"
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://…@{host}{port}{parts.path}"
+    try:
+        parts = urlsplit(dsn)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "…"
+    return (
+        f"{parts.scheme}://…@{parts.hostname}{port}{parts.path}" if parts.scheme and parts.hostname else "…"
+    )

@@ -1,18 +1,16 @@
 """Judging: the one function that a live run and ``--judge`` go through, and the replay of a stored run."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.records import SCHEMA
-from plugin.evidence.store import ARM_FILE, VERDICT, write_json
+from plugin.evidence.store import ARM_FILE, stored_verdict
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
+from plugin.reports import terminal
 from plugin.run import CONTROL_NOTICE, Run
 from plugin.status import exit_status
 
@@ -46,20 +44,6 @@ def _check(stored: Mapping[str, Any]) -> Check:
             "needs": tuple(stored["needs"]),
         }
     )
-
-
-def store_verdict(directory: Path, verdict: Verdict) -> None:
-    """Write the verdict beside its evidence."""
-    write_json(directory / VERDICT, {"schema": SCHEMA, **asdict(verdict)})
-
-
-def stored_verdict(directory: Path) -> Mapping[str, Any] | None:
-    """The verdict stored with an arm, or ``None`` where the run ended before one was reached."""
-    try:
-        verdict: Mapping[str, Any] = json.loads((directory / VERDICT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return verdict
 
 
 def arms_below(directory: Path) -> list[Path]:
@@ -110,19 +94,21 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
 
 def replay(directory: Path, run: Run) -> int:
     """Judge a stored run again, print each verdict and what changed, and give the exit status."""
-    from plugin.reports import terminal
-
+    arms = {arm: describe_arm(arm) for arm in arms_below(directory)}
+    control = any(
+        described["context"].get("engine", "cockroach") != "cockroach" for described in arms.values()
+    )
+    if control:
+        print(CONTROL_NOTICE)
     outcomes = []
-    control = False
-    for arm in arms_below(directory):
+    for arm, described in arms.items():
         verdict = judge_arm(arm, run.catalogue)
-        sabotage = bool(describe_arm(arm).get("sabotage"))
+        sabotage = bool(described.get("sabotage"))
         terminal.print_verdict(
             verdict,
             title=f"{arm.relative_to(directory) if arm != directory else arm.name}",
             sabotage=sabotage,
         )
-        control |= verdict.context.get("engine", "cockroach") != "cockroach"
         changes = differences(stored_verdict(arm), verdict)
         print(
             "  same verdict as stored"

@@ -22,8 +22,10 @@ from typing import Any
 
 import pytest
 
+from clusters import topology
 from clusters.engines import Engine
 from clusters.errors import BadInput
+from clusters.model import Topology
 from plugin.catalogue import SHIPPED, Catalogue, load
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.store import make_run_directory, write_json
@@ -59,8 +61,21 @@ class Run:
 
     @cached_property
     def profile(self) -> Profile:
-        """The profile asked for."""
-        return profile_named(self.settings.profile)
+        """The profile asked for. Raises ``BadInput``."""
+        try:
+            return profile_named(self.settings.profile)
+        except BadInput as error:
+            raise BadInput(f"--profile: {error}") from error
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The shape of a cluster whose test declares none: what was asked for, else one node. Raises ``BadInput``."""
+        if self.settings.topology is None:
+            return topology.of(nodes=1)
+        try:
+            return topology.load(self.settings.topology)
+        except BadInput as error:
+            raise BadInput(f"--topology: {error}") from error
 
     @cached_property
     def host(self) -> Host:
@@ -100,8 +115,8 @@ class Run:
         try:
             return self.named("cockroach", version)
         except BadInput as error:
-            if self.settings.cockroach or version:
-                raise
+            if self.settings.cockroach or version or os.environ.get("COCKROACH_BINARY"):
+                raise  # what is named and unusable is never passed over in silence
             self.why_control = str(error).splitlines()[0]
             return self.named("postgres")
 
@@ -118,6 +133,21 @@ class Run:
             say=self.say,
             download=not self.settings.look_only,
         )
+
+    @property
+    def looks_early(self) -> bool:
+        """Whether the databases are looked for before anything is collected: a suite or a control was asked for by name.
+
+        Ordinary tests look for nothing, and a plan of CockroachDB needs none.
+        """
+        if self.settings.engine == "cockroach":
+            return self.settings.strict_suite and not self.settings.dry_run
+        return True
+
+    @property
+    def found(self) -> str:
+        """The databases that were found so far, in full; nothing while none was looked for."""
+        return ", ".join(map(named_in_full, self._engines.values()))
 
     @property
     def is_control(self) -> bool:

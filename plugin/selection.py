@@ -45,7 +45,7 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
     """The shape of the test's cluster: its marker's, else ``--topology``, else one node. Raises ``BadInput``."""
     marker = item.get_closest_marker("topology")
     if marker is None:
-        return load_topology(run.settings.topology) if run.settings.topology else topology_of(nodes=1)
+        return run.topology
     unknown = set(marker.kwargs) - {"name", "nodes", "zones", "regions"}
     names = [*marker.args, *([marker.kwargs["name"]] if "name" in marker.kwargs else [])]
     wrong = [name for name in names if not isinstance(name, str)]
@@ -126,18 +126,32 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
     if claim.status == "planned":
         return "its test is planned, not written yet"
+    if run.settings.substrate == "external":
+        return "this release starts its own clusters; it cannot test one that runs already"
     if engine and (reason := _no_engine(engine, run)):
         return reason
-    missing = claim.capabilities - offered(run, engine) if claim.capabilities else frozenset()
+    missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
-        return (
-            f"{engine or run.settings.engine} on {run.settings.substrate} cannot {', '.join(sorted(missing))}"
-        )
+        return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
     return carries(run.profile, run.host, nodes)
 
 
-def offered(run: Run, engine: str | None = None) -> frozenset[Capability]:
-    """What the engine and the substrate asked for can do together; known without starting either."""
+def _named(missing: frozenset[Capability], run: Run) -> str:
+    from clusters.substrates import processes
+
+    why = (
+        processes.cannot_cut()
+        if {Capability.CUT_LINKS} & missing and run.settings.substrate == "processes"
+        else ""
+    )
+    return ", ".join(sorted(missing)) + (f" ({why})" if why else "")
+
+
+def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capability]:
+    """What the engine and the substrate asked for can do together for a claim; known without starting either.
+
+    Whether links can be cut is asked only for a claim that needs it: it is tried, which takes a second.
+    """
     from clusters.engines import cockroach, postgres
     from clusters.substrates import processes
 
@@ -146,9 +160,10 @@ def offered(run: Run, engine: str | None = None) -> frozenset[Capability]:
     chosen = engine or run.settings.engine
     if chosen == "auto":
         chosen = run.engine().name
-    return (
-        postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES
-    ) & processes.CAPABILITIES
+    place = processes.CAPABILITIES
+    if Capability.CUT_LINKS in claim.capabilities and processes.cannot_cut() is None:
+        place |= {Capability.CUT_LINKS}
+    return (postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES) & place
 
 
 def undecided(selection_claims: Sequence[str], decided: Sequence[str], run: Run) -> list[str]:

@@ -46,8 +46,6 @@ class Session:
     other_failures: int = 0
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    tested: str = ""
-    """The databases that were found for the claims."""
     ticker: runs.Ticker | None = None
 
 
@@ -63,7 +61,7 @@ def configure(config: pytest.Config) -> None:
         run = runs.open_run(config)
         if run.controller:
             run.check()
-        _ = run.catalogue, run.profile
+        _ = run.catalogue, run.profile, run.topology
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
@@ -77,9 +75,12 @@ def configure(config: pytest.Config) -> None:
 
 
 def announce(config: pytest.Config) -> None:
-    """Say first of all that a run is one of the control; ``auto`` decides here which it is, for workers and all."""
+    """Look for what was asked for by name, and say first of all that a run is one of the control.
+
+    ``auto`` decides here which it is, for workers and all.
+    """
     run = runs.of(config)
-    if not run.controller or run.settings.engine == "cockroach" or config.option.collectonly:
+    if not run.controller or not run.looks_early or config.option.collectonly:
         return
     try:
         for target in run.targets:
@@ -145,20 +146,21 @@ def prepare(session: pytest.Session) -> None:
         run.begin()
         if not any(map(selection.needs_engine, session.items)):
             return
-        engines = [run.engine(target) for target in run.targets]
+        for target in run.targets:
+            run.engine(target)
     except BadInput as error:
         refuse(session.config, session.items, error)
-        return
-    session.config.stash[KEY].tested = "testing " + ", ".join(map(runs.named_in_full, engines))
 
 
 def introduce(config: pytest.Config) -> None:
-    """Say which databases were found; of several workers the first says it."""
-    run, tested = runs.of(config), config.stash[KEY].tested
-    if tested and run.controller:
-        _write(config, tested)
-    elif tested and run.worker == "gw0":
-        run.say(tested)
+    """Say which databases were found, unless the header did; of several workers the first says it."""
+    run = runs.of(config)
+    if not run.found or run.looks_early:
+        return
+    if run.controller:
+        _write(config, f"testing {run.found}")
+    elif run.worker == "gw0":
+        run.say(f"testing {run.found}")
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

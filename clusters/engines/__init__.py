@@ -110,11 +110,14 @@ class Deployment(Protocol):
         ...
 
     async def forget(self, node: str) -> None:
-        """Tell the cluster that the node's former store is gone for good, as an operator would; the empty node runs already."""
+        """Tell the cluster that a node's former store is gone for good, as an operator would.
+
+        Either an empty node runs in its place already, or the node was removed and its process has ended.
+        """
         ...
 
     async def remove(self, node: str) -> None:
-        """Move everything off a living node and take it out of the cluster for good; its process runs on until stopped.
+        """Move everything off a living node; its process runs on until it is stopped. Then ``forget`` it.
 
         Raises ``HarnessError`` when the cluster refuses, for instance because too few nodes would be left.
         """

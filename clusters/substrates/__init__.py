@@ -66,6 +66,17 @@ class Substrate(Protocol):
         """The exit code of a process that ended (negative: the signal), else ``None``."""
         ...
 
+    async def cut(self, sender: str, receiver: str) -> str:
+        """Let nothing pass from one node or service to another any more; returns the proof, in words.
+
+        Raises ``HarnessError`` where that cannot be done or proven.
+        """
+        ...
+
+    async def heal(self, sender: str, receiver: str) -> None:
+        """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when nothing passes then."""
+        ...
+
     async def wipe(self, name: str) -> None:
         """Delete the node's store. The process must be dead."""
         ...

@@ -92,13 +92,23 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client's connection to a node came up or went down."""
+    """A client's connection to a node came up or went down. Writers are named ``w1``, ``w2`` …, readers ``r1`` …"""
 
     t: int
     client: str
     node: str
     up: bool
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A client sought a connection to go on with its work, and no host of the endpoint took it: an attempt that never got as far as an operation."""
+
+    t: int
+    client: str
+    endpoint: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +127,7 @@ class HistoryEnd:
     t: int
 
 
-HistoryLine = Invoke | Ok | Failed | Unknown | Connection | GeneratorSecond | HistoryEnd
+HistoryLine = Invoke | Ok | Failed | Unknown | Connection | Refused | GeneratorSecond | HistoryEnd
 
 
 def _word(text: str) -> str:
@@ -138,6 +148,8 @@ def history_line(record: HistoryLine) -> str:
             return f"U\t{t}\t{op}\t{_word(detail)}\n"
         case Connection(t, client, node, up, detail):
             return f"C\t{t}\t{client}\t{node}\t{'up' if up else 'down'}\t{_word(detail)}\n"
+        case Refused(t, client, endpoint, detail):
+            return f"N\t{t}\t{client}\t{endpoint}\t{_word(detail)}\n"
         case GeneratorSecond(t, lag_us, cpu_us):
             return f"S\t{t}\t{lag_us}\t{cpu_us}\n"
         case HistoryEnd(t):
@@ -173,6 +185,8 @@ def read_history(lines: Iterable[str]) -> Iterator[HistoryLine]:
                     if fields[4] not in ("up", "down"):
                         raise ValueError(fields[4])
                     yield Connection(int(fields[1]), fields[2], fields[3], fields[4] == "up", fields[5])
+                case "N":
+                    yield Refused(int(fields[1]), fields[2], fields[3], fields[4])
                 case "S":
                     yield GeneratorSecond(int(fields[1]), int(fields[2]), int(fields[3]))
                 case "E":

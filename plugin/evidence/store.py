@@ -6,11 +6,13 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.records import SCHEMA, Event, event_line
+from plugin.judge.model import Verdict
 
 ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, MANIFEST = (
     "arm.json",
@@ -39,11 +41,11 @@ def make_run_directory(path: Path) -> Path:
 
 
 def slug(text: str) -> str:
-    """A test's name as a file name: at most 80 characters, distinct names stay distinct."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+    """A test's name as a file name: at most 80 characters, distinct names stay distinct, never ``.`` or ``..``."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
     return (
         plain
-        if plain == text and len(plain) <= 80
+        if plain and plain == text and len(plain) <= 80
         else f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     )
 
@@ -131,6 +133,20 @@ def record_error(directory: Path, what: str) -> None:
         file.write(event_line(event))
     if (directory / MANIFEST).exists():
         seal(directory)
+
+
+def store_verdict(directory: Path, verdict: Verdict) -> None:
+    """Write the verdict beside its evidence."""
+    write_json(directory / VERDICT, {"schema": SCHEMA, **asdict(verdict)})
+
+
+def stored_verdict(directory: Path) -> Mapping[str, Any] | None:
+    """The verdict stored with an arm, or ``None`` where the run ended before one was reached."""
+    try:
+        verdict = json.loads((directory / VERDICT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return verdict if isinstance(verdict, dict) else None
 
 
 def sealed_files(directory: Path) -> list[str]:

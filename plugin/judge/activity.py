@@ -15,9 +15,13 @@ from plugin.evidence.records import (
     HistoryLine,
     Invoke,
     Ok,
+    Refused,
     Unknown,
 )
 from plugin.judge.rows import READS
+
+WRITER = "w"
+"""The names of clients that write begin so; readers prove nothing about what a fault did to writing."""
 
 
 def _times() -> "array[int]":
@@ -29,16 +33,19 @@ class Activity:
     """Times in microseconds, in the order of the history.
 
     ``attempts``: when each write was sent. ``sent`` and ``acknowledged``: both times of each acknowledged write, at the same
-    index. ``broken``: by node, when an operation there failed or became indeterminate. ``cut``: by node, when a connection
-    to it went down. ``lags``: time and lag of each second of the generator. ``ended``: the history has its end.
+    index. ``refused``: when a writer sought a connection in vain. ``broken``: by node, when a write there failed or became
+    indeterminate. ``failures``: when any operation did. ``cut``: by node, when a writer's connection to it went down.
+    ``generator``: each second of the generator. ``ended``: the history has its end.
     """
 
     attempts: "array[int]" = field(default_factory=_times)
     sent: "array[int]" = field(default_factory=_times)
     acknowledged: "array[int]" = field(default_factory=_times)
+    refused: "array[int]" = field(default_factory=_times)
     broken: dict[str, "array[int]"] = field(default_factory=dict)
+    failures: "array[int]" = field(default_factory=_times)
     cut: dict[str, "array[int]"] = field(default_factory=dict)
-    lags: list[tuple[int, int]] = field(default_factory=list)
+    generator: list[GeneratorSecond] = field(default_factory=list)
     ended: bool = False
 
     def watch(self, history: Iterable[HistoryLine]) -> Iterator[HistoryLine]:
@@ -60,13 +67,17 @@ class Activity:
                     acknowledged(record.t)
             elif isinstance(record, Failed | Unknown):
                 invoke = pending.pop(record.op, None)
-                if invoke is not None:
+                self.failures.append(record.t)
+                if invoke is not None and invoke.kind not in READS:
                     self.broken.setdefault(invoke.node, _times()).append(record.t)
             elif isinstance(record, Connection):
-                if not record.up:
+                if not record.up and record.client.startswith(WRITER):
                     self.cut.setdefault(record.node, _times()).append(record.t)
             elif isinstance(record, GeneratorSecond):
-                self.lags.append((record.t, record.lag_us))
+                self.generator.append(record)
+            elif isinstance(record, Refused):
+                if record.client.startswith(WRITER):
+                    self.refused.append(record.t)
             elif isinstance(record, HistoryEnd):
                 self.ended = True
             yield record

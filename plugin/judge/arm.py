@@ -88,6 +88,12 @@ class Timeline:
         return frozenset(node for fault in self.faults for node in fault.nodes)
 
 
+def lasted(fault: Fault, end: int) -> Window:
+    """From when a fault is proven on all its nodes, or else its begin, until its undoing begins; ``end`` where that was never recorded."""
+    proven = max(fault.bit.values(), default=fault.begin)
+    return proven, fault.undo if fault.undo is not None else end
+
+
 def timeline(events: Sequence[Event]) -> Timeline:
     """The phases that the events tell of."""
     reached: dict[str, int] = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from plugin.judge.analysis import Analysis, analysis, cells_of
-from plugin.judge.arm import ArmEvidence, Fault
+from plugin.judge.arm import ArmEvidence, Fault, lasted
 from plugin.judge.availability import LAG_US, endpoint, holes, late
 from plugin.judge.findings import seconds
 from plugin.judge.model import Condition
@@ -12,6 +12,9 @@ from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
+
+GENERATOR_CPU_US = 900_000
+"""… and its p99 of CPU time in a second below this: it is one thread, and a whole core would be its limit (our own choice)."""
 
 RANGES_A_NODE = 3
 """The ledger's table has at least so many ranges a node, so that every node serves some of it."""
@@ -125,7 +128,11 @@ def _hit(a: Analysis, fault: Fault) -> Answer:
         return sum(fault.begin <= t <= until for node in fault.nodes for t in times.get(node, ()))
 
     cut, broken = between(a.activity.cut), between(a.activity.broken)
-    why = f"{name}: {held} leases held, {cut} ledger connections cut, {broken} ledger operations broken there"
+    clients = sum(fault.connections.get(node, 0) for node in fault.nodes)
+    why = (
+        f"{name}: {held} leases and {clients} connections held before; {cut} connections of writers cut, "
+        f"{broken} writes broken there"
+    )
     if fault.leases and not held:
         return False, why
     if not fault.leases:
@@ -218,25 +225,33 @@ def _writes_in_window(a: Analysis) -> Answer:
         return False, "no fault was recorded"
     if a.activity is None:
         return False, "the arm has no ledger history"
+    told = []
     for fault in a.timeline.faults:
-        end = fault.undone if fault.undone is not None else a.timeline.end
-        count = sum(fault.begin <= t <= end for t in a.activity.attempts)
-        if not count:
-            return False, f"{fault.kind} of {', '.join(fault.nodes)}: no write was attempted while it lasted"
-    first, last = a.timeline.faults[0].begin, a.timeline.undone or a.timeline.end
-    return True, f"{sum(first <= t <= last for t in a.activity.attempts)} writes attempted during the faults"
+        begin, end = lasted(fault, a.timeline.end)
+        sent = sum(begin < t < end for t in a.activity.attempts)
+        refused = sum(begin < t < end for t in a.activity.refused)
+        name = f"{fault.kind} of {', '.join(fault.nodes)}"
+        if not sent + refused:
+            return False, f"{name}: no write was attempted while it lasted"
+        told.append(f"{name}: {sent} writes sent while it lasted, {refused} times no node took a writer")
+    return True, _some(told)
 
 
 def _generator_on_schedule(a: Analysis) -> Answer:
     window = a.timeline.baseline
     if a.activity is None or window is None:
         return False, "there is no ledger history" if a.activity is None else "there was no baseline"
-    lags = sorted(lag for t, lag in a.activity.lags if window[0] <= t <= window[1])
-    p99 = percentile(lags, 0.99)
-    if p99 is None:
-        return False, "the generator recorded nothing during the baseline"
-    why = f"p99 of the lag {p99 / 1e3:.0f} ms of {len(lags)} s, limit {GENERATOR_LAG_US / 1e3:.0f} ms"
-    return p99 < GENERATOR_LAG_US, why
+    recorded = [second for second in a.activity.generator if window[0] <= second.t <= window[1]]
+    asked = int((window[1] - window[0]) / 1e6) - 1
+    p99 = percentile(sorted(second.lag_us for second in recorded), 0.99)
+    busy = percentile(sorted(second.cpu_us for second in recorded), 0.99)
+    if p99 is None or busy is None or len(recorded) < asked:
+        return False, f"the generator recorded {len(recorded)} s of the baseline, at least {asked} asked"
+    why = (
+        f"p99 of {len(recorded)} s: lag {p99 / 1e3:.0f} ms (limit {GENERATOR_LAG_US / 1e3:.0f} ms), "
+        f"CPU {busy / 1e4:.0f} % of a core (limit {GENERATOR_CPU_US / 1e4:.0f} %)"
+    )
+    return p99 < GENERATOR_LAG_US and busy < GENERATOR_CPU_US, why
 
 
 def _baseline_steady(a: Analysis) -> Answer:
@@ -264,7 +279,7 @@ KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
          "let the audit finish: more time for the final read"),
         ("fault_bit", _fault_bit, "every fault is proven on every node it was aimed at",
          "use a fault that this substrate can prove"),
-        ("fault_hit", _fault_hit, "the victim held leases of the ledger and the ledger lost a connection or operation there",
+        ("fault_hit", _fault_hit, "the victim held leases of the ledger and its writers lost a connection or a write there",
          "aim the fault at a node that serves the ledger"),
         ("recovered", _recovered, "recovery was declared after the last fault",
          "look in the log why the cluster did not get whole again, or allow it more time"),

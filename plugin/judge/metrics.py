@@ -6,7 +6,7 @@ from functools import partial
 
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.arm import ArmEvidence, Fault
+from plugin.judge.arm import ArmEvidence, Fault, lasted
 from plugin.judge.availability import Gap
 from plugin.judge.findings import CATEGORIES, seconds
 from plugin.judge.model import Measurement
@@ -132,6 +132,15 @@ def _degraded(a: Analysis) -> Measured:
     return value, f"{low} of {len(found)} buckets of {normal.width_s} s below 80 % of {normal.median:g}", ()
 
 
+def _kept(a: Analysis) -> Measured:
+    window, found, normal = a.timeline.disturbed, a.disturbed_buckets, a.baseline
+    if window is None or found is None or normal is None:
+        return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
+    low = sum(bucket.degraded for bucket in found)
+    note = f"{len(found) - low} of {len(found)} buckets of {normal.width_s} s at 80 % of {normal.median:g} or more"
+    return throughput.share_obeying(found), note, ()
+
+
 def _throughput(phase: str, a: Analysis) -> Measured:
     window = a.phase(phase)
     if a.activity is None or a.baseline is None or window is None:
@@ -205,8 +214,7 @@ def _without_quorum(a: Analysis) -> Measured:
 
 def _acknowledged_during(a: Analysis, fault: Fault) -> list[str]:
     assert a.activity is not None
-    begin = max(fault.bit.values(), default=fault.begin)
-    end = fault.undo if fault.undo is not None else a.timeline.end
+    begin, end = lasted(fault, a.timeline.end)
     return [
         f"a write sent at {seconds(sent)} was acknowledged at {seconds(done)}"
         for sent, done in zip(a.activity.sent, a.activity.acknowledged, strict=True)
@@ -222,6 +230,38 @@ def _resumed(a: Analysis) -> Measured:
     if first is None:
         return _nothing("nothing was acknowledged after the fault was undone")
     return (first - undone) / 1e6, "from the last fault undone to the first acknowledged write", ()
+
+
+def _unresumed(a: Analysis) -> Measured:
+    undone, stopped = a.timeline.undone, a.timeline.writing_end
+    if a.activity is None or undone is None or stopped is None:
+        return _nothing(
+            NO_LEDGER
+            if a.activity is None
+            else "no fault was undone"
+            if undone is None
+            else "writing has no end"
+        )
+    since = sum(time >= undone for time in a.activity.acknowledged)
+    return (
+        int(not since),
+        f"{since} writes acknowledged in the {(stopped - undone) / 1e6:.0f} s from the last fault undone",
+        (),
+    )
+
+
+def _nodes_died(a: Analysis) -> Measured:
+    if not a.evidence.events:
+        return _nothing("nothing was recorded")
+    died = [event for event in a.evidence.events if event.name == "node.died"]
+    return (
+        len(died),
+        "",
+        tuple(
+            f"{e.data.get('node')} ended by itself at {seconds(e.t)}, exit code {e.data.get('code')}"
+            for e in died[:5]
+        ),
+    )
 
 
 _RECORDS = ("integrity", "history_complete")
@@ -259,6 +299,9 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     "victim_gap_s": MetricInfo(
         unit="s", needs=_PROBE, measure=partial(_gap, "victims"),
         description="longest stretch without a success of the hit nodes' own clients"),
+    "throughput_buckets_kept": MetricInfo(
+        unit="", needs=(*_DURING, "baseline_steady"), measure=_kept,
+        description="share of buckets at 80 % of the baseline's throughput or more, from the first fault to recovery"),
     "degraded_s": MetricInfo(
         unit="s", needs=(*_DURING, "baseline_steady"), measure=_degraded,
         description="time below 80 % of the baseline's throughput, from the first fault to recovery"),
@@ -287,6 +330,12 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     "acknowledged_without_quorum": MetricInfo(
         unit="writes", needs=(*_RECORDS, "fault_bit", "writes_in_window"), measure=_without_quorum,
         description="writes sent after a majority was gone and acknowledged before it came back", safety=True),
+    "unresumed": MetricInfo(
+        unit="", needs=(*_RECORDS, "fault_bit"), measure=_unresumed, safety=True,
+        description="1 when nothing at all was acknowledged any more after the last fault was undone"),
+    "nodes_died": MetricInfo(
+        unit="nodes", needs=("integrity",), measure=_nodes_died, safety=True,
+        description="nodes that ended by themselves"),
     "resumed_s": MetricInfo(
         unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
         description="from the last fault undone to the first acknowledged write"),

@@ -25,6 +25,7 @@ from plugin.evidence.records import (
     Invoke,
     Ok,
     Op,
+    Refused,
     Unknown,
 )
 from plugin.judge.findings import Findings, seconds
@@ -104,7 +105,7 @@ class Rows:
                     self._unknown(invoke)
             elif kind is HistoryEnd:
                 self.ended = True
-            elif kind is not Connection and kind is not GeneratorSecond:
+            elif kind is not Connection and kind is not GeneratorSecond and kind is not Refused:
                 self.findings.problem(f"history: record {line} is a {kind.__name__}")
         for invoke in self._pending.values():
             # Sent, and the history ends before its answer: as indeterminate as a lost answer.

@@ -10,6 +10,7 @@ from clusters.model import Topology
 from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
+from plugin.judge.model import Kind
 from plugin.reports.terminal import WIDTH, columns, number, wrapped
 from plugin.run import Run
 
@@ -40,6 +41,7 @@ def print_claims(run: Run) -> None:
             ("", "suites", ", ".join(claim.suites)),
             ("", "here", here),
             ("", f"{settings.suite}", cost),
+            *([("", "note", claim.note)] if claim.note else []),
         ]
         print(claim.id)
         print("\n".join(columns(rows, (2, 9))))
@@ -105,13 +107,13 @@ def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
 
 
 def _checks(claim: Claim, profile: str) -> Sequence[str]:
-    return [
-        f"    {check.metric:<26}"
-        + (
-            f"{check.comparison} {number(check.limit)} {check.unit}".ljust(18)
-            if check.limit is not None
-            else "reported".ljust(18)
-        )
-        + f"{check.kind}, {check.mark}"
-        for check in claim.checks_for(profile)
-    ]
+    lines = []
+    for check in claim.checks_for(profile):
+        if check.kind is Kind.REPORT:
+            limit = "reported"
+        elif check.limit is None:
+            limit = "not evaluated at this profile"
+        else:
+            limit = f"{check.comparison} {number(check.limit)} {check.unit}".rstrip()
+        lines.append(f"    {check.metric:<26}{limit:<18}  {check.kind}, {check.mark}")
+    return lines

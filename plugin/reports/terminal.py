@@ -1,6 +1,8 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
 import json
+import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plugin import run as runs
+from plugin.claims import Claim
+from plugin.evidence.store import stored_verdict
 from plugin.judge.model import Outcome, Verdict
-from plugin.replay import stored_verdict
 
 if TYPE_CHECKING:
     from plugin.session import TestOutcome
@@ -41,6 +44,7 @@ def header(config: pytest.Config) -> list[str]:
     versions = ", ".join(settings.cockroach_versions) or settings.cockroach or "as found"
     lines = [
         *([f"why the control: {run.why_control}"] if run.why_control else []),
+        *([f"testing {run.found}"] if run.found else []),
         f"roachproof: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
         f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
@@ -80,14 +84,17 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         return
     if claims or session.undecided:
         terminal.write_sep("=", "claims")
+    told: set[str] = set()
     for outcome in claims:
-        _print_outcome(terminal, outcome)
+        claim = run.catalogue.claims.get(outcome.claim)
+        _print_outcome(terminal, outcome, claim, origin=outcome.claim not in told)
+        told.add(outcome.claim)
     if sabotages:
         terminal.write_sep("=", "sabotages (expected to turn red; no part of the verdict)")
     for outcome in sabotages:
         _print_outcome(terminal, outcome)
-    for claim in session.undecided:
-        terminal.write_line(f"REQUIRED AND NOT DECIDED: {claim}", yellow=True, bold=True)
+    for required in session.undecided:
+        terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
     counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
     terminal.write_line("")
     terminal.write_line(f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}")
@@ -97,26 +104,62 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         )
 
 
-def _print_outcome(terminal: Any, outcome: "TestOutcome") -> None:
+def _print_outcome(
+    terminal: Any, outcome: "TestOutcome", claim: Claim | None = None, *, origin: bool = False
+) -> None:
     shown = "red as expected" if outcome.sabotage and outcome.outcome == "pass" else word(outcome.outcome)
     if outcome.sabotage and outcome.outcome == "fail":
         shown = "DID NOT TURN RED"
-    name = outcome.nodeid.rpartition("::")[2]
+    name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown}", **MARKUP.get(outcome.outcome, {}))
-    terminal.write_line(f"  {name}")
+    for line in wrapped(name[1] if name else outcome.nodeid):
+        terminal.write_line(line)
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
-    lines = verdict_lines(verdict) if verdict else []
+    lines = origin_lines(claim) if claim and origin else []
+    lines += verdict_lines(verdict) if verdict else []
+    lines += paper_lines(claim, verdict["context"]) if claim and verdict else []
     # Why a test ended otherwise than by its verdict. A sabotage says it with the table that is shown already.
     why = outcome.why.splitlines()[:1] or ([] if verdict else ["no verdict was reached"])
     for line in [*lines, *(part for text in why for part in wrapped(text))]:
         terminal.write_line(line)
 
 
-def wrapped(text: str, indent: str = "  ") -> list[str]:
-    """Text in lines of at most 100 columns."""
+def origin_lines(claim: Claim) -> list[str]:
+    """Where a claim comes from, and in at most two lines its note; ``--claims`` prints all of a longer one."""
+    lines = wrapped(f"source: {claim.source}") if claim.source else []
+    if claim.note:
+        lines += wrapped(f"note: {claim.note}", most=2)
+    return lines
+
+
+def paper_lines(claim: Claim, context: Mapping[str, str]) -> list[str]:
+    """What the source's tables printed for the arm with these parameters, to be read beside what was measured."""
+    lines = []
+    for table, rows in claim.paper.items():
+        for row in rows if isinstance(rows, list | tuple) else ():
+            shared = row.keys() & context.keys() if isinstance(row, Mapping) else ()
+            if shared and all(str(row[name]) == str(context[name]) for name in shared):
+                figures = ", ".join(f"{name.replace('_', ' ')} {_figure(row[name])}" for name in row)
+                title = re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
+                lines += wrapped(f"the source printed ({title}): {figures}")
+    return lines
+
+
+def _figure(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def wrapped(text: str, indent: str = "  ", *, most: int | None = None) -> list[str]:
+    """Text in lines of at most 100 columns; what does not fit in ``most`` lines is cut off with an ellipsis."""
     lines = textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        max_lines=most,
+        placeholder=" …",
     )
     return lines or [indent]
 
@@ -136,9 +179,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         value = number(measured["value"]) + (
             f" {check['unit']}" if check["unit"] and measured["value"] is not None else ""
         )
-        lines.append(
-            f"  {check['metric']:<26}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}{word(result['outcome'])}"
-        )
+        cells = f"  {check['metric']:<26}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}"
+        row = cells + word(result["outcome"])
+        lines += [row] if len(row) <= WIDTH else wrapped(" ".join(row.split()))
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             lines += wrapped(result["why"] or measured["note"], "      ")
             for example in measured["examples"]:
@@ -157,9 +200,9 @@ def number(value: float | None) -> str:
     """A measured value: whole numbers whole, others with three significant places at the least."""
     if value is None:
         return "-"
-    if value == int(value) and abs(value) < 1e15:
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value)}"
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}"
+    return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def as_table(verdict: Verdict) -> str:
@@ -167,7 +210,8 @@ def as_table(verdict: Verdict) -> str:
     from dataclasses import asdict
 
     stored = json.loads(json.dumps(asdict(verdict), default=str))
-    return "\n".join([f"claim {verdict.claim}: {word(verdict.outcome)}", *verdict_lines(stored)])
+    title = wrapped(f"claim {verdict.claim}: {word(verdict.outcome)}", "")
+    return "\n".join([*title, *verdict_lines(stored)])
 
 
 def print_verdict(verdict: Verdict, *, title: str, sabotage: bool) -> None:

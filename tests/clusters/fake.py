@@ -38,6 +38,7 @@ class FakeSubstrate:
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
         self.wiped: set[str] = set()
+        self.cut_links: set[tuple[str, str]] = set()
         self.fails: dict[str, int] = {}
         self.half = False
         self.orders: list[str] = []
@@ -98,6 +99,24 @@ class FakeSubstrate:
 
     def exit_code(self, name: str) -> int | None:
         return self.codes.get(name)
+
+    async def cut(self, sender: str, receiver: str) -> str:
+        await self._link("cut", sender, receiver)
+        return f"{sender} to {receiver} lost"
+
+    async def heal(self, sender: str, receiver: str) -> None:
+        await self._link("heal", sender, receiver)
+
+    async def _link(self, op: str, sender: str, receiver: str) -> None:
+        order = f"{op} {sender} {receiver}"
+        self.orders.append(order)
+        await asyncio.sleep(0)
+        refused = self.fails.get(order, 0) > 0
+        if not refused or self.half:
+            (self.cut_links.add if op == "cut" else self.cut_links.discard)((sender, receiver))
+        if refused:
+            self.fails[order] -= 1
+            raise HarnessError(f"{order} was refused")
 
     async def wipe(self, name: str) -> None:
         self.orders.append(f"wipe {name}")

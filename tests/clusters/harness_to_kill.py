@@ -1,7 +1,7 @@
 """A harness for the tests to kill: three nodes, each with a daemon in a session of its own, then it waits for its end.
 
-Usage: harness_to_kill.py WORKDIR [fork]. Prints one JSON line when everything runs. With ``fork``, a forked child that
-outlives it keeps all of its pipes open.
+Usage: harness_to_kill.py WORKDIR [fork] [namespaces]. Prints one JSON line when everything runs. With ``fork``, a forked
+child that outlives it keeps all of its pipes open. With ``namespaces`` links can be cut, and one is.
 """
 
 import asyncio
@@ -42,7 +42,9 @@ def fork() -> int:
 
 
 async def main() -> None:
-    place = await Processes.open(name="doomed", workdir=Path(sys.argv[1]), slots=2)
+    place = await Processes.open(
+        name="doomed", workdir=Path(sys.argv[1]), slots=2, namespaces="namespaces" in sys.argv
+    )
     placements = await place.place([NodeSpec(name=f"n{i}") for i in (1, 2, 3)])
     for placement in placements:
         await place.start(
@@ -55,6 +57,8 @@ async def main() -> None:
             )
         )
     await asyncio.to_thread(wait_for, [placement.home / "ready" for placement in placements])
+    if place.cannot_cut is None:
+        await place.cut("n1", "n2")
     forked = fork() if "fork" in sys.argv else 0
     guard, supervisor = place.guards
     told = {"guard": guard, "supervisor": supervisor, "directory": str(place.directory), "forked": forked}

@@ -188,6 +188,8 @@ async def test_a_disk_that_is_full(tmp_path: Path) -> None:
         *(sys.executable, str(Path(__file__).with_name("full_disk.py")), binary, str(small)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        # In there we are root, and the directory that root uses by default may be somebody else's out here.
+        env={**os.environ, "ROACHPROOF_STATE": str(tmp_path / "state")},
     )
     try:
         async with asyncio.timeout(120):

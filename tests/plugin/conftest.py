@@ -202,7 +202,13 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A directory of one's own with two claims and their tests, and no CockroachDB to be had."""
-    for name in ("COCKROACH_BINARY", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTHONPATH"):
+    for name in (
+        "COCKROACH_BINARY",
+        "PYTEST_ADDOPTS",
+        "PYTEST_XDIST_WORKER",
+        "PYTHONPATH",
+        "PYTHONDONTWRITEBYTECODE",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name in ("cache", "home", "nothing"):
         (tmp_path / name).mkdir()
@@ -210,7 +216,6 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("ROACHPROOF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ROACHPROOF_DOWNLOADS", "http://127.0.0.1:1")
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "claims.toml").write_text(CATALOGUE)
     (tmp_path / "test_claims.py").write_text(TESTS)
     return Gate(path=tmp_path, run_dir=tmp_path / "out")

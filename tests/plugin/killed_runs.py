@@ -3,48 +3,65 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
+
+from tests.clusters.real_cockroach import cockroach
 
 CHECKOUT = Path(__file__).parents[2]
 GONE_S = 10.0
 """Within this time after its end nothing of a run is left."""
 
+STAGES = {
+    "provisioning": "provision.begin",
+    "baseline": "stage.baseline",
+    "fault": "stage.fault",
+    "audit": "audit.begin",
+}
+"""The stages of a run, each with the event that says that it has begun; ``short_claim`` can rest at all but the first."""
+
 CATALOGUE = """
 [claims.short]
 sentence = "What was acknowledged is there."
-nodes = 1
-capabilities = ["kill", "restart"]
+nodes = {nodes}
+capabilities = ["kill", "restart", "pause"]
 checks = [{ metric = "lost", comparison = "==", limit = 0 }]
 """
 
 TESTS = """
 import asyncio
+import contextlib
 
 import pytest
 
 
 @pytest.mark.claim("short")
-@pytest.mark.topology(nodes=1)
+@pytest.mark.topology(nodes={nodes})
 @pytest.mark.parametrize("number", [1, 2])
 async def test_short(arm, cluster, ledger, probe, fault, judge, number):
+    async def stage(name):
+        arm.store.event("stage." + name)
+        await asyncio.sleep(1000 if "{rest}" == name else 0.5)
+
     async with ledger.writing(at_least=1), probe.watching(ledger):
-        arm.store.event("stage.baseline")
-        await asyncio.sleep({pause})
+        await stage("baseline")
         async with fault.kill("n1"):
-            await asyncio.sleep({pause})
+            await stage("fault")
         await cluster.healthy()
-    await ledger.audit()
-    arm.store.event("stage.audited")
-    await asyncio.sleep({pause})
+    # A frozen node keeps the audit asking.
+    frozen = fault.pause("n1") if "{rest}" == "audit" else contextlib.nullcontext()
+    async with frozen:
+        await ledger.audit()
     assert judge.decide()
 """
 
@@ -59,10 +76,12 @@ def shared_memory() -> set[str]:
 class Doomed:
     """A run of pytest in a session of its own, with lock files of its own."""
 
+    place: Path
     directory: Path
     state: Path
     process: "subprocess.Popen[bytes]"
     before: set[str]
+    clusters: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def output(self) -> str:
@@ -90,22 +109,43 @@ class Doomed:
             assert self.process.poll() is None, f"it ended before {what}:\n{self.output}"
             assert time.monotonic() < until, f"{what} did not come:\n{self.output}"
             time.sleep(0.05)
+        self.note()
 
-    def send(self, signum: int) -> None:
-        """Send pytest itself a signal."""
-        self.process.send_signal(signum)
+    def kill(self) -> None:
+        """SIGKILL pytest itself; see what it had made until then."""
+        assert any(str(self.directory) in left for left in self.left()), "it can be seen that it lives"
+        self.process.kill()
+
+    def interrupt(self) -> None:
+        """Ctrl-C: the terminal sends SIGINT to pytest and to all that it started in its process group."""
+        assert any(str(self.directory) in left for left in self.left()), "it can be seen that it lives"
+        os.killpg(self.process.pid, signal.SIGINT)
 
     def ends(self, within: float = 120.0) -> int:
         """Wait for its end; the exit status, negative for a signal."""
         return self.process.wait(within)
+
+    def guards(self) -> list[psutil.Process]:
+        """The processes that watch over its clusters, the outer ones last."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [p for p in reversed(below) if any(word.endswith("/supervisor.py") for word in p.cmdline())]
 
     def workers(self) -> list[psutil.Process]:
         """Its pytest-xdist workers."""
         children = psutil.Process(self.process.pid).children()
         return [p for p in children if "sys.stdin.readline" in " ".join(p.cmdline())]
 
+    def note(self) -> None:
+        """Remember what its clusters made on this machine, which their lock files tell as long as they live."""
+        for file in (self.state / "subnets").glob("*"):
+            with suppress(ValueError):
+                record = json.loads(file.read_text())
+                if Path(record["directory"]).is_relative_to(self.directory):
+                    self.clusters[record["id"]] = record
+
     def left(self) -> list[str]:
         """What is left of it besides its evidence, in words."""
+        self.note()
         prefixes = [file.name for file in (self.state / "subnets").glob("*")]
         assert prefixes, "a cluster leased addresses"
         found = [f"process {p.pid}: {' '.join(p.cmdline())[:200]}" for p in self._processes()]
@@ -116,6 +156,11 @@ class Doomed:
         ]
         found += [f"directory {place}" for place in self.directory.glob("clusters/*")]
         found += [f"lock {place}" for place in self._locks() if not _free(place)]
+        for id_, record in self.clusters.items():
+            groups = [Path(place) / f"roachproof-{id_}" for place in record["cgroups"].values()]
+            found += [f"control group {group}" for group in groups if group.exists()]
+            device = record.get("device")
+            found += [f"interface {device}"] if device and Path("/sys/class/net", device).exists() else []
         found += [f"shared memory {segment}" for segment in shared_memory() - self.before]
         return found
 
@@ -126,9 +171,11 @@ class Doomed:
     def _processes(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+                if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                     continue
-                words = [process.cwd(), *process.cmdline()]
+                words = process.cmdline()
+                with suppress(psutil.AccessDenied):
+                    words.append(process.cwd())
                 if os.getsid(process.pid) == self.process.pid or any(str(self.directory) in w for w in words):
                     yield process
 
@@ -139,24 +186,32 @@ class Doomed:
             assert time.monotonic() < until, "\n".join(left)
             time.sleep(0.1)
 
-    def judged(self) -> tuple[int, str]:
-        """What a replay of its evidence says: exit status and text."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", f"--judge={self.directory}"],
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+
+def assert_ended_early(place: Path, *, arms: int = 1) -> None:
+    """A replay of all evidence in a directory says of each of its arms that it ended early and so decides nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", f"--judge={place}"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == 6, text
+    assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["INCONCLUSIVE"] * arms, text
+    assert text.count("the run ended before it was judged") == arms, text
+    assert text.count("evidence: integrity not met:") == arms, text
 
 
 @contextmanager
-def started(tmp_path: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
-    """Start pytest on the checkout's tests; it and all its session are dead at the end."""
-    directory = tmp_path / name
-    state = tmp_path / "state"
+def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
+    """Start pytest on the checkout's tests; it and all its session are dead at the end.
+
+    Runs in the same ``place`` share their lock files.
+    """
+    directory = place / name
+    state = place / "state"
     before = shared_memory()
     with directory.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(
@@ -169,23 +224,45 @@ def started(tmp_path: Path, *options: str, name: str = "run") -> Iterator[Doomed
             start_new_session=True,
         )
     try:
-        yield Doomed(directory=directory, state=state, process=process, before=before)
+        yield Doomed(place=place, directory=directory, state=state, process=process, before=before)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
 
 
-def short_claim(tmp_path: Path, *, pause: float, numbers: Sequence[int] = (1,)) -> list[str]:
-    """Options that run a short claim on one node of the control, resting ``pause`` seconds at every stage."""
-    place = tmp_path / "own"
-    place.mkdir(exist_ok=True)
-    file = place / "test_short.py"
-    file.write_text(TESTS.replace("{pause}", str(pause)))
-    (place / "own.toml").write_text(CATALOGUE)
-    tests = [f"{file}::test_short[{number}]" for number in numbers]
-    config = ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(place)]
-    return [*config, *tests, "--catalogue", str(place / "own.toml"), "--engine", "postgres"]
+def short_claim(
+    place: Path, *, rest: str = "", engine: str = "postgres", nodes: int = 1, numbers: Sequence[int] = (1,)
+) -> list[str]:
+    """Options that run a short claim, which rests for good at one of ``STAGES`` if that is given."""
+    own = place / "own"
+    own.mkdir(exist_ok=True, parents=True)
+    for file, text in (("test_short.py", TESTS), ("own.toml", CATALOGUE)):
+        (own / file).write_text(text.replace("{rest}", rest).replace("{nodes}", str(nodes)))
+    config = ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(own)]
+    tests = [f"{own / 'test_short.py'}::test_short[{number}]" for number in numbers]
+    return [*config, *tests, "--catalogue", str(own / "own.toml"), *options_of(engine)]
+
+
+def options_of(engine: str) -> list[str]:
+    """The engine's options; skips, saying what is missing, where there is no CockroachDB."""
+    if engine == "postgres":
+        return ["--engine", "postgres"]
+    return ["--cockroach", str(cockroach().binary.path)]
+
+
+@contextmanager
+def one_at_each_stage(tmp_path: Path, end: Callable[[Doomed], None]) -> Iterator[dict[str, Doomed]]:
+    """Four runs at once, of which each is ended at another stage: so much sooner than one after the other."""
+    with ExitStack() as stack:
+        runs: dict[str, Doomed] = {}
+        for stage in STAGES:
+            options = short_claim(tmp_path / stage, rest=stage)
+            runs[stage] = stack.enter_context(started(tmp_path / stage, *options))
+        for stage, run in runs.items():
+            run.reach(STAGES[stage], after=1.0)
+            end(run)
+        yield runs
 
 
 def _free(lock: Path) -> bool:

@@ -1,132 +1,158 @@
 """Runs that are killed or interrupted at every stage: nothing is left but evidence, and that says it ended early."""
 
 import os
+import re
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.clusters.real_cockroach import cockroach
-from tests.plugin.killed_runs import short_claim, started
+from tests.plugin.killed_runs import (
+    STAGES,
+    Doomed,
+    assert_ended_early,
+    one_at_each_stage,
+    options_of,
+    short_claim,
+    started,
+)
 
 GATE = ["tests/claims/test_survivability.py", "-k", "test_a_killed_node"]
 
 
-def options_of(engine: str) -> list[str]:
-    """The engine's options; skips, saying what is missing, where there is no CockroachDB."""
-    if engine == "postgres":
-        return ["--engine", "postgres"]
-    return ["--cockroach", str(cockroach().binary.path)]
+def test_killed_at_each_stage(tmp_path: Path) -> None:
+    with one_at_each_stage(tmp_path, Doomed.kill) as runs:
+        for run in runs.values():
+            assert run.ends() == -signal.SIGKILL
+            run.assert_gone()
+    assert_ended_early(tmp_path, arms=len(STAGES))
 
 
-def assert_ended_early(judged: tuple[int, str]) -> None:
-    status, text = judged
-    assert status == 6, text
-    assert "INCONCLUSIVE" in text
-    assert "ended early" in " ".join(text.split())
+def test_interrupted_at_each_stage(tmp_path: Path) -> None:
+    """Ctrl-C: pytest's own status, and all is undone before it ends."""
+    with one_at_each_stage(tmp_path, Doomed.interrupt) as runs:
+        for stage, run in runs.items():
+            assert run.ends() == 2, run.output
+            assert not run.left(), stage
+            events = run.events()
+            assert events.count("fault.bit") == events.count("fault.undone"), stage
+            assert ("fault.bit" in events) == (stage in ("fault", "audit")), stage
+    assert_ended_early(tmp_path, arms=len(STAGES))
 
 
-@pytest.mark.parametrize(
-    ("engine", "stage", "after"),
-    [
-        ("cockroach", "provision.begin", 1.0),
-        ("cockroach", "fault.bit", 1.0),
-        ("postgres", "provision.begin", 4.0),
-        ("postgres", "fault.bit", 1.0),
-    ],
-)
-def test_the_gate_is_killed(tmp_path: Path, engine: str, stage: str, after: float) -> None:
-    with started(tmp_path, *GATE, *options_of(engine)) as run:
-        run.reach(stage, after=after)
-        assert any(str(run.directory) in left for left in run.left()), "it can be seen that it lives"
-        run.send(signal.SIGKILL)
+def test_interrupted_again_while_it_clears_away(tmp_path: Path) -> None:
+    with started(tmp_path, *short_claim(tmp_path, rest="fault")) as run:
+        run.reach("stage.fault")
+        run.interrupt()
+        run.reach("fault.undo")
+        run.interrupt()
+        assert run.ends() == 2, run.output
+        run.assert_gone()
+    assert_ended_early(tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["cockroach", "postgres"])
+def test_three_nodes_are_left_by_a_killed_run(tmp_path: Path, engine: str) -> None:
+    """One of them dead, as the fault was never undone."""
+    with started(tmp_path, *short_claim(tmp_path, rest="fault", engine=engine, nodes=3)) as run:
+        run.reach("stage.fault")
+        run.kill()
         assert run.ends() == -signal.SIGKILL
         run.assert_gone()
-        assert_ended_early(run.judged())
+    assert_ended_early(tmp_path)
 
 
 def test_the_gate_is_interrupted(tmp_path: Path) -> None:
-    """Ctrl-C while the writers write: pytest's own status, and all is undone before it ends."""
+    """By a signal to pytest alone, as a CI server sends it, while the writers write."""
     with started(tmp_path, *GATE, *options_of("cockroach")) as run:
         run.reach("baseline.begin", after=1.0)
-        run.send(signal.SIGINT)
+        run.process.send_signal(signal.SIGINT)
         assert run.ends() == 2, run.output
         assert not run.left()
-        status, text = run.judged()
-        assert status == 6, text
-        run.assert_gone()
+    assert_ended_early(tmp_path)
 
 
-@pytest.mark.parametrize("stage", ["waiting", "stage.baseline", "fault.bit"])
-def test_a_run_is_interrupted(tmp_path: Path, stage: str) -> None:
-    with started(tmp_path, *short_claim(tmp_path, pause=60), name="first") as first:
-        if stage != "waiting":
-            first.reach(stage)
-            first.send(signal.SIGINT)
-            assert first.ends() == 2, first.output
-            assert not first.left()
-            assert "fault.bit" not in first.events() or "fault.undone" in first.events()
-            assert first.judged()[0] == 6
-            return
-        first.reach("provision.begin")
-        with started(tmp_path, *short_claim(tmp_path, pause=60), name="second") as second:
-            second.wait(lambda: "held by" in second.output, "being told who holds the machine")
-            assert f"held by short (pid {first.process.pid})" in second.output
-            second.send(signal.SIGINT)
-            assert second.ends() == 2, second.output
-            assert first.process.poll() is None
-            assert "provision.begin" not in second.events()
-        first.send(signal.SIGKILL)
-        first.ends()
-        first.assert_gone()
-
-
-def test_a_run_is_killed_before_its_verdict(tmp_path: Path) -> None:
-    with started(tmp_path, *short_claim(tmp_path, pause=1)) as run:
-        run.reach("stage.audited")
-        run.send(signal.SIGKILL)
-        run.ends()
-        run.assert_gone()
-        assert_ended_early(run.judged())
-
-
-def test_the_controller_is_killed(tmp_path: Path) -> None:
-    with started(tmp_path, *short_claim(tmp_path, pause=60, numbers=[1, 2]), "-n", "2") as run:
-        run.reach("stage.baseline")
-        workers = run.workers()
-        assert len(workers) == 2
-        run.send(signal.SIGKILL)
-        run.ends()
-        run.assert_gone()
-        assert not any(worker.is_running() for worker in workers)
+def test_the_controller_is_killed_or_interrupted(tmp_path: Path) -> None:
+    """With two workers: one is in its test's baseline, the other waits for room on the machine."""
+    places = killed, interrupted = tmp_path / "killed", tmp_path / "interrupted"
+    options = [[*short_claim(place, rest="baseline", numbers=[1, 2]), "-n", "2"] for place in places]
+    with started(killed, *options[0]) as first, started(interrupted, *options[1]) as second:
+        for run, end in ((first, Doomed.kill), (second, Doomed.interrupt)):
+            run.reach("stage.baseline")
+            workers = run.workers()
+            assert len(workers) == 2
+            end(run)
+            assert run.ends() == (-signal.SIGKILL if run is first else 2), run.output
+            run.assert_gone()
+            assert not any(map(_lives, workers))
+    assert_ended_early(tmp_path, arms=4)
 
 
 def test_a_worker_is_killed(tmp_path: Path) -> None:
     """Its cluster goes with it, the other worker's test is not disturbed, and the harness has failed."""
-    with started(tmp_path, *short_claim(tmp_path, pause=2, numbers=[1, 2]), "-n", "2") as run:
+    with started(tmp_path, *short_claim(tmp_path, numbers=[1, 2]), "-n", "2") as run:
         run.reach("stage.baseline")
         (holder,) = _holders(run.state, [worker.pid for worker in run.workers()])
         os.kill(holder, signal.SIGKILL)
         assert run.ends() == 7, run.output
-        assert run.events().count("stage.audited") == 1, run.output
+        assert run.events().count("audit.end") == 1, run.output
         run.assert_gone()
 
 
-def test_two_runs_at_once(tmp_path: Path) -> None:
-    """The second waits for room, says who has it, and both end well."""
-    with (
-        started(tmp_path, *short_claim(tmp_path, pause=1), name="first") as first,
-        started(tmp_path, *short_claim(tmp_path, pause=1), name="second") as second,
-    ):
-        statuses = [first.ends(), second.ends()]
-        texts = [first.output, second.output]
-        assert statuses == [0, 0], "\n".join(texts)
-        pids = [first.process.pid, second.process.pid]
-        assert any(
-            f"held by short (pid {pid})" in text for pid, text in zip(pids, reversed(texts), strict=True)
-        )
-        first.assert_gone()
+def test_what_a_killed_run_and_its_guards_left_is_cleared_away_by_the_next(tmp_path: Path) -> None:
+    with started(tmp_path, *short_claim(tmp_path, rest="baseline"), name="first") as first:
+        first.reach("stage.baseline")
+        guards = first.guards()
+        assert len(guards) == 2
+        first.kill()
+        for guard in guards:
+            guard.kill()
+        first.ends()
+        (directory,) = first.directory.glob("clusters/*")
+        assert any(left.startswith("process ") for left in first.left()), "nobody ended the server"
+        with started(tmp_path, *short_claim(tmp_path), name="later") as later:
+            later.reach("provision.begin")
+            said = (later.directory / "progress" / "main.jsonl").read_text()
+            assert f"left by a killed run: {directory}: cleared away" in said
+            assert not directory.exists()
+            later.kill()
+            later.ends()
+            later.assert_gone()
+            first.assert_gone()
+
+
+def test_three_runs_at_once(tmp_path: Path) -> None:
+    """One runs, the others wait for room and say who has it; one of those is interrupted."""
+    with started(tmp_path, *short_claim(tmp_path), name="first") as first:
+        first.reach("provision.begin")
+        with (
+            started(tmp_path, *short_claim(tmp_path), name="second") as second,
+            started(tmp_path, *short_claim(tmp_path), name="third") as third,
+        ):
+            for run in (second, third):
+                run.wait(partial(_knows, run, first.process.pid), "being told who holds the machine")
+            os.killpg(third.process.pid, signal.SIGINT)
+            assert third.ends() == 2, third.output
+            assert "provision.begin" not in third.events()
+            assert first.ends() == 0, first.output
+            assert second.ends() == 0, second.output
+            for run in (first, second, third):
+                run.assert_gone()
+
+
+def _lives(process: psutil.Process) -> bool:
+    """A dead child of somebody who has not looked yet is no process any more."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _knows(run: Doomed, holder: int) -> bool:
+    return re.search(rf"held by .*short \(pid {holder}\)", run.output) is not None
 
 
 def _holders(state: Path, pids: Sequence[int]) -> set[int]:

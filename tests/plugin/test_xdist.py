@@ -33,6 +33,7 @@ from tests.plugin.conftest import Gate
 def test_the_same_status_and_verdicts(
     gate: Gate, status: int, tests: Sequence[str], options: Sequence[str], verdicts: list[str]
 ) -> None:
+    gate.fake_cockroach("v24.1.3")
     for ran in gate.both(*gate.tests(*tests), *options):
         assert ran.status == status, ran.text
         assert ran.verdicts() == verdicts
@@ -110,7 +111,7 @@ def test_progress_is_shown_for_each_worker(gate: Gate) -> None:
 def test_an_aa_run_and_two_versions(gate: Gate) -> None:
     gate.fake_cockroach("v24.1.3")
     gate.fake_cockroach("v24.2.0")
-    ran = gate(*gate.tests("passes"), "--cockroach-version", "v24.1.3", "v24.1.3", "--cockroach-version", "v24.2.0",
+    ran = gate(*gate.tests("passes"), "--cockroach-version=v24.1.3", "--cockroach-version=v24.1.3", "--cockroach-version=v24.2.0",
                "-n", "2", "-v", "--run-dir", "out")  # fmt: skip
     assert ran.status == 0, ran.text
     assert [arm.name.partition("passes-")[2][:7] for arm in gate.arms] == ["v24.1.3", "v24.1.3", "v24.2.0"]

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import psutil
 import pytest
@@ -16,6 +16,9 @@ from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.ledger import Ledger
 from fixtures.probe import Probe
+from tests.claims.test_survivability import write_through
+
+pytestmark = pytest.mark.topology(nodes=3)
 
 HELD_BACK_S = 0.5
 """How long the primary sends nothing to its replicas before it dies: merely asynchronous, it loses nothing 9 times of 10;
@@ -29,8 +32,13 @@ def engine() -> Postgres:
 
 
 @asynccontextmanager
-async def senders_stopped(cluster: Cluster, node: str) -> AsyncIterator[None]:
-    """Freeze the processes by which a node sends its log to the replicas. Raises ``HarnessError`` when it has none."""
+async def unsent(
+    cluster: Cluster, node: str, disturbance: AbstractAsyncContextManager[None]
+) -> AsyncIterator[None]:
+    """The disturbance of a node whose processes that send its log to the replicas were frozen just before.
+
+    Raises ``HarnessError`` when it has none.
+    """
     home = cluster.deployment.process(node).cwd
     senders = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
@@ -43,26 +51,51 @@ async def senders_stopped(cluster: Cluster, node: str) -> AsyncIterator[None]:
         raise HarnessError(f"{node} has no process that sends its log: it is not the primary")
     try:
         await asyncio.sleep(HELD_BACK_S)
-        yield
+        async with disturbance:
+            yield
     finally:
         for process in senders:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.sabotage("survivability", engine="postgres")
+async def test_a_killed_primary_that_acknowledged_alone(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """A primary that acknowledges alone and is killed loses what it had not sent, its store notwithstanding."""
+    await write_through(
+        lambda node: unsent(cluster, node, fault.kill(node)), ledger=ledger, probe=probe, inserts=inserts
+    )
+    assert judge.refuted("lost")
+
+
+@pytest.mark.sabotage("survivability-pause", engine="postgres")
+async def test_a_frozen_primary_that_acknowledged_alone(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """A primary that acknowledges alone and freezes is followed by one that knows less."""
+    await write_through(
+        lambda node: unsent(cluster, node, fault.pause(node)), ledger=ledger, probe=probe, inserts=inserts
+    )
+    assert judge.refuted("lost")
+
+
 @pytest.mark.sabotage("survivability-disk-lost", engine="postgres")
-@pytest.mark.topology(nodes=3)
-async def test_asynchronous_replication_loses_what_was_acknowledged(
+async def test_a_lost_disk_of_a_primary_that_acknowledged_alone(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
     """A primary that acknowledges alone and is lost with its disk takes acknowledged rows with it."""
-    async with ledger.writing(at_least=inserts), probe.watching(ledger):
-        await ledger.baseline()
-        await ledger.some_moment()
-        victim = await ledger.serving_node()
-        async with senders_stopped(cluster, victim), fault.lose_disk(victim):
-            await ledger.outage()
-        await ledger.recovery()
-        await ledger.written_past_recovery()
-    await ledger.audit()
+    await write_through(
+        lambda node: unsent(cluster, node, fault.lose_disk(node)), ledger=ledger, probe=probe, inserts=inserts
+    )
     assert judge.refuted("lost")
+
+
+@pytest.mark.sabotage("survivability-quorum", engine="postgres")
+async def test_the_last_of_three_that_acknowledges_alone(
+    ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """With asynchronous replication the one node that lives becomes primary and acknowledges without a majority."""
+    await write_through(fault.kill_majority, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.refuted("acknowledged_without_quorum")

@@ -4,14 +4,14 @@ import asyncio
 import functools
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
-from clusters.engines.cockroach.introspection import ids, parse_ranges
+from clusters.engines.cockroach.introspection import ids, parse_node_status, parse_ranges
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
 from clusters.model import (
@@ -41,6 +41,7 @@ cluster instead of 34 to 37 s (measured on v20.2, two busy cores)."""
 DATABASE = "roachproof"
 MOST_REPLICAS = 3
 """CockroachDB keeps so many replicas of a range by default."""
+GONE = "decommissioned"
 DECOMMISSION_S = 600.0
 """Moving 174 replicas off a node took 33 s at the fast pace and 190 s at the default one (v20.2, two busy cores)."""
 BOOTSTRAP_S = 80.0
@@ -392,10 +393,13 @@ class CockroachDeployment:
         await self._cockroach("node", "drain", *self._dialect.drain_flags, host, timeout=120.0)
 
     async def forget(self, node: str) -> None:
-        """Decommission the dead node whose address the empty one took over, as an operator would.
+        """Decommission for good what a node was: the lost one in whose place an empty one runs, or one removed and stopped.
 
-        Returns once the cluster knows: its replicas are made anew at once, not only when it counts as dead for good.
+        A lost one's replicas are made anew at once, not only when it counts as dead for good; that is not waited for.
         """
+        if node not in self._placements:
+            await self._let_go_of(node)
+            return
         # Of the node itself: for some seconds the cluster takes the lost one for living.
         (row,) = await self._ask(node, "SELECT crdb_internal.node_id() AS node_id")
         new = int(row["node_id"])
@@ -404,38 +408,65 @@ class CockroachDeployment:
             return Health(ok=(await self._live_ids()).get(node) == new, why=f"the new {node} is not live yet")
 
         await wait_until(f"the new {node} to be live", back, timeout=60.0)
-        former = sorted(self._ids.pop(node) - {new})
+        former = self._ids.pop(node) - {new}
         self._ids[node] = {new}
         if former:
-            host = next((p.address for name, p in self._placements.items() if name != node), None)
-            await self._cockroach(
-                "node",
-                "decommission",
-                *map(str, former),
-                "--wait=none",
-                f"--host={host or self._placement(node).address}:{SQL_PORT}",
-                timeout=60.0,
-            )
+            await self._decommission(node, former, wait="none", timeout=60.0)
+
+    async def _let_go_of(self, node: str) -> None:
+        was = self._ids.pop(node, set())
+        await self._decommission(node, was, wait="all", timeout=DECOMMISSION_S)
+        host = next(iter(self._placements.values())).address
+
+        async def known() -> Health:
+            # The command itself prints what the node that it asked knew before.
+            said = await self._cockroach(*self._dialect.node_status, f"--host={host}:{SQL_PORT}")
+            kept = [one for one in parse_node_status(said) if one.node_id in was and one.membership != GONE]
+            return Health(ok=not kept, why=", ".join(f"node {one.node_id}: {one.membership}" for one in kept))
+
+        await wait_until(f"the cluster to let go of {node}", known, timeout=60.0, interval=0.25)
 
     async def remove(self, node: str) -> None:
-        """Decommission a living node and wait until it holds no replica. Refused where fewer nodes than replicas would be left."""
+        """Have a living node's replicas moved elsewhere, and wait until it holds none.
+
+        It is decommissioned for good only once it was stopped (``forget``): the others refuse to speak with a node that is,
+        and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
+        """
         if len(self._placements) <= MOST_REPLICAS:
             raise HarnessError(
                 f"{node} cannot be removed: {len(self._placements)} nodes hold {MOST_REPLICAS} replicas of everything; add a node first"
             )
-        id_ = (await self._live_ids()).get(node)
-        if id_ is None:
+        live = await self._live_ids()
+        if node not in live:
             raise HarnessError(f"{node} is not live and cannot be removed in good order")
-        host = next(p.address for name, p in self._placements.items() if name != node)
+        store = next(store for store, name in (await self._stores(live)).items() if name == node)
+        # Asked once only: asked when no replica is left, the command would decommission the node for good.
+        await self._decommission(node, [live[node]], wait="none", timeout=60.0)
+
+        async def empty() -> Health:
+            try:
+                rows = await self._query(self._dialect.all_ranges, timeout=8.0)
+            except Exception as error:
+                return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
+            left = sum(store in ids(row["replicas"] or "") for row in rows)
+            return Health(ok=bool(rows) and not left, why=f"{left} replicas left")
+
+        await wait_until(f"{node} to hold no replica", empty, timeout=DECOMMISSION_S, interval=0.5)
+        del self._placements[node]
+        self._order.remove(node)
+
+    async def _decommission(self, node: str, was: Iterable[int], *, wait: str, timeout: float) -> None:
+        """``cockroach node decommission`` of what a node was, by way of another where there is one."""
+        chosen = sorted(was)
+        asked = min(self._placements.values(), key=lambda placement: placement.node.name == node)
         await self._cockroach(
             "node",
             "decommission",
-            str(id_),
-            "--wait=all",
-            f"--host={host}:{SQL_PORT}",
-            timeout=DECOMMISSION_S,
+            *map(str, chosen),
+            f"--wait={wait}",
+            f"--host={asked.address}:{SQL_PORT}",
+            timeout=timeout,
         )
-        del self._placements[node]
 
     async def _ask(self, node: str, sql: str) -> list[Any]:
         import asyncpg

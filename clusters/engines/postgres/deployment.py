@@ -202,8 +202,9 @@ class PostgresDeployment:
 
     @property
     def _etcd_address(self) -> str:
-        """On the first node's address, where no other cluster listens."""
-        return next(iter(self._placed.values())).address
+        """Beside the nodes where there is room, else on the first node's address, where no other cluster listens."""
+        first = next(iter(self._placed.values()))
+        return first.beside or first.address
 
     def _placement(self, node: str) -> Placement:
         if node not in self._placed:

@@ -1,7 +1,9 @@
 """What is done when a cluster ends, however it ends: its processes, control groups and directories. Stdlib only."""
 
+import errno
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,7 +16,9 @@ MARKER = ".roachproof-cluster"
 """File in a cluster's directory that holds its id: nothing without it is ever deleted."""
 
 Record = Mapping[str, Any]
-"""A cluster as its lease's lock file has it: ``id``, ``directory``, ``keep``, ``keep_logs``, ``cgroups``."""
+"""A cluster as its lease's lock file has it: ``id``, ``directory``, ``keep``, ``keep_logs``, ``cgroups``, ``device``."""
+_LINK_GONE_S = 5.0
+"""How long the kernel may take to remove a network that nothing holds any more; measured: below 0.1 s."""
 
 
 def end_all(find: Callable[[], list[proctree.Process]], *, seconds: float) -> list[proctree.Process]:
@@ -38,12 +42,26 @@ def remove(record: Record, *, keep: bool) -> None:
     With ``keep`` its directory stays. Without it the logs are moved to ``keep_logs``, if that was asked for.
     """
     cgroups.remove(record["cgroups"], record["id"])
+    _await_end(record.get("device"))
     directory = Path(record["directory"])
     if keep or not _is_of(directory, record["id"]):
         return
     if record["keep_logs"]:
         _move_logs(directory, Path(record["keep_logs"]))
     remove_tree(directory)
+
+
+def _await_end(device: str | None) -> None:
+    """Wait until the host's end of the cluster's network is gone; the kernel removes it with the last namespace."""
+    until = time.monotonic() + _LINK_GONE_S
+    while device is not None:
+        try:
+            socket.if_nametoindex(device)
+        except OSError:
+            return
+        if time.monotonic() > until:
+            raise OSError(errno.EBUSY, "still there, held by a namespace that lives", device)
+        time.sleep(0.01)
 
 
 def _is_of(directory: Path, cluster: str) -> bool:

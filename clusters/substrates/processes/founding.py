@@ -11,12 +11,18 @@ from clusters.substrates.processes.refusals import disk_error
 
 
 def found(
-    cluster: str, directory: Path, *, subnet: leases.Subnet, keep: bool, keep_logs: Path | None
+    cluster: str,
+    directory: Path,
+    *,
+    subnet: leases.Subnet,
+    keep: bool,
+    keep_logs: Path | None,
+    device: str | None = None,
 ) -> dict[str, Any]:
     """Make the cluster's control groups and directories; returns the record by which all of it can be removed.
 
-    ``cgroups`` in it is empty where none can be made. Raises ``BadInput`` if we may not write there, ``HarnessError``
-    if the disk refuses.
+    ``cgroups`` in it is empty where none can be made. ``device`` names the host's end of the cluster's network, if it is to
+    have one. Raises ``BadInput`` if we may not write there, ``HarnessError`` if the disk refuses.
     """
     config: dict[str, Any] = {
         "id": cluster,
@@ -24,6 +30,7 @@ def found(
         "keep": keep,
         "keep_logs": None if keep_logs is None else str(keep_logs),
         "cgroups": cgroups.parents(),
+        "device": device,
     }
     # Before anything exists: whoever finds the lock free knows what to remove.
     subnet.record(config)

@@ -105,12 +105,14 @@ def spawn(
     error: str | None,
     identity: str | None,
     groups: Sequence[str],
+    network: int | None = None,
 ) -> int:
     """Start a process in a session of its own that dies with us, and return its id. Raises ``Refused``.
 
     ``identity``: ``namespace`` or ``setuid`` to run as nobody (in a namespace only root becomes nobody), ``None`` to run as we
     are. ``groups`` are the files of
-    control groups to join. ``error`` is where standard error goes if not to ``output``.
+    control groups to join. ``error`` is where standard error goes if not to ``output``. ``network`` is the open file of a
+    network namespace to be in.
     """
     supervisor = os.getpid()
     reading, writing = os.pipe()
@@ -130,6 +132,11 @@ def spawn(
             os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
             path = error or output
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if error else 1, 2)
+            if network is not None:
+                from clusters.substrates.processes import namespaces
+
+                step, path = "network", "namespace"
+                namespaces.enter(network)
             step, path = "identity", argv[0]
             if identity == "namespace":
                 _enter_namespace()

@@ -15,6 +15,7 @@ from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSp
 from clusters.substrates.processes import cgroups, clearing, leases
 from clusters.substrates.processes.founding import found
 from clusters.substrates.processes.link import Link
+from clusters.substrates.processes.links import Links
 from clusters.substrates.processes.refusals import disk_error, refusal
 from clusters.substrates.processes.watch import Run, Watch, crash, tail
 
@@ -29,8 +30,9 @@ _WITHOUT_GROUPS = frozenset(Capability) - {
 CAPABILITIES = _WITHOUT_GROUPS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
 """What can be done to nodes on this machine, known before a cluster is opened.
 
-All but cutting links and stalling disks; limits of CPU and memory where control groups can be made. What only the
-engine can do or not (draining, reporting ranges …) is offered: a substrate is not in its way.
+All but stalling disks; limits of CPU and memory where control groups can be made; cutting links only where a cluster is
+opened for it, and ``namespaces.why_not`` has no reason against that. What only the engine can do or not (draining,
+reporting ranges …) is offered: a substrate is not in its way.
 """
 
 
@@ -61,6 +63,7 @@ class Processes:
         self._watch = Watch(cluster=cluster, directory=directory)
         self._helpers = 0
         self._closing: asyncio.Task[None] | None = None
+        self._links = Links(cluster, self._placements.__contains__, self._watch.runs.__contains__)
 
     @classmethod
     async def open(
@@ -74,12 +77,15 @@ class Processes:
         keep: bool = False,
         keep_logs: Path | None = None,
         nobody: Literal["namespace", "setuid"] | None = None,
+        namespaces: bool = False,
     ) -> Self:
         """Clear away what killed runs left, wait for ``capacity`` of the machine's ``slots`` (its cores, if not given), then lease addresses and start.
 
         The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
         harness dies, the directory is deleted unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
         ``nobody`` says how an unprivileged process is run by root; by default a user namespace where one can be had.
+        With ``namespaces`` each node is in a network namespace of its own, so that links can be cut, where the machine
+        allows it; elsewhere it stays on loopback, and ``cannot_cut`` says why.
 
         Raises ``BadInput`` for a name, capacity or directory that cannot be used, ``HarnessError`` if the machine fails.
         """
@@ -98,7 +104,7 @@ class Processes:
             of = len(os.sched_getaffinity(0)) if slots is None else slots
             self._slots = await leases.lease_slots(capacity, of=of, name=name, say=say)
             self._subnet = leases.lease_subnet()
-            await self._begin(keep=keep, keep_logs=keep_logs, nobody=nobody)
+            await self._begin(keep=keep, keep_logs=keep_logs, nobody=nobody, linked=namespaces)
         except BaseException as error:
             try:
                 await self.close()
@@ -107,7 +113,7 @@ class Processes:
             raise
         return self
 
-    async def _begin(self, *, keep: bool, keep_logs: Path | None, nobody: str | None) -> None:
+    async def _begin(self, *, keep: bool, keep_logs: Path | None, nobody: str | None, linked: bool) -> None:
         assert self._subnet is not None
         assert self._slots is not None
         config = found(
@@ -116,6 +122,7 @@ class Processes:
             subnet=self._subnet,
             keep=keep,
             keep_logs=keep_logs and _real(keep_logs),
+            device=f"rp-{self._cluster[-8:]}" if linked else None,
         )
         if config["cgroups"]:
             self._offered |= {Capability.NODE_RESOURCES}
@@ -125,11 +132,23 @@ class Processes:
         self._subnet.hand_over()
         self._slots.hand_over()
         self._watch.supervisor = await self._link.hello()
+        if linked:
+            await self._links.make(self._link, self._subnet.prefix)
+        if self._links.cannot_cut is None:
+            self._offered |= {Capability.CUT_LINKS}
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """As ``CAPABILITIES``, less the limits of CPU and memory if the kernel refused this cluster's control groups."""
+        """As ``CAPABILITIES``, less the limits of CPU and memory if the kernel refused this cluster's control groups.
+
+        Cutting links is among them when the cluster was opened with namespaces, and they could be had.
+        """
         return self._offered
+
+    @property
+    def cannot_cut(self) -> str | None:
+        """Why links between nodes cannot be cut here; ``None`` where they can."""
+        return self._links.cannot_cut
 
     @property
     def directory(self) -> Path:
@@ -149,9 +168,10 @@ class Processes:
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         """Give each node an address and directories. Can be called again to add nodes.
 
-        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk refuses.
+        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk or the network
+        refuses.
         """
-        self._linked()
+        link = self._linked()
         assert self._subnet is not None
         made: list[Placement] = []
         for node in nodes:
@@ -161,9 +181,15 @@ class Processes:
                     "rename it in the topology"
                 )
             home = self._directory / "nodes" / node.name
+            number = len(self._placements) + 1
+            address, beside = await self._links.attach(link, node.name, number) or (
+                self._subnet.address(number),
+                "",
+            )
             placement = Placement(
                 node=node,
-                address=self._subnet.address(len(self._placements) + 1),
+                address=address,
+                beside=beside,
                 home=home,
                 store=home / "store",
                 logs=home / "logs",
@@ -290,11 +316,27 @@ class Processes:
             own=[str(self.scratch), *map(str, own)],
             unprivileged=unprivileged,
             limits=limits,
+            network=self._links.namespace_of(name),
         )
         if "refused" in answer:
             raise refusal(argv, *answer["refused"])
         if "error" in answer:
             raise HarnessError(f"{self._cluster}: cannot start {name}: {answer['error']}")
+
+    async def cut(self, sender: str, receiver: str) -> str:
+        """Let nothing pass from one process to another any more: packets vanish. Returns the proof, in words.
+
+        The other direction, and both ways to clients and to helper commands, stay as they are. Processes beside the
+        nodes count as one. What a node is started as again stays cut. Raises ``HarnessError`` where links cannot be cut,
+        and when the cut cannot be proven; then it stays until it is healed.
+        """
+        told = await self._links.order(self._linked(), "cut", sender, receiver)
+        before = ", the one before the cut arrived" if told["arrived_before"] else ", it was cut already"
+        return f"{sender} to {receiver}: all {told['sent']} datagrams lost{before}"
+
+    async def heal(self, sender: str, receiver: str) -> None:
+        """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when packets do not pass then."""
+        await self._links.order(self._linked(), "heal", sender, receiver)
 
     async def stop(self, name: str, *, timeout: float) -> int:
         """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).

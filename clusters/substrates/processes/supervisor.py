@@ -16,11 +16,11 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if __name__ == "__main__":
     # Modules beside this one are imported under their usual names, but without the packages' own __init__.
@@ -35,11 +35,15 @@ if __name__ == "__main__":
 
 from clusters.substrates.processes import cgroups, clearing, proctree, spawn
 
+if TYPE_CHECKING:
+    from clusters.substrates.processes.network import Network
+
 _GONE_S = 15.0
 """How long ending processes may take before it counts as failed; a kill normally takes some 10 ms."""
 
 Reply = dict[str, Any]
 Job = Generator[None, None, Reply]
+T = TypeVar("T")
 
 
 class Failed(Exception):  # noqa: N818 - the word of the reply
@@ -58,6 +62,7 @@ class Supervisor:
         self.input = rest
         self.ending = False
         self.identity: str | None = config["identity"]
+        self.network: Network | None = None
 
     def say(self, **fields: object) -> None:
         """One line to the harness; that it is gone is noticed elsewhere."""
@@ -181,12 +186,58 @@ class Supervisor:
             error=order["error"],
             identity=identity,
             groups=groups,
+            network=self.linked(lambda made: made.namespace(order["network"])) if order["network"] else None,
         )
         seen = proctree.look(pid)
         self.leaders[name] = proctree.Leader(pid, seen.start if seen else 0, order["home"])
         self.running[pid] = name
         self.say(event="started", name=name, pid=pid, start=seen.start if seen else 0, home=order["home"])
         return {}
+
+    def do_network(self, order: dict[str, Any]) -> Reply:
+        """Make the cluster's own network; ``packages`` is where the library that speaks netlink is imported from."""
+        sys.path.append(order["packages"])
+        from clusters.substrates.processes import network
+
+        try:
+            self.network = network.Network(prefixes=order["prefixes"], device=self.config["device"])
+        except network.Unlinked as failure:
+            raise Failed(str(failure)) from failure
+        return {"prefix": self.network.prefix}
+
+    def do_attach(self, order: dict[str, Any]) -> Reply:
+        """Give a node its namespace."""
+        return self.linked(lambda made: {"address": made.attach(order["name"], order["number"])})
+
+    def do_cut(self, order: dict[str, Any]) -> Job:
+        """Cut a link in one direction."""
+        return self.on_links(lambda made: made.cut(order["sender"], order["receiver"]))
+
+    def do_heal(self, order: dict[str, Any]) -> Job:
+        """Heal a link in one direction."""
+        return self.on_links(lambda made: made.heal(order["sender"], order["receiver"]))
+
+    def linked(self, work: Callable[["Network"], T]) -> T:
+        """Do something with the network. Raises ``Failed``."""
+        from clusters.substrates.processes.network import Unlinked
+
+        if self.network is None:
+            raise Failed("the cluster has no network of its own")
+        try:
+            return work(self.network)
+        except Unlinked as failure:
+            raise Failed(str(failure)) from failure
+
+    def on_links(self, begin: Callable[["Network"], Job]) -> Job:
+        """The same, for what takes time."""
+        work = self.linked(begin)
+        while True:
+            try:
+                self.linked(lambda _: next(work))
+            except StopIteration as stop:
+                reply: Reply = stop.value
+                return reply
+            yield
 
     def do_signal(self, order: dict[str, Any]) -> Reply:
         """Send a signal to the process that was started, not to what it started."""
@@ -239,8 +290,8 @@ def _names(processes: list[proctree.Process]) -> str:
     return ", ".join(f"process {p.pid} (state {p.state})" for p in processes)
 
 
-def clear(config: dict[str, Any]) -> int:
-    """End every descendant and remove what the cluster left on disk; 0 if all of that worked."""
+def clear(config: dict[str, Any], network: "Network | None" = None) -> int:
+    """End every descendant and remove what the cluster left; 0 if all of that worked."""
 
     def find() -> list[proctree.Process]:
         table = proctree.snapshot()
@@ -251,6 +302,8 @@ def clear(config: dict[str, Any]) -> int:
         trouble = f"{_names(left)} still there {_GONE_S:.0f} s after SIGKILL"
     else:
         try:
+            if network is not None:
+                network.close()
             clearing.remove(config, keep=config["keep"])
         except OSError as error:
             trouble = f"{error.strerror}: {error.filename}"
@@ -297,7 +350,7 @@ def main() -> NoReturn:
     try:
         if os.getppid() == guard:
             supervisor.serve()
-        code = clear(supervisor.config)
+        code = clear(supervisor.config, supervisor.network)
     except BaseException as error:  # Whatever it is, the guard clears up; here it is only said.
         supervisor.say(event="trouble", error=f"the supervisor broke: {error!r}")
     finally:

@@ -9,6 +9,7 @@ from plugin.evidence.records import (
     Connection,
     Event,
     Failed,
+    GeneratorSecond,
     HistoryEnd,
     HistoryLine,
     Invoke,
@@ -16,6 +17,7 @@ from plugin.evidence.records import (
     Ok,
     Op,
     ProbeSecond,
+    Refused,
     Unknown,
 )
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
@@ -81,8 +83,8 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "proof of another": ("fault_bit", lambda: {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
     "one of two proven": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),
     "aimed at nobody": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": []})}, "of no node"),
-    "no lease": ("fault_hit", lambda: {"events": events(fault_begin=NO_LEASE)}, "0 leases held"),
-    "no connection": ("fault_hit", lambda: {"history": reached_nobody()}, "0 ledger connections cut, 0 ledger operations"),
+    "no lease": ("fault_hit", lambda: {"events": events(fault_begin=NO_LEASE)}, "0 leases and"),
+    "no connection": ("fault_hit", lambda: {"history": reached_nobody()}, "0 connections of writers cut, 0 writes broken"),
     "not recovered": ("recovered", lambda: {"events": events(recovered=None)}, "no recovery"),
     "recovered before": ("recovered", lambda: {"events": events(recovered={"at": 15.5})}, "no recovery"),
     "replicated late": ("replicated_before", lambda: {"events": events(replicated={"at": 13})}, "after the first fault"),
@@ -103,6 +105,8 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     ),
     "idle under the fault": ("writes_in_window", lambda: {"history": history(quiet=range(12, 17))}, "no write was attempted"),
     "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
+    "generator at its limit": ("generator_on_schedule", lambda: {"history": history(cpu_us=950_000)}, "95 % of a core"),
+    "generator with holes": ("generator_on_schedule", lambda: {"history": [line for line in history() if not (isinstance(line, GeneratorSecond) and line.t // SECOND % 2)]}, "s of the baseline, at least"),
     "unsteady baseline": ("baseline_steady", lambda: {"history": history(quiet=range(5, 6))}, "10.0% of them"),
     "short baseline": ("baseline_steady", lambda: {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
 }  # fmt: skip
@@ -137,6 +141,24 @@ def test_an_operation_broken_on_the_victim_is_a_hit(answer: Any) -> None:
     broken = [insert, answer(14 * SECOND, 10**6, "timeout")]
     found = condition(whole(history=[*reached_nobody()[:-1], *broken, history()[-1]]), "fault_hit")
     assert found.met, found.why
+
+
+def test_what_only_readers_lost_is_no_hit() -> None:
+    read = Invoke(13 * SECOND, 10**6, "r1", "n1", Op.READ, (2,), 0)
+    broken = [
+        read,
+        Failed(14 * SECOND, 10**6, "timeout"),
+        Connection(14 * SECOND, "r1", "n1", False, "reset"),
+    ]
+    assert not condition(whole(history=[*reached_nobody()[:-1], *broken, history()[-1]]), "fault_hit").met
+
+
+@pytest.mark.parametrize(("client", "at", "met"), [("w3", 13, True), ("r1", 13, False), ("w3", 16, False)])
+def test_a_writer_whom_no_node_took_attempted_to_write(client: str, at: int, met: bool) -> None:
+    """While the fault was proven and not yet being undone."""
+    lines = history(quiet=range(12, 15))
+    refused = Refused(at * SECOND, client, "primary", "refused")
+    assert condition(whole(history=[*lines[:-1], refused, lines[-1]]), "writes_in_window").met is met
 
 
 def test_what_broke_before_the_fault_or_after_recovery_is_no_hit() -> None:

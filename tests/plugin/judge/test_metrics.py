@@ -21,6 +21,7 @@ EXPECTED = {
     "gap_overall_s": 0.1,
     "victim_gap_s": 5.0,
     "degraded_s": 2.0,
+    "throughput_buckets_kept": 6 / 8,
     "throughput_before": RATE,
     "throughput_during": RATE,
     "throughput_after": RATE,
@@ -34,6 +35,8 @@ EXPECTED = {
     "recovery_s": 5.0,
     "repair_s": 8.0,
     "acknowledged_without_quorum": None,
+    "unresumed": 0,
+    "nodes_died": 0,
     "resumed_s": 0.0,
 }
 
@@ -129,6 +132,21 @@ def test_without_proof_of_the_fault_nothing_is_said_about_the_quorum() -> None:
 def test_resumed() -> None:
     assert measure(whole(history=history(quiet=range(12, 18))), "resumed_s").value == pytest.approx(2.002)
     assert measure(whole(history=history(until=14)), "resumed_s").value is None
+
+
+def test_nothing_is_acknowledged_any_more() -> None:
+    found = measure(whole(history=history(until=14)), "unresumed")
+    assert found.value == 1
+    assert "0 writes acknowledged in the" in found.note
+    assert (
+        measure(whole(history=history(until=14), events=events(writing_end=None)), "unresumed").value is None
+    )
+
+
+def test_a_node_that_ended_by_itself() -> None:
+    found = measure(whole(events=[*events(), event(25, "node.died", node="n2", code=-6)]), "nodes_died")
+    assert found.value == 1
+    assert found.examples == ("n2 ended by itself at 25.0 s, exit code -6",)
 
 
 def test_recovery_counts_from_the_last_undoing() -> None:

@@ -23,19 +23,19 @@ RATE = 300
 
 
 def history(
-    *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000
+    *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000, cpu_us: int = 80_000
 ) -> list[HistoryLine]:
     """``RATE`` inserts in each second, none in the ``quiet`` ones, each acknowledged after 2 ms; n1's connection cut at 12.1 s."""
-    return [*_history(first, until, quiet, lag_us)]
+    return [*_history(first, until, quiet, lag_us, cpu_us)]
 
 
 @functools.cache
-def _history(first: int, until: int, quiet: range, lag_us: int) -> tuple[HistoryLine, ...]:
+def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> tuple[HistoryLine, ...]:
     # made while tests are collected, more than once
     lines: list[HistoryLine] = [Connection(SECOND // 2, "w1", "n1", True)]
     key = 0
     for second in range(first, until):
-        lines.append(GeneratorSecond(second * SECOND, lag_us, 1000))
+        lines.append(GeneratorSecond(second * SECOND, lag_us, cpu_us))
         if second == 12:
             lines.append(Connection(12_100_000, "w1", "n1", False, "connection reset"))
         for i in range(0 if second in quiet else RATE):

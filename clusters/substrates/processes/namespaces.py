@@ -1,0 +1,127 @@
+"""Network namespaces: whether this machine lets us make some, and the two system calls. Standard library only.
+
+A namespace here has no name and no file: it lives as long as a process in it or an open file of it, so that nothing of it
+can outlive the cluster.
+"""
+
+import ctypes
+import errno
+import fcntl
+import importlib.util
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNET = 0x40000000
+_CAP_SYS_ADMIN = 21
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_TRIAL_S = 30.0
+"""How long the trial may take; measured: 0.8 s."""
+
+
+def enter(namespace: int) -> None:
+    """Move this thread into the network namespace of an open file. Raises ``OSError``."""
+    if _LIBC.setns(namespace, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def own() -> int:
+    """An open file of this thread's network namespace."""
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+@contextmanager
+def inside(namespace: int | None, *, home: int) -> Iterator[None]:
+    """Be in that namespace, or in a new one for ``None``; then back in ``home``. Raises ``OSError``.
+
+    Only this thread moves. Sockets that are opened meanwhile stay in that namespace for good.
+    """
+    if namespace is not None:
+        enter(namespace)
+    elif _LIBC.unshare(_CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    try:
+        yield
+    finally:
+        enter(home)
+
+
+def packages() -> str | None:
+    """The directory from which pyroute2 is imported, which speaks netlink for us; ``None`` where it is not installed."""
+    spec = importlib.util.find_spec("pyroute2")
+    places = spec.submodule_search_locations if spec else None
+    return str(Path(places[0]).parent) if places else None
+
+
+def forbidden() -> str | None:
+    """Why no namespaces with links can be made here, as far as that can be told without making one; else ``None``."""
+    if sys.platform != "linux":
+        return f"platform {sys.platform} has no network namespaces"
+    if packages() is None:
+        return "the package pyroute2 is not installed"
+    if not _administers_network():
+        return "CAP_NET_ADMIN is missing in this network namespace (run as root, or grant it)"
+    if not _has(_CAP_SYS_ADMIN):
+        return "CAP_SYS_ADMIN is missing (run as root, or grant it)"
+    return None
+
+
+@cache
+def why_not() -> str | None:
+    """Why links between nodes cannot be cut on this machine, or ``None`` where they can: tried once, for real.
+
+    Blocks for about a second the first time, where nothing forbids it at once.
+    """
+    if (reason := forbidden()) is not None:
+        return reason
+    root = Path(__file__).resolve().parent.parent.parent.parent
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from clusters.substrates.processes import network\n"
+        "sys.exit(network.trial())"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program, str(root)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_S,
+            cwd="/",
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"network namespaces could not be tried: {error}"
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+    return f"network namespaces do not work here: {said}"
+
+
+def _administers_network() -> bool:
+    """Asked of the kernel by a change that changes nothing: the flags of the loopback interface as they are."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked, suppress(OSError):
+        request = fcntl.ioctl(asked, _SIOCGIFFLAGS, struct.pack("16sh14x", b"lo", 0))
+        try:
+            fcntl.ioctl(asked, _SIOCSIFFLAGS, request)
+        except OSError as error:
+            return error.errno not in (errno.EPERM, errno.EACCES)
+        return True
+    return False
+
+
+def _has(capability: int) -> bool:
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("CapEff:"):
+                return bool(int(line.split()[1], 16) >> capability & 1)
+    return False

@@ -1,0 +1,211 @@
+"""A node cut off from the others, on real databases, each of whose nodes has a network namespace of its own."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.engines import Engine
+from clusters.engines.postgres import Postgres
+from clusters.errors import HarnessError
+from clusters.faults import cut
+from clusters.faults.disturbance import disturb
+from clusters.model import NodeResources, NodeSpec, Topology
+from clusters.substrates.processes import Processes, namespaces
+from tests.clusters import real_cockroach
+
+pytestmark = pytest.mark.skipif(
+    namespaces.forbidden() is not None, reason=f"links cannot be cut here: {namespaces.forbidden()}"
+)
+CUT_S = 15.0
+"""Longer than any detection (CockroachDB: 9 s)."""
+SPLITS = tuple(range(1000, 9000, 1000))
+
+
+@asynccontextmanager
+async def running(workdir: Path, engine: Engine, resources: NodeResources) -> AsyncIterator[Cluster]:
+    topology = Topology(name="test", nodes=tuple(NodeSpec(name=f"n{i}") for i in (1, 2, 3)))
+    substrate = await Processes.open(name="isolation", workdir=workdir, say=print, namespaces=True)
+    try:
+        if substrate.cannot_cut is not None:
+            pytest.skip(f"links cannot be cut here: {substrate.cannot_cut}")
+        begun = time.monotonic()
+        cluster = await Cluster.provision(
+            engine=engine, substrate=substrate, topology=topology, resources=resources, tuned=True
+        )
+        await cluster.replicated(timeout=90)
+        print(f"{engine.name} {engine.version}: up after {time.monotonic() - begun:.1f} s")
+        yield cluster
+    finally:
+        await substrate.close()
+
+
+class Client:
+    """Inserts one row after another, each into another range, through a gateway (or whatever ``connect`` finds)."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Any]], *, first: int, patience: float) -> None:
+        self._connect = connect
+        self._patience = patience
+        self._number = first
+        self.acknowledged: dict[int, float] = {}
+        """When each key was, by the monotonic clock."""
+
+    async def run(self) -> None:
+        connection: Any = None
+        try:
+            while True:
+                self._number += 3
+                key = self._number % 9 * 1000 + self._number // 9 % 1000
+                try:
+                    connection = connection or await self._connect()
+                    async with asyncio.timeout(self._patience):
+                        await connection.execute("INSERT INTO ledger VALUES ($1)", key)
+                    self.acknowledged[key] = time.monotonic()
+                except (OSError, TimeoutError, HarnessError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    if connection is not None:
+                        connection.terminate()
+                    connection = None
+                await asyncio.sleep(0.05)
+        finally:
+            if connection is not None:
+                connection.terminate()
+
+    def between(self, begin: float, end: float) -> int:
+        return sum(begin < t < end for t in self.acknowledged.values())
+
+
+def gap(times: list[float]) -> float:
+    return max((after - before for before, after in pairwise(times)), default=0.0)
+
+
+@asynccontextmanager
+async def all_running(clients: list[Client]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(client.run()) for client in clients]
+    try:
+        await asyncio.sleep(2)
+        yield
+        await asyncio.sleep(1)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [end for end in ends if not isinstance(end, asyncio.CancelledError)] == []
+
+
+async def keys_in(cluster: Cluster) -> set[int]:
+    connection = await cluster.deployment.connect()
+    try:
+        return {row[0] for row in await connection.fetch("SELECT k FROM ledger")}
+    finally:
+        connection.terminate()
+
+
+async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> None:
+    async with running(tmp_path, real_cockroach.cockroach(), real_cockroach.RESOURCES) as cluster:
+        connection = await cluster.deployment.connect()
+        await connection.execute("CREATE TABLE ledger (k INT PRIMARY KEY)")
+        connection.terminate()
+        await cluster.deployment.spread("ledger", "k", SPLITS)
+        await cluster.replicated(timeout=60)
+        held = await cluster.leases("ledger")
+        assert min(held[node] for node in cluster.nodes) >= 2, held
+        victim, *others = sorted(cluster.nodes, key=lambda node: -held[node])
+        events: list[tuple[str, dict[str, Any]]] = []
+        cluster.record = lambda name, **data: events.append((name, data))
+        clients = {
+            node: Client(
+                lambda node=node: cluster.deployment.connect(node, timeout=2),  # type: ignore[misc]
+                first=number,
+                patience=30,
+            )
+            for number, node in enumerate(cluster.nodes)
+        }
+        async with all_running([*clients.values()]):
+            async with disturb(cluster, cut.isolate(), [victim]):
+                begun = time.monotonic()
+                await asyncio.sleep(CUT_S)
+                end = time.monotonic()
+                assert not (await cluster.deployment.healthy()).ok
+                for node in others:
+                    # All ranges, those that the victim led among them.
+                    assert await real_cockroach.ask(cluster, "SELECT count(*) FROM ledger", node=node)
+            await cluster.healthy(timeout=60)
+            healed = time.monotonic()
+            await asyncio.sleep(2)
+        worst = {node: gap(sorted(client.acknowledged.values())) for node, client in clients.items()}
+        overall = gap(sorted(t for node in others for t in clients[node].acknowledged.values()))
+        print(
+            f"{cluster.engine.version}: {victim} isolated for {end - begun:.1f} s, healthy {healed - end:.1f} s after; the others' "
+            f"gap {overall:.2f} s together; by gateway: {', '.join(f'{n} {s:.1f} s' for n, s in worst.items())}"
+        )
+        for node in others:
+            assert clients[node].between(end - 1, end), f"{node} serves writes while {victim} is cut off"
+        assert not clients[victim].between(begun + 1, end), "a minority acknowledges nothing"
+        assert clients[victim].between(healed, healed + 3), "and does again once it is back"
+        assert overall < CUT_S - 1
+        (proof,) = (data["proof"] for name, data in events if name == "fault.bit")
+        assert proof.count("all 3 datagrams lost, the one before the cut arrived") == 4
+        assert {key for client in clients.values() for key in client.acknowledged} <= await keys_in(cluster)
+
+
+async def test_an_isolated_primary_of_the_control_gives_way(tmp_path: Path) -> None:
+    async with running(tmp_path, Postgres.find(), NodeResources(cache_mib=64, sql_memory_mib=64)) as cluster:
+        assert cluster.linked == ("n1", "n2", "n3", "etcd")
+        connection = await cluster.deployment.connect()
+        await connection.execute("CREATE TABLE ledger (k INT PRIMARY KEY)")
+        connection.terminate()
+        victim = await cluster.serving("ledger")
+        client = Client(lambda: cluster.deployment.connect(timeout=2), first=0, patience=2)
+        async with all_running([client]):
+            async with disturb(cluster, cut.isolate(), [victim]):
+                begun = time.monotonic()
+                demoted = await until(lambda: replica(cluster, victim), 20)
+                successor = ""
+
+                async def taken_over() -> bool:
+                    nonlocal successor
+                    successor = await cluster.serving("ledger")
+                    return successor != victim
+
+                taken = await until(taken_over, 40)
+                end = time.monotonic()
+            await cluster.healthy(timeout=60)
+            healed = time.monotonic()
+            await asyncio.sleep(1)
+        times = sorted(client.acknowledged.values())
+        print(
+            f"{cluster.engine.version}: {victim} isolated; demoted after {demoted:.1f} s, {successor} took over after {taken:.1f} s "
+            f"more, healthy {healed - end:.1f} s after healing; gap {gap(times):.1f} s"
+        )
+        assert not client.between(begun + 0.5, begun + demoted), "no majority, no acknowledgement"
+        assert client.between(healed, healed + 2)
+        assert set(client.acknowledged) <= await keys_in(cluster)
+
+
+async def replica(cluster: Cluster, node: str) -> bool:
+    """Asked of the node itself: clients still reach it."""
+    connection = await cluster.deployment.connect(node, timeout=2)
+    try:
+        return bool(await connection.fetchval("SELECT pg_is_in_recovery()", timeout=2))
+    finally:
+        connection.terminate()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float) -> float:
+    """How many seconds until it held."""
+    begun = time.monotonic()
+    while True:
+        try:
+            if await condition():
+                return time.monotonic() - begun
+        except (HarnessError, TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            pass
+        assert time.monotonic() < begun + seconds, "waited in vain"
+        await asyncio.sleep(0.1)

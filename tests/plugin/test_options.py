@@ -1,0 +1,158 @@
+"""The options: one group of help, and for each value that cannot be used a refusal that says what to give instead."""
+
+import re
+
+import pytest
+
+from plugin.options import redact
+from tests.plugin.conftest import Gate
+
+OPTIONS = [
+    "--engine", "--substrate", "--topology", "--profile", "--suite", "--catalogue", "--cockroach", "--cockroach-version",
+    "--dsn", "--allow-disruption", "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
+]  # fmt: skip
+FOREIGN = ("--substrate", "external", "--dsn", "postgresql://bob:hunter2@db.example:26257/shop?sslkey=secret")
+
+
+def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
+    ran = gate("--help", catalogue=False)
+    assert ran.status == 0
+    group = re.search(r"^Roachproof: .*\n((?:  .*\n)+)", ran.text, re.MULTILINE)
+    assert group, ran.text
+    assert re.findall(r"^  (--[a-z-]+)", group[1], re.MULTILINE) == OPTIONS
+    for option in OPTIONS:
+        assert len(re.findall(rf"^  {option}\b(?!-)", ran.text, re.MULTILINE)) == 1
+    markers = gate("--markers", catalogue=False).text
+    for marker in ("claim(id)", "sabotage(id", "topology(name", "hardware(profile)"):
+        assert markers.count(f"@pytest.mark.{marker}") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--engine", "oracle"), ["--engine", "'oracle'", "choose from", "cockroach", "postgres", "auto"]),
+        (("--substrate", "moon"), ["--substrate", "'moon'", "choose from", "processes"]),
+        (("--substrate", "kubernetes"), ["--substrate kubernetes", "not available", "use processes"]),
+        (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper"]),
+        (("--seed", "seven"), ["--seed", "'seven'", "int"]),
+        (("--seed", "-1"), ["--seed -1", "from 0 to 2147483647", "leave it out"]),
+        (("--seed", "2147483648"), ["--seed 2147483648", "from 0 to 2147483647", "leave it out"]),
+        (("--profile", "lapdog"), ["--profile", "'lapdog' is unknown", "did you mean 'laptop'?"]),
+        (("--topology", "nowhere"), ["--topology", "'nowhere' is unknown", "nine-in-three-zones", ".toml"]),
+        (("--catalogue", "none.toml"), ["none.toml", "cannot be read", "No such file", "check the path"]),
+        (("--run-dir", "claims.toml"), ["claims.toml", "cannot be written", "give another with --run-dir DIR"]),
+        (("--substrate", "external"), ["--substrate external", "needs --dsn URL"]),
+        (("--dsn", "postgresql://db.example/x"), ["--dsn", "give --substrate external"]),
+        (("--substrate", "external", "--dsn", "host=db password=hunter2"), ["--dsn: must be a URL", "give postgresql://"]),
+        (FOREIGN, ["--dsn postgresql://…@db.example:26257/shop", "not created by Roachproof", "add --allow-disruption"]),
+        (("--cockroach", "a", "--cockroach-version", "v24.1.3"), ["--cockroach and --cockroach-version", "not both"]),
+        (("--engine", "postgres", "--cockroach", "a"), ["--engine postgres runs no CockroachDB", "leave out --cockroach"]),
+        (("--suite", "gate", "--cockroach", "none"), ["--cockroach: ", "none does not exist", "Name the cockroach binary"]),
+        (("--suite", "gate", "--cockroach-version", "newish"), ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"]),
+    ],
+    ids=lambda value: "-".join(value)[:40].replace("/", "") if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_a_value_that_cannot_be_used(gate: Gate, arguments: tuple[str, ...], said: list[str]) -> None:
+    """It exits with 4, and the message names option, value, constraint and way out."""
+    ran = gate(*gate.tests("passes"), *arguments)
+    assert ran.status == 4, ran.text
+    (message,) = re.findall(r"^ERROR: .*(?:\n.*)*", ran.text, re.MULTILINE)
+    for words in said:
+        assert words in message
+    assert "hunter2" not in ran.text
+    assert "secret" not in ran.text
+    for unwanted in ("Traceback", "INTERNALERROR", "passed"):
+        assert unwanted not in ran.text
+    assert not (gate.path / ".roachproof").exists()
+
+
+def test_a_foreign_cluster_is_never_mistaken_for_one_of_our_own(gate: Gate) -> None:
+    """With leave to disturb it the claims are still not evaluated: nothing is started here in its stead."""
+    ran = gate(*gate.tests("passes"), *FOREIGN, "--allow-disruption", "--run-dir", "out")
+    assert ran.status == 6, ran.text
+    assert ran.verdicts() == ["answer  NOT EVALUATED"]
+    assert "cannot test one that runs already" in " ".join(ran.text.split())
+    written = "".join(path.read_text() for path in gate.run_dir.rglob("*") if path.is_file())
+    assert "db.example" in written
+    assert "hunter2" not in ran.text + written
+    assert "secret" not in ran.text + written
+
+
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("postgresql://bob:hunter2@db:26257/shop?sslkey=k", "postgresql://…@db:26257/shop"),
+        ("postgresql://db", "postgresql://…@db"),
+        ("host=db password=hunter2", "…"),
+        ("postgresql://bob:hunter2@db:port/shop", "…"),
+        ("postgresql://bob:hunter2@[::1/shop", "…"),
+        ("", "…"),
+    ],
+)
+def test_what_is_shown_of_a_dsn(dsn: str, shown: str) -> None:
+    assert redact(dsn) == shown
+
+
+def test_versions_may_be_repeated_and_are_followed_by_paths(gate: Gate) -> None:
+    """Each of them is tested; a version that is given twice is told apart by a number; a path after it is none."""
+    for version in ("v24.1.3", "v24.2.0"):
+        gate.fake_cockroach(version)
+    (gate.path / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.claim('answer')\nasync def test_it(target, judge):\n"
+        "    judge.measure('answer', 42)\n    assert judge.decide()\n"
+    )
+    versions = [word for name in ("v24.1.3", "v24.2.0", "v24.1.3") for word in ("--cockroach-version", name)]
+    ran = gate(*versions, "test_it.py", "-v", "--run-dir", "out", "--suite", "gate")
+    assert sorted(re.findall(r"test_it\[(\S+)\] PASSED", ran.text)) == ["v24.1.3#1", "v24.1.3#2", "v24.2.0"]
+    assert len(gate.arms) == 3
+    assert "testing cockroach v24.1.3" in ran.text
+
+
+@pytest.mark.parametrize("given", ["binary", "none"])
+def test_a_suite_says_in_its_header_what_it_tests(gate: Gate, given: str) -> None:
+    """Asked for by name, the database is looked for before anything is collected, with workers and without."""
+    if given == "binary":
+        gate.fake_cockroach("v24.1.3")
+    for ran in gate.both(*gate.tests("ordinary"), "--suite", "gate"):
+        if given == "binary":
+            assert ran.status == 6, "no claim of the suite was collected"
+            header = ran.text.partition("1 item")[0]
+            assert header.count("testing cockroach v24.1.3, newest in the cache") == 1
+            assert "REQUIRED AND NOT DECIDED: answer" in ran.text
+        else:
+            assert ran.status == 4
+            assert ran.text.count("ERROR: no CockroachDB to test.") == 1
+            assert "--cockroach PATH names a binary" in ran.text
+            assert "passed" not in ran.text
+    if given == "none":
+        assert gate(*gate.tests("ordinary")).status == 0, "ordinary tests look for nothing"
+        assert gate("--suite", "gate", "--dry-run", *gate.tests("passes")).status == 0, "nor does a plan"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "workers"])
+def test_auto_passes_over_no_binary_that_was_named(
+    gate: Gate, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COCKROACH_BINARY", str(gate.path / "claims.toml"))
+    ran = gate(*gate.tests("passes"), "--engine", "auto", *workers)
+    assert ran.status == 4, ran.text
+    assert (
+        f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml is not executable. Make it so: chmod +x"
+        in ran.text
+    )
+    assert "CONTROL RUN" not in ran.text
+    assert "passed" not in ran.text
+
+
+def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
+    """Once each, for ``--engine postgres`` as for ``auto`` where no CockroachDB is to be had."""
+    plain, workers = gate.both(*gate.tests("passes"), "--engine", "auto")
+    quiet = gate(*gate.tests("refuted"), "--engine", "postgres", "-q")
+    notice = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
+    for ran, status in ((plain, 0), (workers, 0), (quiet, 1)):
+        assert ran.status == status, ran.text
+        lines = [line for line in ran.lines if line]
+        assert lines[0] == lines[-1] == notice, ran.text
+        assert ran.text.count("CONTROL RUN") == 2
+    for ran in (plain, workers):
+        assert ran.text.count("why the control: no CockroachDB to test.") == 1

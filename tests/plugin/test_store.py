@@ -1,0 +1,205 @@
+"""The store of evidence: appended record by record, sealed, and honest about what was changed later."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from clusters.errors import BadInput, HarnessError
+from plugin.evidence.records import read_events
+from plugin.evidence.store import (
+    ARM_FILE,
+    EVENTS,
+    MANIFEST,
+    MEASUREMENTS,
+    VERDICT,
+    ArmStore,
+    broken_seals,
+    make_run_directory,
+    record_error,
+    slug,
+    stored_verdict,
+    write_json,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArmStore:
+    return ArmStore(tmp_path / "claims" / "answer" / "arm", {"claim": "answer"})
+
+
+def names(store: ArmStore) -> list[str]:
+    with (store.directory / EVENTS).open() as lines:
+        return [event.name for event in read_events(lines)]
+
+
+def test_every_record_is_one_write_at_the_end_of_its_file(
+    store: ArmStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process appends meanwhile stays, and nothing waits in a buffer."""
+    writes: list[bytes] = []
+    write = os.write
+
+    def recorded(descriptor: int, data: bytes) -> int:
+        writes.append(data)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", recorded)
+    store.event("first", what="ü\nnew line")
+    assert names(store) == ["first"], "it is there at once"
+    with (store.directory / EVENTS).open("a") as file:
+        file.write('{"t": 1, "event": "by another process"}\n')
+    store.event("last")
+    assert names(store) == ["first", "by another process", "last"]
+    assert [data.count(b"\n") for data in writes] == [1, 1]
+    assert all(data.endswith(b"\n") for data in writes)
+
+
+def test_times_never_go_back(store: ArmStore) -> None:
+    for _ in range(50):
+        store.event("tick")
+    with (store.directory / EVENTS).open() as lines:
+        times = [event.t for event in read_events(lines)]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] <= store.now()
+
+
+def test_two_tests_never_share_a_directory(store: ArmStore) -> None:
+    with pytest.raises(HarnessError, match="already exists: two tests share a name"):
+        ArmStore(store.directory, {})
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_evidence_that_cannot_be_written_fails_the_harness(
+    store: ArmStore, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(HarnessError, match=f"cannot be written to .*{os.strerror(code)}"):
+        store.event("lost")
+
+
+def test_a_closed_store_writes_no_more(store: ArmStore) -> None:
+    store.event("only")
+    store.close()
+    store.close()
+    with pytest.raises(HarnessError, match="cannot be written"):
+        store.event("late")
+    assert names(store) == ["only"]
+
+
+@pytest.mark.parametrize("value", ["much", None, [1]])
+def test_a_measurement_is_a_number(store: ArmStore, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        store.measurement("answer", value)
+    assert not (store.directory / MEASUREMENTS).exists()
+
+
+def test_seals(store: ArmStore) -> None:
+    store.event("begun")
+    store.measurement("answer", 42)
+    (store.directory / "logs").mkdir()
+    (store.directory / "logs" / "n1.log").write_text("a log")
+    assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
+    store.seal()
+    assert broken_seals(store.directory) == ()
+    write_json(store.directory / VERDICT, {"outcome": "pass"})
+    assert broken_seals(store.directory) == (), "the verdict is made from evidence, it is none"
+    (store.directory / "logs" / "n1.log").write_text("another log")
+    (store.directory / MEASUREMENTS).unlink()
+    (store.directory / "note").touch()
+    assert set(broken_seals(store.directory)) == {
+        "note was added after the run",
+        "logs/n1.log was changed after the run",
+        f"{MEASUREMENTS} is missing",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": 3}', '{"sha256": ["x"]}'])
+def test_a_manifest_that_cannot_be_read_seals_nothing(store: ArmStore, text: str) -> None:
+    store.seal()
+    (store.directory / MANIFEST).write_text(text)
+    (problem,) = broken_seals(store.directory)
+    assert problem.startswith(f"{MANIFEST} is unreadable")
+
+
+@given(position=st.integers(0, 10_000), flip=st.integers(1, 255))
+def test_no_changed_byte_goes_unnoticed(
+    tmp_path_factory: pytest.TempPathFactory, position: int, flip: int
+) -> None:
+    store = ArmStore(tmp_path_factory.mktemp("arm") / "arm", {"claim": "answer"})
+    store.event("begun", by="a test")
+    store.close()
+    store.seal()
+    for name in (EVENTS, ARM_FILE):
+        content = bytearray((store.directory / name).read_bytes())
+        content[position % len(content)] ^= flip
+        (store.directory / name).write_bytes(content)
+    assert broken_seals(store.directory) == tuple(
+        f"{name} was changed after the run" for name in sorted((EVENTS, ARM_FILE))
+    )
+
+
+def test_an_error_is_recorded_after_the_store_is_closed(store: ArmStore) -> None:
+    """Sealed evidence stays sealed, what was never sealed does not become so."""
+    store.event("arm.end")
+    store.close()
+    record_error(store.directory, "the harness broke")
+    assert names(store) == ["arm.end", "error"]
+    assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
+    store.seal()
+    record_error(store.directory, "and once more")
+    assert names(store) == ["arm.end", "error", "error"]
+    assert broken_seals(store.directory) == ()
+
+
+def test_a_json_file_is_whole_or_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "verdict.json"
+    write_json(path, {"outcome": "pass"})
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", broken)
+        with pytest.raises(OSError, match="No space"):
+            write_json(path, {"outcome": "fail"})
+    assert json.loads(path.read_text()) == {"outcome": "pass"}
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "3", "null", "\x00"])
+def test_no_verdict_is_no_verdict(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / VERDICT).write_text(text)
+    assert stored_verdict(tmp_path) is None
+
+
+def test_a_run_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/roachproof")):
+        with pytest.raises(BadInput, match=r"cannot be written \(.+\); give another with --run-dir DIR"):
+            make_run_directory(path)
+    made = make_run_directory(tmp_path / "a" / "b")
+    assert [entry.name for entry in made.iterdir()] == ["claims"]
+
+
+@given(one=st.text(max_size=120), other=st.text(max_size=120))
+@example(one="test[a/b]", other="test[a-b]")
+@example(one="", other="-")
+@example(one=".", other="..")
+@example(one="x" * 81, other="x" * 82)
+@example(one="Ä", other="Ö")
+def test_distinct_names_stay_distinct(one: str, other: str) -> None:
+    for name in (one, other):
+        assert 0 < len(slug(name)) <= 80
+        assert slug(name).isascii()
+        assert "/" not in slug(name)
+        assert slug(name) not in (".", "..")
+    assert (slug(one) == slug(other)) == (one == other)
