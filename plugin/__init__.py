@@ -108,6 +108,22 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A node that ended by itself refutes the claim."""
+    from plugin import session
+
+    return (yield from session.judging_death(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A node that ended by itself refutes the claim."""
+    from plugin import session
+
+    return (yield from session.judging_death(item))
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
     report = yield

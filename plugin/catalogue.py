@@ -53,6 +53,8 @@ class Catalogue:
     """All claims by id, in the order of the files."""
 
     claims: Mapping[str, Claim]
+    every_claim: tuple[CheckSpec, ...] = ()
+    """The set of checks ``every-claim``: judged of any claim once a node ended by itself."""
 
     def __iter__(self) -> Iterator[Claim]:
         """The claims in order."""
@@ -66,10 +68,6 @@ class Catalogue:
                 "Claims of your own are declared in a file given with --catalogue."
             )
         return self.claims[claim_id]
-
-    def in_suite(self, suite: Suite | str) -> tuple[Claim, ...]:
-        """The claims of a suite in order, planned ones included."""
-        return tuple(claim for claim in self if suite in claim.suites)
 
 
 def load(paths: Sequence[Path] = (SHIPPED,)) -> Catalogue:
@@ -87,7 +85,8 @@ def load(paths: Sequence[Path] = (SHIPPED,)) -> Catalogue:
             _once(name, place, places, "claim")
             places[name] = place
             claims[name] = _claim(name, value, place, sets)
-    return Catalogue(claims=claims)
+    every = sets.get("every-claim")
+    return Catalogue(claims=claims, every_claim=every[1] if every else ())
 
 
 def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:

@@ -121,7 +121,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     get: Any = config.getoption
     if get("substrate") == "kubernetes":
         raise BadInput(
-            "--substrate kubernetes: not available in this release; use processes, or external with --dsn"
+            "--substrate kubernetes: not available in this release; leave it out: nodes run as local processes"
         )
     if get("substrate") == "external" and not get("dsn"):
         raise BadInput("--substrate external needs --dsn URL: it tests a cluster that already runs")
@@ -133,6 +133,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(
             f"--dsn {redact(get('dsn'))}: this cluster was not created by Roachproof and will not be disturbed; "
             "if it may be (claims kill nodes and write tables), add --allow-disruption"
+        )
+    if get("substrate") == "external":
+        raise BadInput(
+            "--substrate external: not available in this release, which tests only clusters that it starts itself; leave it "
+            "out, and --dsn with it"
         )
     if get("cockroach") and get("cockroach_version"):
         raise BadInput("--cockroach and --cockroach-version exclude each other: a path or versions, not both")

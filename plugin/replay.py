@@ -6,8 +6,8 @@ from typing import Any
 
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
-from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.store import ARM_FILE, stored_verdict
+from plugin.evidence.load import describe_arm, ended_in_error, load_arm
+from plugin.evidence.store import ARM_FILE, seal, store_verdict, stored_verdict
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
 from plugin.reports import terminal
@@ -30,8 +30,20 @@ def judge_arm(directory: Path, catalogue: Catalogue) -> Verdict:
         raise BadInput(
             f"{directory / ARM_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
         ) from error
+    if any(event.name == "node.died" for event in evidence.events):
+        named = {check.metric for check in checks}
+        every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
+        checks = (*checks, *(check for check in every if check.metric not in named))
     needs = claim.needs if claim else tuple(arm["needs"])
     return decide(evidence, checks, needs=needs, tuned=tuple(arm["tuned"]))
+
+
+def conclude(directory: Path, catalogue: Catalogue) -> Verdict:
+    """Seal an arm's evidence, judge it, and store the verdict beside it."""
+    seal(directory)
+    verdict = judge_arm(directory, catalogue)
+    store_verdict(directory, verdict)
+    return verdict
 
 
 def _check(stored: Mapping[str, Any]) -> Check:
@@ -101,6 +113,7 @@ def replay(directory: Path, run: Run) -> int:
     if control:
         print(CONTROL_NOTICE)
     outcomes = []
+    failed = False
     for arm, described in arms.items():
         verdict = judge_arm(arm, run.catalogue)
         sabotage = bool(described.get("sabotage"))
@@ -117,13 +130,14 @@ def replay(directory: Path, run: Run) -> int:
         )
         if not sabotage:
             outcomes.append(verdict.outcome)
+            failed |= verdict.outcome is Outcome.INCONCLUSIVE and ended_in_error(arm)
     if control:
         print(f"\n{CONTROL_NOTICE}")
     return exit_status(
         0,
         bad_input=False,
         refuted=Outcome.FAIL in outcomes,
-        harness=False,
+        harness=failed,
         inconclusive=Outcome.INCONCLUSIVE in outcomes
         or not any(o in (Outcome.PASS, Outcome.FAIL) for o in outcomes),
         undecided=(),

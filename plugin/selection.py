@@ -1,7 +1,9 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
 from collections.abc import Mapping, Sequence, Set
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from clusters.model import Capability, Topology
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import Claim
+from plugin.evidence.load import describe_arm
 from plugin.host import carries
 from plugin.options import NAMED_ENGINES
 from plugin.profiles import profile_named
@@ -88,6 +91,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             engine = sabotaged_engine(item)
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
+        if not sabotage:
+            _check_sentence(item, claim, config)
         if not sabotage and run.settings.suite not in claim.suites:
             dropped.append(item)
             continue
@@ -126,8 +131,6 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
     if claim.status == "planned":
         return "its test is planned, not written yet"
-    if run.settings.substrate == "external":
-        return "this release starts its own clusters; it cannot test one that runs already"
     if engine and (reason := _no_engine(engine, run)):
         return reason
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
@@ -155,8 +158,6 @@ def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capa
     from clusters.engines import cockroach, postgres
     from clusters.substrates import processes
 
-    if run.settings.substrate == "external":
-        return frozenset()
     chosen = engine or run.settings.engine
     if chosen == "auto":
         chosen = run.engine().name
@@ -166,21 +167,43 @@ def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capa
     return (postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES) & place
 
 
-def undecided(selection_claims: Sequence[str], decided: Sequence[str], run: Run) -> list[str]:
-    """Required claims that have no verdict.
+def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
+    """What the suite asks for and nobody decided: of each claim that can be evaluated each arm on each target, collected or not.
 
-    With ``--suite`` every claim of the suite that can be evaluated is required, collected or not; without it those that
-    were collected.
+    ``arms``: claim and evidence of each that was decided. A claim of which somebody ``skipped`` a test is never decided.
     """
-    if run.settings.strict_suite:
+    told = [(claim, describe_arm(directory)) for claim, directory in arms]
+    found = []
+    for claim in run.catalogue:
+        if (
+            run.settings.suite not in claim.suites
+            or reason_not_evaluated(claim, claim.nodes, run) is not None
+        ):
+            continue
+        values = claim.arms_for(run.settings.suite)
         wanted = [
-            claim.id
-            for claim in run.catalogue.claims.values()
-            if run.settings.suite in claim.suites and reason_not_evaluated(claim, claim.nodes, run) is None
+            (target, dict(zip(values, combination, strict=True)))
+            for target in run.targets
+            for combination in product(*values.values())
         ]
-    else:
-        wanted = list(selection_claims)
-    return [id_ for id_ in wanted if id_ not in decided]
+        missing = [
+            ", ".join([*(f"{name} {value}" for name, value in chosen.items()), *([target] if target else [])])
+            for target, chosen in wanted
+            if not any(id_ == claim.id and _is_arm(arm, target, chosen) for id_, arm in told)
+        ]
+        if claim.id in skipped or len(missing) == len(wanted):
+            found.append(claim.id)
+        else:
+            found += [f"{claim.id} ({arm})" for arm in missing]
+    return found
+
+
+def _is_arm(arm: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:
+    """Whether it has these values; a test that does not take an argument stands for all its values."""
+    parameters = arm["parameters"]
+    return bool(arm["target"] == target) and all(
+        parameters.get(name, value) == value for name, value in chosen.items()
+    )
 
 
 def _hardware(item: pytest.Item) -> str | None:
@@ -214,6 +237,16 @@ def _refuse_claimless(item: pytest.Item, config: pytest.Config) -> None:
         raise BadInput(
             f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the catalogue "
             "(pytest --claims lists them), or move the test"
+        )
+
+
+def _check_sentence(item: pytest.Item, claim: Claim, config: pytest.Config) -> None:
+    """The docstring of a claim's own test is the claim's sentence: ``--collect-only -v`` prints it, reports quote it."""
+    said = " ".join((getattr(getattr(item, "obj", None), "__doc__", None) or "").split())
+    if said != claim.sentence and Path(config.rootpath) / "tests" / "claims" in Path(item.path).parents:
+        raise BadInput(
+            f"{_where(item)}: its docstring {said!r} is not the sentence of claim {claim.id}, {claim.sentence!r} "
+            f"({claim.file}); make them the same"
         )
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
-from plugin.evidence.store import ARM_FILE, record_error
+from plugin.evidence.store import ARM_FILE, record
+from plugin.judge.model import Outcome
 from plugin.status import exit_status
 
 PROPERTY = "roachproof"
@@ -163,6 +165,31 @@ def introduce(config: pytest.Config) -> None:
         run.say(f"testing {run.found}")
 
 
+def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A phase of a test. A claim's that ends because a node did is judged: what is there refutes it (``Refuted``, with the table)."""
+    try:
+        return (yield)
+    except BaseException as error:
+        id_, sabotage = selection.claim_id(item)
+        arm = dict(item.user_properties).get("arm")
+        if id_ is None or sabotage or arm is None or not _holds(error, NodeDied):
+            raise
+        from plugin.replay import conclude
+        from plugin.reports.terminal import as_table
+
+        record(Path(str(arm)), "arm.end")
+        verdict = conclude(Path(str(arm)), runs.of(item.config).catalogue)
+        if verdict.outcome is Outcome.FAIL:
+            raise Refuted("\n" + as_table(verdict)) from error
+        raise
+
+
+def _holds(error: BaseException, kind: type[BaseException]) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(_holds(e, kind) for e in error.exceptions)
+    return isinstance(error, kind)
+
+
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Attach our outcome to the report of a claim's test."""
     id_, sabotage = selection.claim_id(item)
@@ -170,7 +197,7 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
         return
     outcome = why = ""
     if call.excinfo is not None:
-        outcome, why = _outcome_of(call.excinfo.value, call.when)
+        outcome, why = _outcome_of(call.excinfo.value, sabotage=sabotage and call.when == "call")
         if outcome == "bad input":
             report.longrepr = why
     elif report.when == "call":
@@ -183,17 +210,22 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.longrepr = why
     arm = dict(item.user_properties).get("arm")
     if arm and why and not sabotage and outcome not in ("not evaluated", "skipped"):
-        record_error(Path(str(arm)), why)
+        record(Path(str(arm)), "error", what=why)
     if outcome:
         report.user_properties.append(
             (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
         )
 
 
-def _outcome_of(error: BaseException, when: str) -> tuple[str, str]:
-    """The outcome that an exception stands for, and its text. Of a group of them the worst counts."""
+def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
+    """The outcome that an exception stands for, and its text. Of a group of them the worst counts.
+
+    Nothing but the judge refutes a claim: an assertion of the test's own is no check of the catalogue, and a replay would
+    not know it. ``sabotage``: the exception ended the body of one, which fails by any assertion.
+    """
     if isinstance(error, BaseExceptionGroup):
-        return min((_outcome_of(e, when) for e in error.exceptions), key=lambda told: WORST.index(told[0]))
+        told = (_outcome_of(e, sabotage=sabotage) for e in error.exceptions)
+        return min(told, key=lambda each: WORST.index(each[0]))
     if isinstance(error, pytest.skip.Exception):
         # Only what cannot be evaluated here is excused; a test that somebody skipped leaves its claim undecided.
         reason = str(error.msg).removeprefix("not evaluated: ")
@@ -204,9 +236,7 @@ def _outcome_of(error: BaseException, when: str) -> tuple[str, str]:
         return "inconclusive", ""
     if isinstance(error, BadInput):
         return "bad input", str(error)
-    if isinstance(error, NodeDied):
-        return "fail", str(error)
-    if when == "call" and isinstance(error, AssertionError | pytest.fail.Exception):
+    if sabotage and isinstance(error, AssertionError | pytest.fail.Exception):
         return "fail", str(error)
     return "harness", f"{type(error).__name__}: {error}"
 
@@ -266,11 +296,15 @@ def finish(session: pytest.Session) -> None:
         return
     heard = config.stash[KEY]
     claims = [o for o in heard.outcomes if not o.sabotage]
-    decided = {o.claim for o in claims if o.outcome in DECIDED}
-    collected = {o.claim for o in claims if o.outcome != "not evaluated"}
-    if claims or run.settings.strict_suite:
+    decided = [o for o in claims if o.outcome in DECIDED]
+    if (claims or run.settings.strict_suite) and not heard.refusals:
+        skipped = {o.claim for o in claims if o.outcome == "skipped"}
+        left = {o.claim for o in claims if o.outcome != "not evaluated"} - {o.claim for o in decided}
+        arms = [(o.claim, o.arm) for o in decided if o.arm]
         heard.undecided = (
-            [] if heard.refusals else selection.undecided(sorted(collected), sorted(decided), run)
+            selection.undecided(arms, run, skipped=skipped)
+            if run.settings.strict_suite
+            else sorted(left | skipped)
         )
     session.exitstatus = exit_status(
         int(session.exitstatus),

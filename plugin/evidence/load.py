@@ -120,6 +120,13 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
     )
 
 
+def ended_in_error(directory: Path) -> bool:
+    """Whether the test itself failed: then nothing was learnt about the database."""
+    path = directory / EVENTS
+    lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+    return any('"event": "error"' in line for line in lines)
+
+
 def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):

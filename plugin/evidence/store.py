@@ -125,10 +125,10 @@ def seal(directory: Path) -> None:
     write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 
 
-def record_error(directory: Path, what: str) -> None:
-    """Record in an arm, whose store may be closed, that its test ended in an error: then no judge lets it pass, ever."""
+def record(directory: Path, name: str, **data: Any) -> None:
+    """Record an event in an arm whose store may be closed. (An ``error`` lets no judge pass the arm, ever.)"""
     origin_ns = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))["origin_ns"]
-    event = Event((time.monotonic_ns() - origin_ns) // 1000, "error", {"what": what})
+    event = Event((time.monotonic_ns() - origin_ns) // 1000, name, data)
     with (directory / EVENTS).open("a", encoding="utf-8") as file:
         file.write(event_line(event))
     if (directory / MANIFEST).exists():

@@ -65,6 +65,6 @@ async def test_a_drained_node(
 
 @pytest.mark.claim("survivability-quorum")
 async def test_a_lost_quorum(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
-    """Without a quorum the cluster acknowledges nothing, and once it is back nothing acknowledged is missing."""
+    """With two of three nodes dead the cluster blocks; it never acknowledges a write that it then loses."""
     await write_through(fault.kill_majority, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()

@@ -26,10 +26,10 @@ FAILOVER_S = 40.0
 
 
 @asynccontextmanager
-async def running(workdir: Path, *, nodes: int = 3) -> AsyncIterator[Cluster]:
+async def running(workdir: Path, *, nodes: int = 3, capacity: int = 1) -> AsyncIterator[Cluster]:
     """A healthy cluster, gone at the end whatever happens."""
     topology = Topology(name="test", nodes=tuple(NodeSpec(name=f"n{i}") for i in range(1, nodes + 1)))
-    substrate = await Processes.open(name="postgres-test", workdir=workdir, say=print)
+    substrate = await Processes.open(name="postgres-test", workdir=workdir, capacity=capacity, say=print)
     try:
         cluster = await Cluster.provision(
             engine=Postgres.find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
@@ -118,8 +118,15 @@ async def system_identifier(cluster: Cluster) -> int:
         connection.terminate()
 
 
-async def test_a_killed_primary_is_replaced_and_comes_back(tmp_path: Path) -> None:
-    async with running(tmp_path) as cluster:
+async def test_primaries_are_lost_in_every_way(tmp_path: Path) -> None:
+    """On two clusters at once, since most of the time passes until the leases of the lost run out."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_a_killed_primary_is_replaced_and_comes_back(tmp_path / "killed"))
+        group.create_task(_a_primary_without_its_store_becomes_a_replica(tmp_path / "emptied"))
+
+
+async def _a_killed_primary_is_replaced_and_comes_back(workdir: Path) -> None:
+    async with running(workdir) as cluster:
         written = await with_ledger(cluster)
         primary = await primary_of(cluster)
         (range_,) = await cluster.deployment.ranges("ledger")
@@ -127,7 +134,7 @@ async def test_a_killed_primary_is_replaced_and_comes_back(tmp_path: Path) -> No
         assert set(range_.replicas) == {"n1", "n2", "n3"}
         with pytest.raises(HarnessError, match="no_such_table"):
             await cluster.deployment.ranges("no_such_table")
-        _keeps_its_secrets(cluster, tmp_path)
+        _keeps_its_secrets(cluster, workdir)
 
         await cluster.kill(primary)
         assert not (await cluster.deployment.accepting(primary)).ok
@@ -158,10 +165,9 @@ async def test_a_killed_primary_is_replaced_and_comes_back(tmp_path: Path) -> No
         assert written | {2001} <= await keys(cluster)
 
 
-async def test_a_primary_without_its_store_becomes_a_replica_and_leaders_change_in_good_order(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as cluster:
+async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
+    """And leaders change in good order, or thaw and find that they are none any more."""
+    async with running(workdir, capacity=0) as cluster:
         written = await with_ledger(cluster)
         identifier = await system_identifier(cluster)
 
@@ -233,7 +239,9 @@ async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_word
     substrate = await Processes.open(name="postgres-test", workdir=tmp_path)
     began = time.monotonic()
     try:
-        with pytest.raises(HarnessError, match=r"(?s)n1 died .*exit code 1.*Failed to bootstrap"):
+        with pytest.raises(
+            HarnessError, match=r"(?s)^n1 ended with exit code 1, by itself.*Failed to bootstrap"
+        ):
             await Cluster.provision(
                 engine=engine,
                 substrate=substrate,

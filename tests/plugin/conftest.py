@@ -81,8 +81,41 @@ def breaks_late(arm):
 
 
 @pytest.mark.claim("question")
-async def test_node_died_in_a_group(judge):
+async def test_node_died_in_a_group(arm, judge):
+    arm.store.event("node.died", node="n1", code=-6)
     raise ExceptionGroup("several", [HarnessError("a client lost its node"), NodeDied("n1 ended by itself")])
+
+
+@pytest.mark.claim("question")
+async def test_node_died_in_setup(dying, judge):
+    assert judge.decide()
+
+
+@pytest.fixture
+def dying(arm):
+    arm.store.event("node.died", node="n2", code=2)
+    raise NodeDied("n2 ended by itself")
+
+
+@pytest.mark.claim("question")
+async def test_asserts(judge):
+    judge.measure("questions", 1)
+    assert "what the test thinks" == "a check of the catalogue"
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.claim("question")
+async def test_skipped_in_part(judge, number):
+    if number == 2:
+        pytest.skip("not this one")
+    judge.measure("questions", number)
+    assert judge.decide()
+
+
+@pytest.mark.claim("answer")
+async def test_arms(judge, guess):
+    judge.measure("answer", 42)
+    assert judge.decide()
 
 
 @pytest.mark.claim("question")

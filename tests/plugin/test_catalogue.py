@@ -66,7 +66,7 @@ def test_shipped_claim_is_complete(claim_id: str) -> None:
 
 
 def test_gate_suite_keeps_to_its_time() -> None:
-    claims = [claim for claim in load().in_suite("gate") if claim.status is Status.READY]
+    claims = [claim for claim in load() if "gate" in claim.suites and claim.status is Status.READY]
     seconds = sum(estimate.seconds for claim in claims if (estimate := claim.estimate_for("gate")))
     assert claims
     assert seconds < 15 * 60 / 2, "half of the budget: collection, downloads and slow machines need the rest"

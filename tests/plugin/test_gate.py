@@ -69,6 +69,7 @@ def test_a_plugin_that_is_absent_is_not_missed(gate: Gate) -> None:
     ("status", "tests", "options", "verdicts"),
     [
         (6, ["passes", "skipped"], [], ["answer  PASS", "question  SKIPPED"]),
+        (6, ["skipped_in_part"], [], ["question  PASS", "question  PASS", "question  SKIPPED"]),
         (6, ["passes"], ["--profile", "adversity-15"], ["answer  NOT EVALUATED"]),
         (1, ["passes", "blunt_sabotage"], [], ["answer  DID NOT TURN RED", "answer  PASS"]),
         (1, ["passes", "ordinary_failure"], [], ["answer  PASS"]),
@@ -155,3 +156,23 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
         assert process.poll() is None, "the run ended by itself"
         assert time.monotonic() < deadline, f"{path} did not come"
         time.sleep(0.05)
+
+
+def test_a_suite_asks_for_every_arm_on_every_version(gate: Gate) -> None:
+    """What was deselected, or tested on one of two versions only, is named and makes the suite undecided."""
+    gate.edit(
+        "claims.toml",
+        'sentence = "The answer',
+        'arms.guess = { gate = [1, 2], nightly = [1], paper = [1] }\nsentence = "The answer',
+    )
+    for version in ("v24.1.3", "v24.2.0"):
+        gate.fake_cockroach(version)
+    ran = gate(
+        *gate.tests("arms"), "--suite", "gate", "--deselect", "test_claims.py::test_arms[v24.2.0-1]",
+        "--cockroach-version", "v24.1.3", "--cockroach-version", "v24.2.0",
+    )  # fmt: skip
+    assert ran.status == 6, ran.text
+    assert "REQUIRED AND NOT DECIDED: answer (guess 1, v24.2.0)" in ran.text
+    assert "NOT DECIDED: answer (guess 2" not in ran.text
+    assert "NOT DECIDED: answer (guess 1, v24.1.3)" not in ran.text
+    assert re.search(r"REQUIRED AND NOT DECIDED: question$", ran.text, re.MULTILINE)

@@ -170,3 +170,20 @@ def test_a_replayed_control_says_so_in_its_first_and_last_line(gate: Gate) -> No
     edited(arm / ARM_FILE, context={"engine": "postgres"})
     lines = [line for line in gate("--judge", "out").lines if line]
     assert lines[0] == lines[-1] == "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
+
+
+def test_a_node_that_ended_by_itself_is_judged_live_as_in_a_replay(gate: Gate) -> None:
+    """Also where it ended before the test began, and no verdict could be asked for."""
+    names = gate.tests("node_died_in_a_group", "node_died_in_setup")
+    ran = gate(*names, "--run-dir", "out")
+    assert ran.status == 1, ran.text
+    assert len(re.findall(r"nodes_died +1 nodes  == 0 +absolute +R +REFUTED", ran.text)) >= 2
+    again = gate("--judge", "out")
+    assert again.status == 1, again.text
+    assert again.text.count(SAME) == 2
+
+
+def test_a_failure_of_the_harness_is_one_in_a_replay(gate: Gate) -> None:
+    assert gate(*gate.tests("asserts", "harness"), "--run-dir", "out").status == 7
+    again = gate("--judge", "out")
+    assert again.status == 7, again.text

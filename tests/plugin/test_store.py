@@ -21,7 +21,7 @@ from plugin.evidence.store import (
     ArmStore,
     broken_seals,
     make_run_directory,
-    record_error,
+    record,
     slug,
     stored_verdict,
     write_json,
@@ -151,11 +151,11 @@ def test_an_error_is_recorded_after_the_store_is_closed(store: ArmStore) -> None
     """Sealed evidence stays sealed, what was never sealed does not become so."""
     store.event("arm.end")
     store.close()
-    record_error(store.directory, "the harness broke")
+    record(store.directory, "error", what="the harness broke")
     assert names(store) == ["arm.end", "error"]
     assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
     store.seal()
-    record_error(store.directory, "and once more")
+    record(store.directory, "error", what="and once more")
     assert names(store) == ["arm.end", "error", "error"]
     assert broken_seals(store.directory) == ()
 

@@ -1,0 +1,252 @@
+"""What happened in an arm, second by second, as its reports draw it: from the evidence alone, through the judge's own functions.
+
+All times are seconds on the arm's timeline.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plugin.judge import throughput
+from plugin.judge.analysis import Analysis, cells_of
+from plugin.judge.arm import ArmEvidence, Fault, Window
+from plugin.judge.availability import availability, endpoint
+
+if TYPE_CHECKING:
+    from plugin.evidence.records import ProbeSecond
+
+SECOND = 1_000_000
+PERCENTILES = (50.0, 95.0, 99.0)
+MOST_KINDS = 5
+"""Kinds of errors kept for one second; the rest are counted together."""
+STATES: Mapping[str, str] = {
+    "kill": "killed",
+    "lose_disk": "lost with its disk",
+    "pause": "frozen",
+    "drain": "drained",
+    "cut": "cut off",
+}
+"""What a node is while it suffers a fault of this name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Band:
+    """A stretch of the timeline with a name."""
+
+    begin: float
+    end: float
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resilience:
+    """What one fault cost (the adversity guide's resilience metrics). ``None`` for what cannot be said.
+
+    ``recovery_s``: from the begin of its undoing to the declared recovery. ``gap_s``: the longest stretch without a success on any range,
+    asked through nodes that were not hit; ``victim_gap_s`` through those that were. ``degraded_s``: time below 80 % of the
+    baseline's median. ``lost``: writes fewer than normal from its begin to recovery; ``lost_share``: the same as a share of normal.
+    """
+
+    fault: str
+    nodes: tuple[str, ...]
+    begin: float
+    end: float
+    recovery_s: float | None
+    gap_s: float | None
+    victim_gap_s: float | None
+    degraded_s: float | None
+    lost: float | None
+    lost_share: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """An arm in seconds ``0 … seconds - 1``.
+
+    ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds as the probe saw them (``"p50"`` …), ``None`` in a
+    second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown; ``error_kinds`` names
+    those of a second. ``reached``: by endpoint, the share of the probed ranges that answered through it.
+    ``normal``: the baseline's median a second.
+    """
+
+    seconds: int
+    throughput: Sequence[int] = ()
+    latency: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    errors: Sequence[int] = ()
+    error_kinds: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    reached: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    normal: float | None = None
+    phases: tuple[Band, ...] = ()
+    faults: tuple[Band, ...] = ()
+    nodes: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
+    resilience: tuple[Resilience, ...] = ()
+
+
+def series(evidence: ArmEvidence) -> Series:
+    """The series of an arm, also of one that ended early or recorded nothing."""
+    a = Analysis(evidence)
+    probe = evidence.probe[1] if evidence.probe else ()
+    activity = a.activity
+    written = activity.acknowledged if activity else array("q")
+    end = max([a.timeline.end, *(second.t + SECOND for second in probe), written[-1] if written else 0])
+    seconds = -(-end // SECOND)
+    latency, reached, kinds = _probed(probe, seconds)
+    for time in activity.failures if activity else ():
+        found = kinds.setdefault(time // SECOND, {})
+        found["ledger"] = found.get("ledger", 0) + 1
+    recorded = bool(probe) or activity is not None
+    return Series(
+        seconds=seconds,
+        throughput=_counted(written, seconds) if activity else (),
+        latency=latency,
+        errors=[sum(kinds.get(second, {}).values()) for second in range(seconds)] if recorded else (),
+        error_kinds={second: _most(found) for second, found in sorted(kinds.items())},
+        reached=reached,
+        normal=a.baseline.median / a.baseline.width_s if a.baseline else None,
+        phases=_phases(a),
+        faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
+        nodes=_nodes(a),
+        resilience=tuple(_resilience(a, fault) for fault in a.timeline.faults),
+    )
+
+
+def _counted(times: Iterable[int], seconds: int) -> list[int]:
+    return throughput.per_second(times, (0, seconds * SECOND))
+
+
+def _most(found: Mapping[str, int]) -> Mapping[str, int]:
+    ordered = sorted(found.items(), key=lambda kind: -kind[1])
+    rest = sum(count for _, count in ordered[MOST_KINDS:])
+    return dict(ordered[:MOST_KINDS]) | ({"others": rest} if rest else {})
+
+
+def _probed(
+    probe: "Sequence[ProbeSecond]", seconds: int
+) -> tuple[dict[str, list[float | None]], dict[str, list[float | None]], dict[int, dict[str, int]]]:
+    """Latency percentiles, the share reached by endpoint, and errors by second and kind."""
+    latency: dict[str, list[float | None]] = {}
+    reached: dict[str, list[float | None]] = {}
+    kinds: dict[int, dict[str, int]] = {}
+    for second in probe:
+        index = second.t // SECOND
+        if not 0 <= index < seconds:
+            continue
+        for name, value in _percentiles(second.latency.values()).items():
+            latency.setdefault(name, [None] * seconds)[index] = value
+        served: dict[str, list[bool]] = {}
+        for cell, counted in second.cells.items():
+            served.setdefault(endpoint(cell), []).append(counted.ok > 0)
+            for kind, count in counted.errors.items():
+                found = kinds.setdefault(index, {})
+                found[f"probe: {kind}"] = found.get(f"probe: {kind}", 0) + count
+        for name, cells in served.items():
+            reached.setdefault(name, [None] * seconds)[index] = round(sum(cells) / len(cells), 3)
+    return latency, reached, kinds
+
+
+def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
+    from hdrh.histogram import HdrHistogram
+
+    whole: HdrHistogram | None = None
+    for text in encoded:
+        histogram = HdrHistogram.decode(text)
+        if whole is None:
+            whole = histogram
+        else:
+            whole.add(histogram)
+    if whole is None or not whole.get_total_count():
+        return {}
+    values = {f"p{share:g}": whole.get_value_at_percentile(share) / 1e3 for share in PERCENTILES}
+    return values | {"max": whole.get_max_value() / 1e3}
+
+
+def _phases(a: Analysis) -> tuple[Band, ...]:
+    """The stretches of the test, in plain words."""
+    line, reached = a.timeline, a.timeline.reached
+    bounds = [
+        ("provision", reached.get("provision.begin"), reached.get("provisioned")),
+        ("load", reached.get("ledger.created"), reached.get("fault.begin") or line.writing_end),
+        ("disturb", reached.get("fault.begin"), reached.get("fault.undo")),
+        ("heal", reached.get("fault.undo"), line.recovered),
+        ("load, healed", line.recovered, line.writing_end),
+        ("audit", reached.get("audit.begin"), reached.get("audit.end")),
+    ]
+    return tuple(
+        Band(begin=begin / 1e6, end=max(begin, line.end if end is None else end) / 1e6, name=name)
+        for name, begin, end in bounds
+        if begin is not None
+    )
+
+
+def _until(a: Analysis, fault: Fault) -> int:
+    """When the fault was over: undone, else the end of the record."""
+    return fault.undone if fault.undone is not None else a.timeline.end
+
+
+def _band(fault: Fault, end: int) -> Band:
+    return Band(begin=fault.begin / 1e6, end=end / 1e6, name=f"{fault.kind} {', '.join(fault.nodes)}")
+
+
+def _nodes(a: Analysis) -> Mapping[str, tuple[Band, ...]]:
+    """The states of each node that was declared: starting, up, and what each fault made of it."""
+    line = a.timeline
+    declared = next((e.data.get("nodes", ()) for e in a.evidence.events if e.name == "provision.begin"), ())
+    begin, ready = line.reached.get("provision.begin"), line.reached.get("provisioned")
+    lanes: dict[str, tuple[Band, ...]] = {}
+    for node in map(str, declared):
+        bands: list[Band] = []
+        _add(bands, begin, line.end if ready is None else ready, "starting")
+        since = ready
+        for fault in line.faults:
+            if since is None or node not in fault.nodes:
+                continue
+            hit = fault.bit.get(node, fault.begin)
+            _add(bands, since, hit, "up")
+            heals = fault.undo if fault.undo is not None else line.end
+            _add(bands, hit, heals, STATES.get(fault.kind, fault.kind))
+            _add(bands, heals, _until(a, fault), "coming back")
+            since = fault.undone
+        _add(bands, since, line.end, "up")
+        lanes[node] = tuple(bands)
+    return lanes
+
+
+def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
+    if begin is not None and end > begin:
+        bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
+
+
+def _resilience(a: Analysis, fault: Fault) -> Resilience:
+    line = a.timeline
+    done = _until(a, fault)
+    recovered = next((e.t for e in a.evidence.events if e.name == "recovered" and e.t >= done), None)
+    window: Window = (fault.begin, max(fault.begin, recovered if recovered is not None else line.end))
+    worst = victims = None
+    if a.evidence.probe is not None:
+        header, probe = a.evidence.probe
+        gaps = availability(probe, cells_of(header.get("cells")), window=window, victims=fault.nodes)
+        worst, victims = gaps.worst, gaps.victims
+    degraded = lost = share = None
+    if a.activity is not None and a.baseline is not None and a.baseline.median:
+        until = line.writing_end or line.end
+        found = throughput.buckets(a.activity.acknowledged, window, a.baseline, until=until)
+        normal = a.baseline.median / a.baseline.width_s * (window[1] - window[0]) / SECOND
+        done_there = sum(window[0] <= time < window[1] for time in a.activity.acknowledged)
+        degraded = throughput.degraded_s(found, window)
+        lost = max(0.0, normal - done_there)
+        share = lost / normal if normal else None
+    return Resilience(
+        fault=fault.kind,
+        nodes=fault.nodes,
+        begin=fault.begin / 1e6,
+        end=done / 1e6,
+        recovery_s=(recovered - fault.undo) / 1e6
+        if recovered is not None and fault.undo is not None
+        else None,
+        gap_s=worst.seconds if worst else None,
+        victim_gap_s=victims.seconds if victims else None,
+        degraded_s=degraded,
+        lost=lost,
+        lost_share=share,
+    )
