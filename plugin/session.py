@@ -283,6 +283,8 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
 
 def hear_worker(node: Any, error: object) -> None:
     """Hear from a worker that ended what input it refused."""
+    if ticker := node.config.stash[KEY].ticker:
+        ticker.hear({"stage": ""}, worker=node.gateway.id)
     message = getattr(node, "workeroutput", {}).get(PROPERTY)
     if message and message not in (refusals := node.config.stash[KEY].refusals):
         refusals.append(message)

@@ -82,6 +82,13 @@ class Deployment(Protocol):
         """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
         ...
 
+    async def observe(self) -> Mapping[str, Any]:
+        """What the running servers say of themselves, for the evidence: their build, settings that are not the default; no secret.
+
+        Raises ``HarnessError`` when they are not what was to be deployed.
+        """
+        ...
+
     async def accepting(self, node: str) -> Health:
         """Whether this node takes clients now. Never raises, answers within 3 s."""
         ...

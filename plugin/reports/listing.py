@@ -94,7 +94,7 @@ def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *,
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
     print("  would check:")
     print("\n".join(_checks(claim, run.profile.name)))
-    print(f"  seed of the run: {run.settings.seed}")
+    print(f"  seed: {selection.seed_of(item, run)} (of the run: {run.settings.seed})")
 
 
 def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
@@ -102,8 +102,22 @@ def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
         return "no database, the test asks for none"
     count = len(topology.nodes)
     places = ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in topology.nodes)
-    engine = selection.sabotaged_engine(item) or run.settings.engine
-    return f"{count} node{'s' * (count != 1)} of {engine}: {places}"
+    return f"{count} node{'s' * (count != 1)} of {_database(item, run)}: {places}"
+
+
+def _database(item: pytest.Item, run: Run) -> str:
+    """Its name and version, of what is at hand; a plan downloads nothing."""
+    sabotaged = selection.sabotaged_engine(item)
+    callspec = getattr(item, "callspec", None)
+    try:
+        engine = (
+            run.named(sabotaged)
+            if sabotaged
+            else run.engine(callspec.params.get("target", "") if callspec else "")
+        )
+    except BadInput:
+        return f"{sabotaged or run.settings.engine} (none at hand)"
+    return f"{engine.name} {engine.version}"
 
 
 def _checks(claim: Claim, profile: str) -> Sequence[str]:

@@ -159,6 +159,9 @@ class FakeDeployment:
     async def bootstrap(self) -> None:
         pass
 
+    async def observe(self) -> Mapping[str, Any]:
+        return {}
+
     async def accepting(self, node: str) -> Health:
         await asyncio.sleep(0)
         up = self._substrate.state(node) is ProcessState.RUNNING and node not in self.deaf

@@ -89,8 +89,8 @@ def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
     )
     ran = gate("--dry-run", "--seed", "7")
     assert ran.status == 0, ran.text
-    order = ["would start: 3 nodes of cockroach: n1", "1. think", "2. say the answer", "would disturb: Nothing is disturbed.",
-             "would check:", "seed of the run: 7"]  # fmt: skip
+    order = ["would start: 3 nodes of cockroach (none at hand): n1", "1. think", "2. say the answer", "would disturb: Nothing is disturbed.",
+             "would check:", "(of the run: 7)"]  # fmt: skip
     places = [ran.text.index(text) for text in order]
     assert places == sorted(places)
     assert re.search(r"answer +== 42 +absolute, R", ran.text)

@@ -81,5 +81,10 @@ class Cockroach:
     ) -> CockroachDeployment:
         """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
         return CockroachDeployment(
-            binary=self.binary.path, dialect=self.dialect, nodes=nodes, resources=resources, tuned=tuned
+            binary=self.binary.path,
+            build_tag=self.binary.build_tag,
+            dialect=self.dialect,
+            nodes=nodes,
+            resources=resources,
+            tuned=tuned,
         )

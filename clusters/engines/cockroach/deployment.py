@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
-from clusters.engines.cockroach.introspection import ids, parse_node_status, parse_ranges
+from clusters.engines.cockroach.introspection import ids, parse_build, parse_node_status, parse_ranges
+from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
 from clusters.model import (
@@ -44,6 +46,8 @@ MOST_REPLICAS = 3
 GONE = "decommissioned"
 DECOMMISSION_S = 600.0
 """Moving 174 replicas off a node took 33 s at the fast pace and 190 s at the default one (v20.2, two busy cores)."""
+_SECRET = re.compile("secret|license|password|token|key")
+"""Settings of which the value is nobody's business."""
 BOOTSTRAP_S = 80.0
 """A cluster that is not up by then is taken for broken; measured: 3 to 12 s on two busy cores."""
 RELOCATE_S = 60.0
@@ -57,12 +61,14 @@ class CockroachDeployment:
         self,
         *,
         binary: Path,
+        build_tag: str,
         dialect: Dialect,
         nodes: Sequence[NodeSpec],
         resources: NodeResources,
         tuned: bool,
     ) -> None:
         self._binary = binary
+        self._build_tag = build_tag
         self._dialect = dialect
         self._resources = resources
         self._environment = {
@@ -195,6 +201,23 @@ class CockroachDeployment:
             ):
                 await connection.execute(statement, timeout=left())
         self._database = DATABASE
+
+    async def observe(self) -> Mapping[str, Any]:
+        """Each node's own version, which must be the binary's, and the cluster settings that somebody set.
+
+        Raises ``HarnessError`` when a node runs another build: the dialect was chosen by the binary's.
+        """
+        servers = {}
+        for node in self._placements:
+            (row,) = await self._query(self._dialect.build_tag, node=node)
+            servers[node] = str(row[0])
+            if str(parse_build(servers[node])) != str(
+                Version.parse(self._build_tag, origin=str(self._binary))
+            ):
+                raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {self._build_tag}")
+        rows = await self._query(self._dialect.settings_set)
+        settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
+        return {"servers": servers, "settings": settings}
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

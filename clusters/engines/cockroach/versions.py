@@ -59,6 +59,8 @@ class Dialect:
     node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
     """The command that lists nodes in every version without internal tables; read by ``introspection.parse_node_status``."""
     build_tag: str = "SELECT version()"
+    settings_set: str = "SELECT name, value FROM system.settings ORDER BY name"
+    """The cluster settings that somebody set, the server itself among them; all others have their default."""
     cluster_version: str = "SHOW CLUSTER SETTING version"
 
     relocate_lease_form: str = "ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"

@@ -31,6 +31,15 @@ BOOTSTRAP_S = 80.0
 SWITCHOVER_S = 40.0
 """Patroni itself gives a switchover up 20 s after it was asked for; measured: 2.5 s."""
 
+OBSERVED = [
+    "fsync",
+    "full_page_writes",
+    "max_connections",
+    "shared_buffers",
+    "synchronous_commit",
+    "synchronous_standby_names",
+]
+
 LOOK_S = 2.5
 """How long one node may take to say how it is: an answer takes milliseconds, and callers wait 3 s in all."""
 
@@ -118,6 +127,17 @@ class PostgresDeployment:
             await sql.create_application(connection, self.credentials)
         await wait_until("every node to take clients", self._all_accepting, timeout=BOOTSTRAP_S - spent)
         await wait_until("replication to begin", self.healthy, timeout=BOOTSTRAP_S - spent)
+
+    async def observe(self) -> Mapping[str, Any]:
+        """The primary's version, and the settings on which its promises rest."""
+        async with sql.session(
+            self._sql(await self._primary()), self._superuser, timeout=LOOK_S
+        ) as connection:
+            version = await connection.fetchval("SELECT version()")
+            rows = await connection.fetch(
+                "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", OBSERVED
+            )
+        return {"servers": {"primary": version}, "settings": {row["name"]: row["setting"] for row in rows}}
 
     async def accepting(self, node: str) -> Health:
         """Whether the application can query this node, be it primary or replica."""

@@ -39,12 +39,15 @@ def end_all(find: Callable[[], list[proctree.Process]], *, seconds: float) -> li
 def remove(record: Record, *, keep: bool) -> None:
     """Remove what a cluster left on disk; its processes are gone. Raises ``OSError`` if something cannot be removed.
 
-    With ``keep`` its directory stays. Without it the logs are moved to ``keep_logs``, if that was asked for.
+    With ``keep`` the nodes' stores and logs stay, but no certificate, key or configuration beside them. Without it the logs are moved to ``keep_logs``, if that was asked for.
     """
     cgroups.remove(record["cgroups"], record["id"])
     _await_end(record.get("device"))
     directory = Path(record["directory"])
-    if keep or not _is_of(directory, record["id"]):
+    if not _is_of(directory, record["id"]):
+        return
+    if keep:
+        _remove_all_but_data(directory)
         return
     if record["keep_logs"]:
         _move_logs(directory, Path(record["keep_logs"]))
@@ -85,6 +88,20 @@ def _move_logs(directory: Path, target: Path) -> None:
             if place.exists():
                 place = target / f"{logs.parent.name}-{directory.name}"
             shutil.move(logs, place)
+
+
+def _remove_all_but_data(directory: Path) -> None:
+    others = (
+        entry
+        for node in directory.glob("nodes/*")
+        for entry in node.iterdir()
+        if entry.name not in ("store", "logs")
+    )
+    for entry in [directory / "scratch", *others]:
+        if entry.is_dir() and not entry.is_symlink():
+            remove_tree(entry)
+        else:
+            entry.unlink(missing_ok=True)
 
 
 def remove_tree(directory: Path) -> None:
