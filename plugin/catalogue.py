@@ -228,6 +228,7 @@ _CLAIM = form(
     include=several(_ID),
     checks=several(_check),
     paper=keyed(text(), anything),
+    measured=keyed(text(), text()),
     note=text(),
 )
 

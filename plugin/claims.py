@@ -155,6 +155,8 @@ class Claim:
     """All checks, those of ``include`` first."""
     paper: Mapping[str, Any] = field(default_factory=dict)
     """Figures printed in the source, to be shown beside the measured ones; never judged."""
+    measured: Mapping[str, str] = field(default_factory=dict)
+    """Which of its metrics answers to which column of those figures, so that reports can set them side by side."""
     note: str = ""
     """For people: how the source contradicts itself, and which reading is used."""
 

@@ -80,6 +80,12 @@ def _rows_missing(a: Analysis) -> Measured:
     return max(0, least - counted, counted - most), f"{counted} rows counted, {expected} expected", ()
 
 
+def _rows_counted(a: Analysis) -> Measured:
+    if a.audit is None or a.audit.counted is None:
+        return _nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
+    return a.audit.counted, "SELECT count(*) at the end", ()
+
+
 def _sampled_row_mismatch(a: Analysis) -> Measured:
     if a.audit is None or not a.audit.sampled:
         return _nothing(NO_LEDGER if a.audit is None else "no row was sampled")
@@ -279,6 +285,8 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     "rows_missing": MetricInfo(
         unit="rows", needs=_AUDIT, measure=_rows_missing,
         description="how far SELECT count(*) is outside what the history allows"),
+    "rows_counted": MetricInfo(
+        unit="rows", needs=_AUDIT, measure=_rows_counted, description="what SELECT count(*) said at the end"),
     "sampled_row_mismatch": MetricInfo(
         unit="rows", needs=_AUDIT, measure=_sampled_row_mismatch,
         description="rows looked up at random by their key that are not as written"),

@@ -11,7 +11,8 @@ from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
 from plugin.judge.model import Kind
-from plugin.reports.terminal import WIDTH, columns, number, wrapped
+from plugin.reports.terminal import WIDTH, columns, wrapped
+from plugin.reports.text import number
 from plugin.run import Run
 
 

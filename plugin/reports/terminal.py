@@ -1,7 +1,6 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
 import json
-import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,8 @@ from plugin import run as runs
 from plugin.claims import Claim
 from plugin.evidence.store import stored_verdict
 from plugin.judge.model import Outcome, Verdict
+from plugin.reports import paper
+from plugin.reports.text import number, word
 
 if TYPE_CHECKING:
     from plugin.session import TestOutcome
@@ -27,12 +28,6 @@ MARKUP: Mapping[str, Mapping[str, bool]] = {
     "bad input": {"red": True},
     "not evaluated": {},
 }
-WORDS = {"pass": "PASS", "fail": "REFUTED", "harness": "HARNESS FAILED"}
-
-
-def word(outcome: str) -> str:
-    """An outcome as people read it; never told by colour alone."""
-    return WORDS.get(outcome, outcome.upper())
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -118,7 +113,7 @@ def _print_outcome(
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
     lines = origin_lines(claim) if claim and origin else []
     lines += verdict_lines(verdict) if verdict else []
-    lines += paper_lines(claim, verdict["context"]) if claim and verdict else []
+    lines += paper_lines(claim, verdict) if claim and verdict else []
     # Why a test ended otherwise than by its verdict. A sabotage says it with the table that is shown already.
     why = outcome.why.splitlines()[:1] or ([] if verdict else ["no verdict was reached"])
     for line in [*lines, *(part for text in why for part in wrapped(text))]:
@@ -133,21 +128,16 @@ def origin_lines(claim: Claim) -> list[str]:
     return lines
 
 
-def paper_lines(claim: Claim, context: Mapping[str, str]) -> list[str]:
+def paper_lines(claim: Claim, verdict: Mapping[str, Any]) -> list[str]:
     """What the source's tables printed for the arm with these parameters, to be read beside what was measured."""
     lines = []
-    for table, rows in claim.paper.items():
-        for row in rows if isinstance(rows, list | tuple) else ():
-            shared = row.keys() & context.keys() if isinstance(row, Mapping) else ()
-            if shared and all(str(row[name]) == str(context[name]) for name in shared):
-                figures = ", ".join(f"{name.replace('_', ' ')} {_figure(row[name])}" for name in row)
-                title = re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
-                lines += wrapped(f"the source printed ({title}): {figures}")
+    for table in paper.beside(claim, verdict):
+        for name, *cells in table.rows:
+            figures = ", ".join(
+                f"{head} {cell}" for head, cell in zip(table.head[1:], cells, strict=True) if cell != "-"
+            )
+            lines += wrapped(f"{table.title}, {name}: {figures}")
     return lines
-
-
-def _figure(value: object) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def wrapped(text: str, indent: str = "  ", *, most: int | None = None) -> list[str]:
@@ -194,15 +184,6 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         if not condition["met"]:
             lines += wrapped(f"evidence: {condition['name']} not met: {condition['why']}")
     return lines + wrapped(verdict["why"])
-
-
-def number(value: float | None) -> str:
-    """A measured value: whole numbers whole, others with three significant places at the least."""
-    if value is None:
-        return "-"
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
-        return f"{int(value)}"
-    return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def as_table(verdict: Verdict) -> str:

@@ -12,13 +12,12 @@ from plugin.reports.terminal import (
     MARKUP,
     WIDTH,
     as_table,
-    number,
     origin_lines,
     paper_lines,
     verdict_lines,
-    word,
     wrapped,
 )
+from plugin.reports.text import number, word
 from tests.plugin.conftest import Gate
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,20}(_[a-z0-9]{1,20}){0,2}", fullmatch=True)
@@ -141,10 +140,15 @@ def test_a_claims_source_and_what_it_printed() -> None:
     lines = origin_lines(claim)
     assert lines[0] == "  source: thesis, 5.4 (RQ4), table 5.6"
     assert "deletes the pod gracefully before it inserts" in " ".join(" ".join(lines).split())
-    (printed,) = paper_lines(claim, {"engine": "cockroach", "inserts": "2000"})
-    assert printed == "  the source printed (table 5.6): inserts 2000, dead node yes, rows 2000, sampled 245"
-    assert paper_lines(claim, {"inserts": "2001"}) == []
-    assert paper_lines(claim, {}) == []
+    counted = {"check": {"metric": "rows_counted"}, "measurement": {"value": 6702}}
+    verdict = {"context": {"engine": "cockroach", "inserts": "2000"}, "results": [counted]}
+    assert paper_lines(claim, verdict) == [
+        "  table 5.6, thesis printed: inserts 2000, dead node yes, rows 2000, sampled 245",
+        "  table 5.6, measured here: inserts 2000, rows 6702 rows counted",
+        "  table 5.6, ratio: rows 3.35",
+    ]
+    assert paper_lines(claim, {"context": {"inserts": "2001"}, "results": []}) == []
+    assert paper_lines(claim, {"context": {}, "results": []}) == []
     long = replace(claim, note="word " * 100)
     assert len(origin_lines(long)) == 3
     assert origin_lines(long)[-1].endswith("…")

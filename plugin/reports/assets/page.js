@@ -55,8 +55,8 @@
           if (share == null || share === 1) continue;
           const left = u.valToPos(second, "x", true), right = u.valToPos(second + 1, "x", true);
           ctx.fillStyle = colour("bad");
-          ctx.fillRect(left, top + tall * share, Math.ceil(right - left), Math.max(tall * (1 - share), dpr));
-          ctx.clearRect(left, top + tall * share, 0, 0);
+          const high = Math.max(tall * 0.4 * (1 - share), dpr);
+          ctx.fillRect(left, top + tall - high, Math.ceil(right - left), high);
         }
       }
     });
@@ -65,12 +65,12 @@
 
   const axis = (extra) => ({ stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") }, ...extra });
 
-  function chart(home, group, { title, height, data, series, draw, y = {}, x = {} }) {
+  function chart(home, group, { title, height, data, series, draw, y = {}, x = {}, quiet = false }) {
     const options = {
-      title, height, width: home.clientWidth || 1100, series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
+      title, height, legend: { show: !quiet }, width: home.clientWidth || 1100, series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
       cursor: { sync: { key: group, setSeries: false }, drag: { x: true, y: false, setScale: true } },
       scales: { x: { time: false }, ...(y.scale ? { y: y.scale } : {}) },
-      axes: [axis({ values: (_, vs) => vs.map((v) => v + " s") }), axis({ size: 64, ...(y.axis || {}) })],
+      axes: [axis({ values: (_, vs) => vs.map((v) => v + " s") }), axis({ size: 72, ...(y.axis || {}) })],
       hooks: { drawAxes: [draw] },
     };
     return new uPlot(options, data, home);
@@ -102,7 +102,7 @@
       const rows = names.map((name) => ({ name, states: s.nodes[name] || [], reached: s.reached[name] }));
       const told = document.createElement("p");
       told.className = "lanes quiet";
-      const lanesOf = chart(home, group, { title: "Nodes (dark red: share of ranges that the probe did not reach through it)", height: 70 + 26 * rows.length, draw: lanes(rows),
+      const lanesOf = chart(home, group, { title: "Nodes (dark red below: share of ranges that the probe did not reach through it)", quiet: true, height: 70 + 26 * rows.length, draw: lanes(rows),
         data: [x, Array(s.seconds).fill(null)], series: [{ show: false, label: "" }],
         y: { scale: { range: [0, rows.length] }, axis: { splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => names, grid: { show: false } } } });
       lanesOf.hooks.setCursor = [(u) => {

@@ -13,6 +13,7 @@ ROWS = 27 * RATE
 EXPECTED = {
     **dict.fromkeys(SAFETY, 0.0),
     "rows_missing": 0,
+    "rows_counted": ROWS,
     "sampled_row_mismatch": 0,
     "acknowledged": ROWS,
     "indeterminate": 0,

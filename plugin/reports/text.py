@@ -1,0 +1,35 @@
+"""How values and outcomes are written in every report."""
+
+import math
+from collections.abc import Mapping
+
+WORDS = {"pass": "PASS", "fail": "REFUTED", "harness": "HARNESS FAILED"}
+SIGNS: Mapping[str, str] = {
+    "pass": "✔",
+    "fail": "✘",
+    "inconclusive": "?",
+    "not evaluated": "○",
+    "reported": "·",
+}
+"""An outcome is never told by colour alone."""
+
+
+def word(outcome: str) -> str:
+    """An outcome as people read it."""
+    return WORDS.get(outcome, outcome.upper())
+
+
+def number(value: float | None) -> str:
+    """A measured value: whole numbers whole, others with three significant places at the least."""
+    if value is None:
+        return "-"
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return f"{int(value)}"
+    return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def figure(value: object) -> str:
+    """A value of a source's table."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, int | float) else str(value)
