@@ -204,6 +204,11 @@ def assert_ended_early(place: Path, *, arms: int = 1) -> None:
     assert text.count("evidence: integrity not met:") == arms, text
 
 
+def interruptible() -> None:
+    """Let Ctrl-C end a program: what a shell starts in its background ignores it, and so would all that we start then."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
     """Start pytest on the checkout's tests; it and all its session are dead at the end.
@@ -222,6 +227,7 @@ def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=interruptible,
         )
     try:
         yield Doomed(place=place, directory=directory, state=state, process=process, before=before)

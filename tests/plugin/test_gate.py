@@ -11,6 +11,7 @@ import pytest
 
 from plugin.evidence.store import EVENTS
 from tests.plugin.conftest import Gate
+from tests.plugin.killed_runs import interruptible
 
 SLOW = """
 import asyncio
@@ -131,7 +132,11 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
     (gate.path / "test_claims.py").write_text(SLOW)
     command = gate.command("--run-dir", "out")
     with subprocess.Popen(
-        command, cwd=gate.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        cwd=gate.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=interruptible,
     ) as process:
         try:
             wait_for(gate.path / "begun", process)
