@@ -325,3 +325,4 @@ def _write(config: pytest.Config, line: str) -> None:
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.write_line(line, bold=True)
+        reporter.flush()  # progress goes another way and must not overtake it

@@ -17,7 +17,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import Deployment, Engine, Runner
-from clusters.engines.cockroach.deployment import SQL_PORT
+from clusters.engines.cockroach.access import SQL_PORT
 from clusters.errors import BadInput, HarnessError, NodeDied
 from clusters.faults.disturbance import disturb
 from clusters.faults.kill import KILL

@@ -24,7 +24,7 @@ from tests.clusters import real_cockroach
 pytestmark = pytest.mark.skipif(
     namespaces.forbidden() is not None, reason=f"links cannot be cut here: {namespaces.forbidden()}"
 )
-CUT_S = 15.0
+CUT_S = 25.0
 """Longer than any detection (CockroachDB: 9 s)."""
 SPLITS = tuple(range(1000, 9000, 1000))
 

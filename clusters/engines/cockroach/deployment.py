@@ -3,15 +3,13 @@
 import asyncio
 import functools
 import re
-import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
+from clusters.engines.cockroach.access import SQL_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_build, parse_node_status, parse_ranges
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
@@ -32,7 +30,7 @@ from clusters.waiting import wait_until
 if TYPE_CHECKING:
     import asyncpg
 
-SQL_PORT, HTTP_PORT = 26257, 8080
+HTTP_PORT = 8080
 FAST_PACE = {
     "COCKROACH_SCAN_INTERVAL": "10s",
     "COCKROACH_SCAN_MAX_IDLE_TIME": "10ms",
@@ -82,10 +80,8 @@ class CockroachDeployment:
         self._placements: dict[str, Placement] = {}
         self._join: tuple[str, ...] = ()
         self._certs = Path()
+        self._access = Access(self._certs, session=dialect.session)
         self._run: Runner | None = None
-        self._database = "defaultdb"
-        self._order = [node.name for node in nodes]
-        """The nodes, the one that answered last first: one that is frozen or slow is not waited for each time."""
         self._ids: dict[str, set[int]] = {}
         """All ids that the holders of each address ever had."""
         self._store_names: dict[int, str] = {}
@@ -98,7 +94,9 @@ class CockroachDeployment:
         self._certs = scratch / "certs"
         self._certs.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._placements = {placement.node.name: placement for placement in placements}
-        self._order = list(self._placements)
+        self._access = Access(self._certs, session=self._dialect.session)
+        for name, placement in self._placements.items():
+            self._access.add(name, placement.address)
         self._join = tuple(f"{p.address}:{SQL_PORT}" for p in placements[:3])
         key = f"--ca-key={scratch / 'ca.key'}"
         await self._cockroach("cert", "create-ca", key)
@@ -111,7 +109,7 @@ class CockroachDeployment:
         """Prepare one more node: the nodes share a certificate, made again with all their addresses."""
         self._run = run
         self._placements[placement.node.name] = placement
-        self._order.append(placement.node.name)
+        self._access.add(placement.node.name, placement.address)
         addresses = [p.address for p in self._placements.values()]
         await self._cockroach(
             "cert",
@@ -193,14 +191,14 @@ class CockroachDeployment:
                 timeout=left(),
                 interval=0.05,
             )
-        async with self._connected("set the cluster up") as connection:
+        async with self._access.connected("set the cluster up") as connection:
             for statement in (
                 self._dialect.diagnostics_off,
                 *self._dialect.setup,
                 f"CREATE DATABASE IF NOT EXISTS {DATABASE}",
             ):
                 await connection.execute(statement, timeout=left())
-        self._database = DATABASE
+        self._access.database = DATABASE
 
     async def observe(self) -> Mapping[str, Any]:
         """Each node's own version, which must be the binary's, and the cluster settings that somebody set.
@@ -209,13 +207,13 @@ class CockroachDeployment:
         """
         servers = {}
         for node in self._placements:
-            (row,) = await self._query(self._dialect.build_tag, node=node)
+            (row,) = await self._access.query(self._dialect.build_tag, node=node)
             servers[node] = str(row[0])
             if str(parse_build(servers[node])) != str(
                 Version.parse(self._build_tag, origin=str(self._binary))
             ):
                 raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {self._build_tag}")
-        rows = await self._query(self._dialect.settings_set)
+        rows = await self._access.query(self._dialect.settings_set)
         settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
         return {"servers": servers, "settings": settings}
 
@@ -238,77 +236,13 @@ class CockroachDeployment:
             tls_key=self._certs / "client.root.key",
         )
 
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self._certs / "ca.crt"))
-        context.load_cert_chain(self._certs / "client.root.crt", self._certs / "client.root.key")
-        return context
-
     async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
         """A connection to this node, or to the first that takes one. Raises ``HarnessError`` when none does."""
-        import asyncpg
-
-        refused = []
-        for name in [node] if node else list(self._order):
-            try:
-                connection = await asyncpg.connect(
-                    host=self._placement(name).address,
-                    port=SQL_PORT,
-                    user="root",
-                    database=self._database,
-                    ssl=self._tls,
-                    timeout=timeout,
-                    command_timeout=timeout * 2,
-                    server_settings=dict(self._dialect.session),
-                )
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                refused.append(f"{name}: {type(error).__name__} {error}".strip())
-                if node is None:
-                    self._ask_last(name)
-            else:
-                return connection
-        raise HarnessError(f"no node takes a connection ({'; '.join(refused)})")
-
-    def _ask_last(self, name: str) -> None:
-        self._order.remove(name)
-        self._order.append(name)
-
-    @asynccontextmanager
-    async def _connected(self, what: str) -> "AsyncIterator[asyncpg.Connection[Any]]":
-        """A connection to whoever serves. Raises ``HarnessError`` naming ``what`` was being done when it fails."""
-        import asyncpg
-
-        connection = await self.connect()
-        try:
-            yield connection
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise HarnessError(f"cannot {what}: {type(error).__name__} {error}") from error
-        finally:
-            connection.terminate()
-
-    async def _query(
-        self, sql: str, *arguments: object, node: str | None = None, timeout: float = 5.0
-    ) -> list[Any]:
-        connection = await self.connect(node, timeout=timeout)
-        asked = node or self._order[0]
-        try:
-            rows: list[Any] = await connection.fetch(sql, *arguments, timeout=timeout)
-        except BaseException:
-            if node is None:
-                self._ask_last(asked)
-            raise
-        finally:
-            connection.terminate()
-        return rows
+        return await self._access.connect(node, timeout=timeout)
 
     async def accepting(self, node: str) -> Health:
         """Whether ``SELECT 1`` comes back from this node within 2 s."""
-        try:
-            async with asyncio.timeout(2.0):
-                await self._query("SELECT 1", node=node, timeout=2.0)
-        except Exception as error:
-            return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
-        return Health(ok=True)
+        return await self._access.accepting(node)
 
     async def healthy(self) -> Health:
         """Whether every node lives and takes clients and every range is whole.
@@ -336,7 +270,10 @@ class CockroachDeployment:
                 return Health(ok=False, why=f"{name} takes no clients ({answer.why})")
         doing.append("where the replicas are")
         stores = await self._stores(live)
-        wanted, rows = min(MOST_REPLICAS, len(live)), await self._query(self._dialect.all_ranges, timeout=8.0)
+        wanted, rows = (
+            min(MOST_REPLICAS, len(live)),
+            await self._access.query(self._dialect.all_ranges, timeout=8.0),
+        )
         replicas = [frozenset(ids(row["replicas"] or "")) for row in rows]
         lacking = [held for held in replicas if len(held & stores.keys()) < wanted]
         dead = [held for held in replicas if held - stores.keys()]
@@ -348,7 +285,7 @@ class CockroachDeployment:
 
     async def _live_ids(self) -> dict[str, int]:
         """Node ids of the live nodes by our names. Ids do not follow start order; a replaced node has a new one."""
-        rows = await self._query(self._dialect.nodes)
+        rows = await self._access.query(self._dialect.nodes)
         by_address = {f"{p.address}:{SQL_PORT}": name for name, p in self._placements.items()}
         # In their order: where a lost node still seems to live beside the one in its place, the later id is the new one.
         live = {
@@ -367,14 +304,14 @@ class CockroachDeployment:
         not reported its store yet is taken to have one of its own number.
         """
         names = {id_: name for name, id_ in live.items()}
-        rows = await self._query(self._dialect.stores)
+        rows = await self._access.query(self._dialect.stores)
         known = {int(r["node_id"]): int(r["store_id"]) for r in rows}
         return {known.get(id_, id_): name for id_, name in names.items()}
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Split the table at ``values`` and lead its pieces from all nodes in turn."""
         stores = await self._stores(await self._live_ids())
-        async with self._connected(f"spread {table}") as connection:
+        async with self._access.connected(f"spread {table}") as connection:
             if values:
                 await connection.execute(self._dialect.split(table, tuple(values)), timeout=RELOCATE_S)
             await self._relocate(connection, table, [0, *values], sorted(stores))
@@ -403,7 +340,7 @@ class CockroachDeployment:
         """The table's ranges. Raises ``HarnessError`` when nobody answers."""
         try:
             self._store_names |= await self._stores(await self._live_ids())
-            rows = await self._query(self._dialect.table_ranges(table), timeout=10.0)
+            rows = await self._access.query(self._dialect.table_ranges(table), timeout=10.0)
         except Exception as error:
             raise HarnessError(
                 f"the ranges of {table} cannot be listed: {type(error).__name__} {error}"
@@ -424,7 +361,7 @@ class CockroachDeployment:
             await self._let_go_of(node)
             return
         # Of the node itself: for some seconds the cluster takes the lost one for living.
-        (row,) = await self._ask(node, "SELECT crdb_internal.node_id() AS node_id")
+        (row,) = await self._access.ask(node, "SELECT crdb_internal.node_id() AS node_id")
         new = int(row["node_id"])
 
         async def back() -> Health:
@@ -468,7 +405,7 @@ class CockroachDeployment:
 
         async def empty() -> Health:
             try:
-                rows = await self._query(self._dialect.all_ranges, timeout=8.0)
+                rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
             except Exception as error:
                 return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
             left = sum(store in ids(row["replicas"] or "") for row in rows)
@@ -476,7 +413,7 @@ class CockroachDeployment:
 
         await wait_until(f"{node} to hold no replica", empty, timeout=DECOMMISSION_S, interval=0.5)
         del self._placements[node]
-        self._order.remove(node)
+        self._access.remove(node)
 
     async def _decommission(self, node: str, was: Iterable[int], *, wait: str, timeout: float) -> None:
         """``cockroach node decommission`` of what a node was, by way of another where there is one."""
@@ -490,14 +427,6 @@ class CockroachDeployment:
             f"--host={asked.address}:{SQL_PORT}",
             timeout=timeout,
         )
-
-    async def _ask(self, node: str, sql: str) -> list[Any]:
-        import asyncpg
-
-        try:
-            return await self._query(sql, node=node)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise HarnessError(f"{node} does not answer `{sql}`: {type(error).__name__} {error}") from error
 
     def _placement(self, node: str) -> Placement:
         if node not in self._placements:

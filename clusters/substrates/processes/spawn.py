@@ -121,7 +121,8 @@ def spawn(
         step, path = "prepare", argv[0]
         try:
             os.setsid()
-            for signum in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD):
+            # Some are changed here, others ignored where a shell started us in its background: a node must hear its stop signal.
+            for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(signum, signal.SIG_DFL)
             step = "limit"
             for path in groups:
