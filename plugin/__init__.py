@@ -43,6 +43,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return commands.answer(config)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Read the settings; refuse what cannot be used before anything starts."""
     from plugin import session

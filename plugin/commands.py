@@ -25,7 +25,11 @@ def answer(config: pytest.Config) -> int | None:
         if option.claims:
             listing.print_claims(run)
             return 0
-        return replay(Path(config.invocation_params.dir, option.judge), run)
+        home = config.invocation_params.dir
+        allure = getattr(option, "allure_report_dir", None)
+        return replay(
+            [Path(home, name) for name in option.judge], run, allure=Path(home, allure) if allure else None
+        )
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -13,6 +13,8 @@ NAMED_ENGINES = ("cockroach", "postgres")
 ENGINES = (*NAMED_ENGINES, "auto")
 SUBSTRATES = ("processes", "kubernetes", "external")
 SUITES = ("gate", "nightly", "paper")
+ARM_FILE = "arm.json"
+"""What marks the directory of an arm (``plugin.evidence.store.ARM_FILE``, which options need not import)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,8 @@ class Settings:
     look_only: bool
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
     allow_disruption: bool
+    report: Path | None
+    """Where the page goes; ``None``: into the run directory, or what ``--judge`` was given."""
 
 
 def add(parser: pytest.Parser) -> None:
@@ -111,8 +115,14 @@ def add(parser: pytest.Parser) -> None:
     )
     option(
         "--judge",
+        action="append",
         metavar="DIR",
-        help="judge a stored run again with today's limits, without a cluster, and exit",
+        help="judge a stored run again with today's limits, without a cluster, and exit (repeatable: one page compares them)",
+    )
+    option(
+        "--report",
+        metavar="FILE",
+        help="where the interactive page goes (default: report.html in the run directory; with several --judge comparison.html here)",
     )
 
 
@@ -147,6 +157,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
     root = Path(config.rootpath)
+    report = Path(config.invocation_params.dir, get("report")).absolute() if get("report") else None
+    if report and report.suffix != ".html":
+        raise BadInput(f"--report {report}: must be named .html, so that nothing else is overwritten")
+    if report and (home := next((d for d in report.parents if (d / ARM_FILE).exists()), None)):
+        raise BadInput(f"--report {report}: {home} is sealed evidence; give a place outside of it")
     return Settings(
         engine=get("engine"),
         substrate=get("substrate"),
@@ -166,6 +181,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         dry_run=get("dry_run"),
         look_only=get("dry_run") or get("claims"),
         allow_disruption=get("allow_disruption"),
+        report=report,
     )
 
 

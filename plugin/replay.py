@@ -1,6 +1,6 @@
 """Judging: the one function that a live run and ``--judge`` go through, and the replay of a stored run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from plugin.evidence.store import ARM_FILE, seal, store_verdict, stored_verdict
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
 from plugin.reports import terminal
+from plugin.reports.write import page_of_replay
 from plugin.run import CONTROL_NOTICE, Run
 from plugin.status import exit_status
 
@@ -104,22 +105,28 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
     return found
 
 
-def replay(directory: Path, run: Run) -> int:
-    """Judge a stored run again, print each verdict and what changed, and give the exit status."""
-    arms = {arm: describe_arm(arm) for arm in arms_below(directory)}
+def replay(directories: Sequence[Path], run: Run, allure: Path | None = None) -> int:
+    """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
+
+    ``allure``: where Allure's results are wanted.
+    """
+    chosen = list(dict.fromkeys(directories))
+    arms = {arm: (directory, describe_arm(arm)) for directory in chosen for arm in arms_below(directory)}
     control = any(
-        described["context"].get("engine", "cockroach") != "cockroach" for described in arms.values()
+        described["context"].get("engine", "cockroach") != "cockroach" for _, described in arms.values()
     )
     if control:
         print(CONTROL_NOTICE)
+    verdicts = {}
     outcomes = []
     failed = False
-    for arm, described in arms.items():
-        verdict = judge_arm(arm, run.catalogue)
+    for arm, (directory, described) in arms.items():
+        verdict = verdicts[arm] = judge_arm(arm, run.catalogue)
         sabotage = bool(described.get("sabotage"))
+        below = str(arm.relative_to(directory)) if arm != directory else arm.name
         terminal.print_verdict(
             verdict,
-            title=f"{arm.relative_to(directory) if arm != directory else arm.name}",
+            title=below if len(chosen) == 1 or arm == directory else f"{directory.name}/{below}",
             sabotage=sabotage,
         )
         changes = differences(stored_verdict(arm), verdict)
@@ -131,6 +138,12 @@ def replay(directory: Path, run: Run) -> int:
         if not sabotage:
             outcomes.append(verdict.outcome)
             failed |= verdict.outcome is Outcome.INCONCLUSIVE and ended_in_error(arm)
+    print(f"\n{page_of_replay(chosen, run, verdicts)}")
+    if allure is not None:
+        from plugin.reports.allure_results import write_replay
+        from plugin.reports.stored import stored_run
+
+        print(write_replay(allure, [stored_run(place, run.catalogue, verdicts) for place in chosen]))
     if control:
         print(f"\n{CONTROL_NOTICE}")
     return exit_status(

@@ -9,9 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import queue
-import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -166,9 +163,13 @@ class Run:
         """Where this process says what it is doing; the controller shows it."""
         return self.settings.run_dir / "progress" / f"{self.worker or 'main'}.jsonl"
 
-    def say(self, stage: str, *, test: str = "", expect_s: float | None = None) -> None:
-        """Say what is being done now and how long it may take."""
-        said = {"at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s}
+    def say(
+        self, stage: str, *, test: str = "", expect_s: float | None = None, arm: Path | None = None
+    ) -> None:
+        """Say what is being done now and how long it may take; ``arm`` is where its evidence goes."""
+        said = {
+            "at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s, "arm": str(arm or ""),
+        }  # fmt: skip
         if self.progress_file.parent.is_dir():
             with self.progress_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(said) + "\n")
@@ -261,83 +262,3 @@ def documented(engine: Engine) -> str:
 def of(config: pytest.Config) -> Run:
     """The run of this session."""
     return config.stash[KEY]
-
-
-class Ticker:
-    """Shows on the controller what every process says it does: a line at each change, and never one older than 4 s."""
-
-    INTERVAL_S = 4.0
-
-    def __init__(self, directory: Path, descriptor: int) -> None:
-        self._directory = directory
-        self._descriptor = descriptor
-        self._stop = threading.Event()
-        self._offsets: dict[Path, int] = {}
-        self._latest: dict[str, Mapping[str, Any]] = {}
-        self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
-        self._began = time.monotonic()
-        self._thread = threading.Thread(target=self._follow, name="roachproof-progress", daemon=True)
-        self._thread.start()
-
-    def hear(self, said: Mapping[str, Any], worker: str = "main") -> None:
-        """Take in what the controller itself says, of itself while there is no run directory or of a worker that ended."""
-        self._heard.put((worker, said))
-
-    def close(self) -> None:
-        """Stop following."""
-        self._stop.set()
-        self._thread.join(timeout=2.0)
-        os.close(self._descriptor)
-
-    def _follow(self) -> None:
-        shown = time.monotonic()
-        last: dict[str, str] = {}
-        while not self._stop.wait(0.2):
-            due = time.monotonic() - shown >= self.INTERVAL_S
-            for worker, said in self._read():
-                # A count that goes on (bytes of a download) is no change worth a line of its own.
-                stage = re.sub(r"\d+", "", said["stage"])
-                if stage and last.get(worker) != stage:
-                    self._show(worker, said)
-                    shown, due = time.monotonic(), False
-                last[worker] = stage
-            if due:
-                for worker, said in self._latest.items():
-                    self._show(worker, said)
-                    shown = time.monotonic()
-
-    def _read(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """What was said since, in the order of each process."""
-        fresh: list[tuple[str, Mapping[str, Any]]] = []
-        for path in sorted(self._directory.glob("*.jsonl")):
-            with path.open(encoding="utf-8") as file:
-                file.seek(self._offsets.get(path, 0))
-                for line in iter(file.readline, ""):
-                    if not line.endswith("\n"):
-                        break
-                    self._offsets[path] = file.tell()
-                    fresh.append((path.stem, json.loads(line)))
-        while not self._heard.empty():
-            fresh.append(self._heard.get())
-        for worker, said in fresh:
-            if said["stage"]:
-                self._latest[worker] = said
-            else:
-                self._latest.pop(worker, None)
-        return fresh
-
-    def _show(self, worker: str, said: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        left = ""
-        if said["expect_s"]:
-            remaining = said["at"] + said["expect_s"] - now
-            left = (
-                f", about {remaining:.0f} s left"
-                if remaining > 0
-                else f", {-remaining:.0f} s longer than expected"
-            )
-        who = "" if worker == "main" else f"{worker} "
-        test = f"{said['test']}: " if said["test"] else ""
-        line = f"\n  [{now - self._began:4.0f} s] {who}{test}{said['stage']}{left}"
-        with suppress(OSError):  # a pipe that nobody reads any more
-            os.write(self._descriptor, line.encode())

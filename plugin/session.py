@@ -14,12 +14,16 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
-from plugin.evidence.store import ARM_FILE, record
+from plugin.evidence.store import ARM_FILE, record, stored_verdict
 from plugin.judge.model import Outcome
+from plugin.reports.progress import Ticker
 from plugin.status import exit_status
 
 PROPERTY = "roachproof"
 """Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
+
+OUTCOME: pytest.StashKey[tuple[str, str]] = pytest.StashKey()
+"""The worst outcome of an item's phases so far, and why."""
 
 DECIDED = ("pass", "fail", "inconclusive")
 WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluated")
@@ -48,7 +52,9 @@ class Session:
     other_failures: int = 0
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    ticker: runs.Ticker | None = None
+    ticker: Ticker | None = None
+    page: str = ""
+    """Where the page of this session is, or why there is none."""
 
 
 KEY: pytest.StashKey[Session] = pytest.StashKey()
@@ -67,9 +73,14 @@ def configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
+    wanted = getattr(config.option, "allure_report_dir", None) or run.settings.strict_suite
+    if wanted and config.pluginmanager.hasplugin("allure_pytest"):
+        from plugin.reports import allure_live
+
+        allure_live.prepare(config, run)
     if run.controller and not config.option.collectonly:
         # Standard output as it is now: once a test runs, pytest has put its capture in between.
-        ticker = runs.Ticker(
+        ticker = Ticker(
             run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2)
         )
         config.stash[KEY].ticker = ticker
@@ -82,6 +93,8 @@ def announce(config: pytest.Config) -> None:
     ``auto`` decides here which it is, for workers and all.
     """
     run = runs.of(config)
+    if ticker := config.stash[KEY].ticker:
+        ticker.go_live(config)
     if not run.controller or not run.looks_early or config.option.collectonly:
         return
     try:
@@ -215,6 +228,21 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
         report.user_properties.append(
             (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
         )
+        if item.stash.get(OUTCOME, ("", ""))[0] != "fail":
+            item.stash[OUTCOME] = (outcome, why)
+    if report.when == "teardown":
+        _say_to_machines(item, report, id_, sabotage=sabotage)
+
+
+def _say_to_machines(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
+    """Put the claim, its verdict and its checks among the report's properties, which JUnit XML shows of a test's end."""
+    from plugin.reports.properties import properties
+
+    arm = dict(item.user_properties).get("arm")
+    outcome, why = item.stash.get(OUTCOME, ("", ""))
+    stored = stored_verdict(Path(str(arm))) if arm else None
+    report.user_properties[:] = [p for p in report.user_properties if p[0] != "verdict"]
+    report.user_properties += properties(id_, sabotage=sabotage, outcome=outcome, why=why, verdict=stored)
 
 
 def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
@@ -297,6 +325,8 @@ def finish(session: pytest.Session) -> None:
     if run is None or not run.controller or run.settings.dry_run or config.option.collectonly:
         return
     heard = config.stash[KEY]
+    if heard.ticker:
+        heard.ticker.end_live()
     claims = [o for o in heard.outcomes if not o.sabotage]
     decided = [o for o in claims if o.outcome in DECIDED]
     if (claims or run.settings.strict_suite) and not heard.refusals:
@@ -319,6 +349,10 @@ def finish(session: pytest.Session) -> None:
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,
     )
+    if (run.settings.run_dir / runs.RUN_FILE).exists():
+        from plugin.reports.write import page_of_run
+
+        heard.page = page_of_run(run)
 
 
 def _write(config: pytest.Config, line: str) -> None:

@@ -68,13 +68,15 @@ def digest(path: Path) -> str:
 class ArmStore:
     """Writes the evidence of one arm.
 
-    ``origin_ns`` is the zero of the arm's timeline (``time.monotonic_ns``). Every record is one ``write`` to a file opened
+    ``origin_ns`` is the zero of the arm's timeline (``time.monotonic_ns``), and ``began_ms`` the clock's time then, in
+    milliseconds since 1970: for people, no measurement uses it. Every record is one ``write`` to a file opened
     for appending, so what happened up to a crash is there.
     """
 
     def __init__(self, directory: Path, description: Mapping[str, Any]) -> None:
         self.directory = directory
         self.origin_ns = time.monotonic_ns()
+        self.began_ms = time.time_ns() // 1_000_000
         try:
             directory.mkdir(parents=True)
         except FileExistsError as error:
@@ -86,7 +88,8 @@ class ArmStore:
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write what the arm is (``arm.json``); may be called again when more is known."""
-        write_json(self.directory / ARM_FILE, {"schema": SCHEMA, "origin_ns": self.origin_ns, **description})
+        origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms}
+        write_json(self.directory / ARM_FILE, {"schema": SCHEMA, **origin, **description})
 
     def now(self) -> int:
         """Microseconds on the arm's timeline."""
@@ -136,8 +139,16 @@ def record(directory: Path, name: str, **data: Any) -> None:
 
 
 def store_verdict(directory: Path, verdict: Verdict) -> None:
-    """Write the verdict beside its evidence."""
-    write_json(directory / VERDICT, {"schema": SCHEMA, **asdict(verdict)})
+    """Write the verdict beside its evidence, as ``verdict.schema.json`` says."""
+    write_json(directory / VERDICT, {"schema": SCHEMA, **as_stored(verdict)})
+
+
+def as_stored(verdict: Verdict) -> Mapping[str, Any]:
+    """A verdict as plain JSON values. JSON has no infinity: such a number is written as text, as Python spells it."""
+    plain: Mapping[str, Any] = json.loads(
+        json.dumps(asdict(verdict), default=str), parse_constant=lambda name: str(float(name))
+    )
+    return plain
 
 
 def stored_verdict(directory: Path) -> Mapping[str, Any] | None:

@@ -1,6 +1,7 @@
 """The interactive page: one file for one or several runs, with everything it needs inside and no request to anywhere."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,20 +9,26 @@ from typing import Any
 
 from plugin.evidence.records import Event
 from plugin.reports.paper import beside
-from plugin.reports.series import Resilience, Series
-from plugin.reports.stored import ENDED_EARLY, StoredArm, StoredRun
+from plugin.reports.series import Resilience
+from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun
 from plugin.reports.text import SIGNS, number, word
 
 ASSETS = Path(__file__).with_name("assets")
-FILE = "report.html"
-STYLES: Mapping[str, str] = {"pass": "good", "fail": "bad", "inconclusive": "unsure", ENDED_EARLY: "unsure"}
+STYLES: Mapping[str, str] = {
+    "pass": "good",
+    "fail": "bad",
+    "inconclusive": "unsure",
+    HARNESS: "unsure",
+    ENDED_EARLY: "unsure",
+    UNREADABLE: "unsure",
+}
 MOST_EVENTS = 500
 """Events listed of one arm; a run of hours has many, and its charts show them all."""
 MOST_FACTS = 300
 
 
-def write_page(path: Path, runs: Sequence[StoredRun], *, source: str, control: str = "") -> Path:
-    """Write the page of these runs. ``source`` is the directory to judge again; ``control`` the notice of a control run."""
+def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
+    """Write the page of these runs. ``judge``: the options that judge them again; ``control`` the notice of a control run."""
     import jinja2
     from markupsafe import Markup
 
@@ -29,10 +36,11 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, source: str, control: s
         loader=jinja2.FileSystemLoader(ASSETS), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    arms = [arm for run in runs for arm in run.arms]
-    several = len(runs) > 1
-    shown = [_arm(arm, f"a{index}", several=several) for index, arm in enumerate(arms)]
-    data = {"arms": [_drawn(arm, told) for arm, told in zip(arms, shown, strict=True)]}
+    names = _names(runs)
+    arms = [(arm, name) for run, name in zip(runs, names, strict=True) for arm in run.arms]
+    shown = [_arm(arm, index, name if len(runs) > 1 else "") for index, (arm, name) in enumerate(arms)]
+    data = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
+    claims, sabotages = ([told for told in shown if told["sabotage"] is wanted] for wanted in (False, True))
 
     def asset(name: str) -> Markup:
         return Markup((ASSETS / name).read_text(encoding="utf-8"))  # noqa: S704 - our own files
@@ -40,22 +48,41 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, source: str, control: s
     text = environment.get_template("page.html").render(
         title="Roachproof: "
         + (", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"),
-        runs=[{"name": run.directory.name, "facts": _run_facts(run)} for run in runs],
+        runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
         arms=shown,
+        groups=[("", claims)] * bool(claims)
+        + [("Sabotages: expected to turn red, no part of the verdict", sabotages)] * bool(sabotages),
+        summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
         badge=lambda told: Markup('<span class="badge {}">{} {}</span>').format(
             told["style"], told["sign"], told["word"]
         ),
         control=control,
-        source=source,
-        data=Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")),  # noqa: S704 - escaped here
+        judge=judge,
+        data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),  # noqa: S704 - escaped here
         css=asset("page.css"),
         js=asset("page.js"),
         uplot_css=asset("uplot.css"),
         uplot_js=asset("uplot.js"),
     )
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    return temporary.replace(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        return temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _names(runs: Sequence[StoredRun]) -> list[str]:
+    """What each run is called: its directory's name, its whole path where two have the same."""
+    short = [run.directory.name for run in runs]
+    return [
+        name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)
+    ]
+
+
+def _counted(what: str, shown: Sequence[Mapping[str, Any]]) -> str:
+    words = [told["word"].lower() for told in shown]
+    return (words and f"{what}: " + ", ".join(f"{words.count(w)} {w}" for w in dict.fromkeys(words))) or ""
 
 
 def _run_facts(run: StoredRun) -> Mapping[str, str]:
@@ -78,7 +105,14 @@ def tested(arm: StoredArm) -> str:
     return " ".join(str(context[key]) for key in ("engine", "version") if context.get(key)) or "no database"
 
 
-def _arm(arm: StoredArm, anchor: str, *, several: bool) -> dict[str, Any]:
+def _test(arm: StoredArm) -> str:
+    """The test's name without its file; the number of an A/A run."""
+    name = str(arm.described.get("test", "")).rpartition("::")[2] or arm.directory.name
+    target = str(arm.described.get("target", ""))
+    return f"{name} #{target.partition('#')[2]}" if "#" in target and "#" not in name else name
+
+
+def _arm(arm: StoredArm, index: int, run: str) -> dict[str, Any]:
     described = arm.described
     verdict: Mapping[str, Any] = arm.verdict or {
         "results": (),
@@ -86,35 +120,52 @@ def _arm(arm: StoredArm, anchor: str, *, several: bool) -> dict[str, Any]:
         "tuned": described.get("tuned", ()),
         "context": {},
     }
-    context = {**(described.get("context") or {}), "tuned": "; ".join(verdict["tuned"])}
-    where = f"{arm.directory.parents[2].name}/" if several else ""
-    red = arm.sabotage and arm.outcome == "fail"
+    context = {**(described.get("context") or {}), "tuned": "; ".join(map(str, verdict["tuned"]))}
+    claim = arm.claim
+    shown = _outcome(arm)
     return {
-        "anchor": anchor,
+        "anchor": f"a{index}",
+        "index": index,
         "claim": described.get("claim", arm.directory.parent.name),
-        "name": where + arm.directory.name,
+        "name": f"{run}: {_test(arm)}" if run else _test(arm),
         "sabotage": arm.sabotage,
+        "control": context.get("engine", "cockroach") != "cockroach",
         "tested": tested(arm),
         "outcome": arm.outcome,
-        "word": word(arm.outcome) + (", as expected" if red else ""),
-        "sign": SIGNS.get(arm.outcome, "…"),
-        "style": "good" if red else STYLES.get(arm.outcome, "none"),
+        "word": shown[0],
+        "sign": shown[1],
+        "style": shown[2],
         "why": arm.why,
         "sentence": described.get("sentence", ""),
-        "source": str(arm.claim.source or "") if arm.claim else "",
+        "source": str(claim.source or "") if claim else "",
+        "disturbs": claim.disturbs if claim else "",
+        "refuted_by": claim.refuted_by if claim else "",
         "problems": [
             c["why"]
             for c in verdict["conditions"]
             if c["name"] in ("integrity", "no_errors") and not c["met"]
-        ],
+        ]
+        + [arm.problem] * bool(arm.problem),
         "facts": {name: value for name, value in context.items() if value},
         "series": arm.series is not None,
         "resilience": [_cost(fault) for fault in (arm.series.resilience if arm.series else ())],
         "checks": [_check(result) for result in verdict["results"]],
-        "paper": beside(arm.claim, verdict) if arm.claim and arm.verdict else [],
+        "paper": beside(claim, verdict) if claim and arm.verdict else [],
         "conditions": verdict["conditions"],
         "events": [_event(event) for event in arm.events[:MOST_EVENTS]],
+        "happened": len(arm.events),
     }
+
+
+def _outcome(arm: StoredArm) -> tuple[str, str, str]:
+    """Word, sign and style. Of a sabotage that was judged, whether it turned red as it should."""
+    if arm.sabotage and arm.verdict is not None and arm.outcome != HARNESS:
+        return (
+            ("RED AS EXPECTED", SIGNS["pass"], "good")
+            if arm.red
+            else ("DID NOT TURN RED", SIGNS["fail"], "bad")
+        )
+    return word(arm.outcome), SIGNS.get(arm.outcome, "…"), STYLES.get(arm.outcome, "none")
 
 
 def _check(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,13 +187,21 @@ def _check(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _clock(seconds: float) -> str:
+    """As the charts' axes have it."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def _cost(fault: Resilience) -> dict[str, str]:
     def seconds(value: float | None) -> str:
         return "–" if value is None else f"{value:.1f} s"
 
     return {
         "fault": f"{fault.fault} {', '.join(fault.nodes)}",
-        "at": f"{fault.begin:.1f} to {fault.end:.1f} s",
+        "at": f"{fault.begin:.1f} to {fault.end:.1f} s"
+        + (f" ({_clock(fault.begin)} to {_clock(fault.end)})" if fault.end >= 120 else ""),
         "recovery": seconds(fault.recovery_s),
         "gap": seconds(fault.gap_s),
         "victim_gap": seconds(fault.victim_gap_s),
@@ -152,7 +211,7 @@ def _cost(fault: Resilience) -> dict[str, str]:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    facts = ", ".join(f"{name} {value}" for name, value in event.data.items())
+    facts = ", ".join(f"{name} {_plain(value)}" for name, value in event.data.items())
     return {
         "t": event.t / 1e6,
         "name": event.name,
@@ -160,25 +219,47 @@ def _event(event: Event) -> dict[str, Any]:
     }
 
 
-def _drawn(arm: StoredArm, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What the charts of an arm are drawn from."""
+def _plain(value: object) -> str:
+    """A JSON value as people write it."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_plain(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, list):
+        return " ".join(map(_plain, value)) or "none"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """What the charts of an arm are drawn from. ``names``: from what is common to what is its own."""
+    names = [told["claim"], told["tested"], run, _test(arm)]
+    results = arm.verdict["results"] if arm.verdict else ()
     checks = [
-        {name: check[name] for name in ("metric", "measured", "limit", "word")} for check in told["checks"]
+        {name: check[name] for name in ("metric", "measured", "limit", "word")}
+        | {"value": result["measurement"]["value"]}
+        for check, result in zip(told["checks"], results, strict=True)
     ]
-    label = f"{told['claim']} · {told['tested']} · {told['name']}"
     return {
-        "label": label,
+        "names": names,
+        "label": " · ".join([told["claim"], told["tested"], told["name"]]),
         "word": told["word"],
+        "sabotage": told["sabotage"],
         "checks": checks,
-        "series": arm.series and _rounded(arm.series),
+        "series": arm.series and _rounded(arm),
     }
 
 
-def _rounded(series: Series) -> dict[str, Any]:
-    """Three significant places: what a chart shows, and a page of an hour stays small."""
-    drawn = asdict(series)
+def _rounded(arm: StoredArm) -> dict[str, Any]:
+    """Latencies with three significant places: what a chart shows, and a page of an hour stays small.
+
+    The second in which writing ended, and those after it, have no throughput that could be compared.
+    """
+    assert arm.series is not None
+    drawn = asdict(arm.series)
     drawn["latency"] = {
-        name: [None if value is None else float(f"{value:.3g}") for value in values]
-        for name, values in series.latency.items()
+        name: [None if value is None else float(f"{value:.3g}") for value in arm.series.latency[name]]
+        for name in ("p50", "p95", "p99")
+        if name in arm.series.latency
     }
+    ended = max((event.t // 1_000_000 for event in arm.events if event.name == "writing.end"), default=None)
+    if ended is not None:
+        drawn["throughput"] = [None if t >= ended else count for t, count in enumerate(arm.series.throughput)]
     return drawn

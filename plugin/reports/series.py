@@ -4,17 +4,17 @@ All times are seconds on the arm's timeline.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge import throughput
-from plugin.judge.analysis import Analysis, cells_of
-from plugin.judge.arm import ArmEvidence, Fault, Window
+from plugin.judge.activity import Activity
+from plugin.judge.analysis import cells_of
+from plugin.judge.arm import ArmEvidence, Fault, Timeline, Window, timeline
 from plugin.judge.availability import availability, endpoint
-
-if TYPE_CHECKING:
-    from plugin.evidence.records import ProbeSecond
 
 SECOND = 1_000_000
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -83,9 +83,30 @@ class Series:
     resilience: tuple[Resilience, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    """An arm's evidence with what every series asks for. (The judge's ``Analysis`` would audit the ledger for it.)"""
+
+    evidence: ArmEvidence
+    timeline: Timeline
+    activity: Activity | None
+    baseline: throughput.Baseline | None
+
+
+def _seen(evidence: ArmEvidence) -> _Seen:
+    line, activity = timeline(evidence.events), None
+    if evidence.history is not None:
+        activity = Activity()
+        with suppress(MalformedRecord):  # what came before it is drawn; the judge says what is wrong with it
+            for _ in activity.watch(evidence.history()):
+                pass
+    normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
+    return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal)
+
+
 def series(evidence: ArmEvidence) -> Series:
     """The series of an arm, also of one that ended early or recorded nothing."""
-    a = Analysis(evidence)
+    a = _seen(evidence)
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
     written = activity.acknowledged if activity else array("q")
@@ -146,6 +167,7 @@ def _probed(
 
 
 def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
+    """Over all endpoints together, in milliseconds."""
     from hdrh.histogram import HdrHistogram
 
     whole: HdrHistogram | None = None
@@ -157,18 +179,20 @@ def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
             whole.add(histogram)
     if whole is None or not whole.get_total_count():
         return {}
-    values = {f"p{share:g}": whole.get_value_at_percentile(share) / 1e3 for share in PERCENTILES}
-    return values | {"max": whole.get_max_value() / 1e3}
+    values = whole.get_percentile_to_value_dict(PERCENTILES)
+    found = {f"p{share:g}": values[share] / 1e3 for share in PERCENTILES}
+    return found | {"max": whole.get_max_value() / 1e3}
 
 
-def _phases(a: Analysis) -> tuple[Band, ...]:
+def _phases(a: _Seen) -> tuple[Band, ...]:
     """The stretches of the test, in plain words."""
     line, reached = a.timeline, a.timeline.reached
+    healing = max((f.undo for f in line.faults if f.undo is not None), default=None)
     bounds = [
         ("provision", reached.get("provision.begin"), reached.get("provisioned")),
         ("load", reached.get("ledger.created"), reached.get("fault.begin") or line.writing_end),
-        ("disturb", reached.get("fault.begin"), reached.get("fault.undo")),
-        ("heal", reached.get("fault.undo"), line.recovered),
+        ("disturb", reached.get("fault.begin"), healing),
+        ("heal", healing, line.recovered),
         ("load, healed", line.recovered, line.writing_end),
         ("audit", reached.get("audit.begin"), reached.get("audit.end")),
     ]
@@ -179,7 +203,7 @@ def _phases(a: Analysis) -> tuple[Band, ...]:
     )
 
 
-def _until(a: Analysis, fault: Fault) -> int:
+def _until(a: _Seen, fault: Fault) -> int:
     """When the fault was over: undone, else the end of the record."""
     return fault.undone if fault.undone is not None else a.timeline.end
 
@@ -188,7 +212,7 @@ def _band(fault: Fault, end: int) -> Band:
     return Band(begin=fault.begin / 1e6, end=end / 1e6, name=f"{fault.kind} {', '.join(fault.nodes)}")
 
 
-def _nodes(a: Analysis) -> Mapping[str, tuple[Band, ...]]:
+def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
     """The states of each node that was declared: starting, up, and what each fault made of it."""
     line = a.timeline
     declared = next((e.data.get("nodes", ()) for e in a.evidence.events if e.name == "provision.begin"), ())
@@ -217,7 +241,28 @@ def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
         bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
 
 
-def _resilience(a: Analysis, fault: Fault) -> Resilience:
+def _around(probe: Sequence[ProbeSecond], cells: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
+    """As much of the probe around the window as its gaps depend on: to where each cell had a success before it, and after it.
+
+    In a run of hours with many faults the rest would be gone through once for each of them.
+    """
+    all_cells = frozenset(cells)
+
+    def reach(indices: range) -> int:
+        missing = set(all_cells)
+        index = indices.start
+        for index in indices:
+            missing -= {name for name, cell in probe[index].cells.items() if cell.ok}
+            if not missing:
+                break
+        return index
+
+    first = bisect_left(probe, window[0] - SECOND, key=lambda second: second.t)
+    last = bisect_left(probe, window[1] + SECOND, key=lambda second: second.t)
+    return probe[max(0, reach(range(first - 1, -1, -1))) : reach(range(last, len(probe))) + 1]
+
+
+def _resilience(a: _Seen, fault: Fault) -> Resilience:
     line = a.timeline
     done = _until(a, fault)
     recovered = next((e.t for e in a.evidence.events if e.name == "recovered" and e.t >= done), None)
@@ -225,7 +270,8 @@ def _resilience(a: Analysis, fault: Fault) -> Resilience:
     worst = victims = None
     if a.evidence.probe is not None:
         header, probe = a.evidence.probe
-        gaps = availability(probe, cells_of(header.get("cells")), window=window, victims=fault.nodes)
+        cells = cells_of(header.get("cells"))
+        gaps = availability(_around(probe, cells, window), cells, window=window, victims=fault.nodes)
         worst, victims = gaps.worst, gaps.victims
     degraded = lost = share = None
     if a.activity is not None and a.baseline is not None and a.baseline.median:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,26 @@ from plugin.catalogue import Catalogue
 from plugin.claims import Claim
 from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import Event
-from plugin.evidence.store import ARM_FILE, stored_verdict
+from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Verdict
 from plugin.reports.series import Series, series
 from plugin.run import RUN_FILE
 
 ENDED_EARLY = "ended early"
 """The outcome shown of an arm without a verdict: everything up to there is evidence, and nothing was decided."""
+HARNESS = "harness"
+"""Of an arm whose test failed by itself: a verdict that came before does not stand."""
+UNREADABLE = "unreadable"
+"""Of an arm that this release cannot read."""
+EXPECTED = "sabotage.expected"
+"""The event of a sabotage that names the checks (``metrics``) of which one must turn red."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredArm:
     """One arm. ``described`` is its ``arm.json``; ``verdict`` as it is stored, ``None`` where none was reached.
 
-    ``problem`` says why its evidence cannot be read at all (another schema, no description); then there is nothing else.
+    ``problem`` says why its evidence cannot be read at all (another schema, no description), or cannot be drawn.
     """
 
     directory: Path
@@ -37,8 +43,16 @@ class StoredArm:
 
     @property
     def outcome(self) -> str:
-        """The verdict's outcome; of a test that ended without one, that it did."""
-        return str(self.verdict["outcome"]) if self.verdict else ENDED_EARLY
+        """The verdict's outcome; of a test that failed by itself or ended without one, that it did."""
+        decided = str(self.verdict["outcome"]) if self.verdict else ""
+        if self.errors and decided != "fail":
+            return HARNESS
+        return decided or (UNREADABLE if self.problem else ENDED_EARLY)
+
+    @property
+    def errors(self) -> Sequence[str]:
+        """Why the test failed by itself."""
+        return [str(event.data.get("what")) for event in self.events if event.name == "error"]
 
     @property
     def sabotage(self) -> bool:
@@ -46,12 +60,21 @@ class StoredArm:
         return bool(self.described.get("sabotage"))
 
     @property
+    def red(self) -> bool:
+        """Whether it is a sabotage that was refuted by one of the checks it names. (An older one names none: then by any.)"""
+        if not self.sabotage or self.verdict is None or self.outcome != "fail":
+            return False
+        failed = {r["check"]["metric"] for r in self.verdict["results"] if r["outcome"] == "fail"}
+        named = [set(map(str, e.data.get("metrics", ()))) for e in self.events if e.name == EXPECTED]
+        return not named or bool(failed & named[-1])
+
+    @property
     def why(self) -> str:
         """One sentence: what decided, or why nothing was."""
-        if self.problem or self.verdict is None:
-            errors = [str(event.data.get("what")) for event in self.events if event.name == "error"]
-            last = f" after {self.events[-1].name}" if self.events else ""
-            return self.problem or "; ".join(errors) or f"the run ended early{last}: there is no verdict"
+        if self.verdict is None or self.outcome == HARNESS:
+            last = self.events[-1].name if self.events else "nothing"
+            ended = "was not judged" if last == "arm.end" else f"ended early, after {last}"
+            return "; ".join(self.errors) or self.problem or f"the run {ended}: there is no verdict"
         return str(self.verdict["why"])
 
 
@@ -74,16 +97,21 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
             directory=directory, described=_raw(directory / ARM_FILE), claim=None, verdict=None, series=None,
             events=(), problem=str(error),
         )  # fmt: skip
-    seen = series(evidence)
+    seen, problem = None, ""
+    try:
+        seen = series(evidence)
+    except (
+        Exception
+    ) as error:  # whatever somebody wrote into the files: the verdict and the events are shown all the same
+        problem = f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredArm(
         directory=directory,
         described=described,
         claim=catalogue.claims.get(evidence.claim),
-        verdict=json.loads(json.dumps(asdict(verdict), default=str))
-        if verdict
-        else stored_verdict(directory),
-        series=seen if seen.seconds else None,
+        verdict=as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)),
+        series=seen if seen and seen.seconds else None,
         events=evidence.events,
+        problem=problem,
     )
 
 
@@ -98,6 +126,19 @@ def stored_run(
         described=_raw(home / RUN_FILE),
         arms=[stored_arm(place, catalogue, (verdicts or {}).get(place)) for place in places],
     )
+
+
+def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A stored verdict, unless somebody left something else in its place."""
+    parts = {"outcome": str, "why": str, "results": list, "conditions": list, "tuned": list, "context": dict}
+    if verdict is None or not all(isinstance(verdict.get(name), kind) for name, kind in parts.items()):
+        return None
+    results = ({"check", "measurement", "outcome", "why"}, verdict["results"])
+    conditions = ({"name", "met", "why"}, verdict["conditions"])
+    for keys, entries in (results, conditions):
+        if not all(isinstance(entry, dict) and keys <= entry.keys() for entry in entries):
+            return None
+    return verdict
 
 
 def _raw(path: Path) -> Mapping[str, Any]:

@@ -76,6 +76,8 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     claims = [o for o in outcomes if not o.sabotage]
     sabotages = [o for o in outcomes if o.sabotage]
     if not (claims or sabotages or session.undecided):
+        if session.page:
+            terminal.write_line(session.page)
         return
     if claims or session.undecided:
         terminal.write_sep("=", "claims")
@@ -97,6 +99,8 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(
             f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
         )
+    if session.page:
+        terminal.write_line(session.page)
 
 
 def _print_outcome(

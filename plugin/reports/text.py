@@ -19,10 +19,12 @@ def word(outcome: str) -> str:
     return WORDS.get(outcome, outcome.upper())
 
 
-def number(value: float | None) -> str:
-    """A measured value: whole numbers whole, others with three significant places at the least."""
+def number(value: float | str | None) -> str:
+    """A measured value: whole numbers whole, others with three significant places at the least. (No number is stored as text.)"""
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return value
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value)}"
     return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"

@@ -10,6 +10,7 @@ from tests.plugin.conftest import Gate
 OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--catalogue", "--cockroach", "--cockroach-version",
     "--dsn", "--allow-disruption", "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
+    "--report",
 ]  # fmt: skip
 FOREIGN = ("--substrate", "external", "--dsn", "postgresql://bob:hunter2@db.example:26257/shop?sslkey=secret")
 

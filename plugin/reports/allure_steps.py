@@ -1,0 +1,148 @@
+"""What was done in an arm and how it was judged, as Allure's steps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plugin.evidence.records import Event
+from plugin.judge.metrics import KNOWN_METRICS
+from plugin.reports.series import Band
+from plugin.reports.stored import ENDED_EARLY, StoredArm
+from plugin.reports.text import number, word
+
+NOT_RED = "did not turn red"
+STATUS: Mapping[str, str] = {
+    "pass": "passed", "fail": "failed", NOT_RED: "failed", "not evaluated": "skipped", "skipped": "skipped",
+    "reported": "passed",
+}  # fmt: skip
+"""Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing was learnt."""
+MOST_EVENTS = 40
+"""Events shown below one phase; the attached evidence has all."""
+PHASES: Mapping[str, str] = {
+    "provision": "Provision: start the nodes",
+    "load": "Load: write undisturbed",
+    "disturb": "Disturb",
+    "heal": "Heal: undo it and wait until the cluster is whole",
+    "load, healed": "Load: write on, healed",
+    "audit": "Audit: read every row and compare it with the history",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One line of what was done or judged; times in milliseconds since 1970."""
+
+    name: str
+    status: str
+    start: int
+    stop: int
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple["Step", ...] = ()
+
+
+def steps_of(arm: StoredArm, began_ms: int, outcome: str) -> list[Step]:
+    """The phases of the test with what was done in each, then each condition of the evidence and each check."""
+    phases = arm.series.phases if arm.series else ()
+    steps = [_phase(band, arm.events, began_ms) for band in phases]
+    if outcome in ("harness", ENDED_EARLY) and steps and not any(e.name == "arm.end" for e in arm.events):
+        steps[-1] = replace(
+            steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
+        )  # fmt: skip
+    if arm.verdict:
+        stop = began_ms + max((event.t for event in arm.events), default=0) // 1000
+        steps += [_evidence(arm.verdict, stop), _checks(arm, arm.verdict, stop)]
+    return steps
+
+
+def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
+    inside = [
+        event
+        for event in events
+        if band.begin <= event.t / 1e6 < band.end or (event.t / 1e6 == band.end == band.begin)
+    ]
+    kinds = dict.fromkeys(
+        f"{str(e.data.get('fault', 'fault')).replace('_', ' ')} {', '.join(map(str, e.data.get('nodes', ())))}"
+        for e in inside
+        if e.name == "fault.begin"
+    )
+    name = PHASES.get(band.name, band.name) + (f": {'; '.join(kinds)}" if kinds else "")
+    shown = tuple(_event(event, began_ms) for event in inside[:MOST_EVENTS])
+    if len(inside) > MOST_EVENTS:
+        more = f"… {len(inside) - MOST_EVENTS} more events, all of them in the evidence"
+        shown += (replace(shown[-1], name=more, parameters={}),)
+    begin, end = (began_ms + int(t * 1000) for t in (band.begin, band.end))
+    return Step(name=name, status="passed", start=begin, stop=end, steps=shown)
+
+
+def _event(event: Event, began_ms: int) -> Step:
+    at = began_ms + event.t // 1000
+    facts = {str(name): _short(value) for name, value in event.data.items()}
+    status = "broken" if event.name in ("error", "node.died") else "passed"
+    return Step(
+        name=f"{event.t / 1e6:.1f} s  {event.name}", status=status, start=at, stop=at, parameters=facts
+    )
+
+
+def _short(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _evidence(verdict: Mapping[str, Any], at: int) -> Step:
+    """Whether the evidence is good enough to say anything."""
+    conditions = verdict["conditions"]
+    steps = tuple(
+        Step(
+            name=f"{condition['name'].replace('_', ' ')}: {condition['why']}",
+            status="passed" if condition["met"] else "broken",
+            start=at,
+            stop=at,
+        )
+        for condition in conditions
+    )
+    met = sum(bool(condition["met"]) for condition in conditions)
+    name = f"Is the evidence good enough? {met} of {len(conditions)} conditions met"
+    return Step(
+        name=name, status="passed" if met == len(conditions) else "broken", start=at, stop=at, steps=steps
+    )
+
+
+def _checks(arm: StoredArm, verdict: Mapping[str, Any], at: int) -> Step:
+    outcomes = [str(result["outcome"]) for result in verdict["results"]]
+    counts = {word(o).lower(): outcomes.count(o) for o in dict.fromkeys(outcomes)}
+    steps = tuple(_check(result, at) for result in verdict["results"])
+    status = next((s for s in ("failed", "broken") if any(step.status == s for step in steps)), "passed")
+    told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+    expected = " (a sabotage: red is what it must be)" if arm.sabotage and status == "failed" else ""
+    return Step(name=f"Checks: {told}{expected}", status=status, start=at, stop=at, steps=steps)
+
+
+def _check(result: Mapping[str, Any], at: int) -> Step:
+    check, measured, outcome = result["check"], result["measurement"], str(result["outcome"])
+    unit = f" {check['unit']}" if check["unit"] else ""
+    value = number(measured["value"]) + (unit if measured["value"] is not None else "")
+    limit = f"{check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else "none"
+    told = "reported" if outcome == "reported" else f"must be {limit} – {word(outcome)}"
+    known = KNOWN_METRICS.get(check["metric"])
+    facts = {
+        "measured": value,
+        "limit": limit,
+        "kind": check["kind"],
+        "mark": {
+            "S": "S: printed in the source",
+            "D": "D: derived from the source",
+            "R": "R: our own choice",
+        }.get(check["mark"], check["mark"]),
+        "source": check["source"],
+        "meaning": known.description if known else "",
+        "why": result["why"],
+        "note": measured["note"],
+        **{f"example {index}": text for index, text in enumerate(measured["examples"], 1)},
+    }
+    return Step(
+        name=f"{check['metric']}: {value}, {told}",
+        status=STATUS.get(outcome, "broken"),
+        start=at,
+        stop=at,
+        parameters={name: str(text) for name, text in facts.items() if text},
+    )

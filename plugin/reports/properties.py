@@ -1,0 +1,36 @@
+"""What a claim's test says of itself in JUnit XML, for machines that read nothing else."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plugin.reports.text import number
+
+SABOTAGED: Mapping[str, str] = {"pass": "red as expected", "fail": "did not turn red"}
+"""What the outcome of a sabotage's test means."""
+
+
+def properties(
+    claim: str, *, sabotage: bool, outcome: str, why: str, verdict: Mapping[str, Any] | None
+) -> Sequence[tuple[str, str]]:
+    """Names and values: ``claim``, ``verdict``, ``why``, and ``check.<metric>`` with measured value, limit and outcome.
+
+    The verdict is ``pass``, ``fail`` (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness``,
+    ``skipped``, ``bad input``, ``none`` where none was reached. A sabotage is marked as one, and its verdict says whether it turned red.
+    """
+    found = [("claim", claim)]
+    if sabotage:
+        found.append(("sabotage", "yes"))
+    found.append(("verdict", (SABOTAGED.get(outcome, outcome) if sabotage else outcome) or "none"))
+    reason = why or (str(verdict["why"]) if verdict else "")
+    if reason:
+        found.append(("why", reason))
+    found += [(f"check.{r['check']['metric']}", _check(r)) for r in (verdict["results"] if verdict else ())]
+    return found
+
+
+def _check(result: Mapping[str, Any]) -> str:
+    check, value = result["check"], result["measurement"]["value"]
+    unit = f" {check['unit']}" if check["unit"] else ""
+    measured = number(value) + (unit if value is not None else "")
+    limit = f" {check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else ""
+    return f"{measured}{limit}: {result['outcome']}"

@@ -1,0 +1,64 @@
+"""Where the page of a session or of a replay goes, and what is said of it. Nothing here raises: a verdict stands without its report."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plugin.evidence.store import ARM_FILE
+from plugin.judge.model import Verdict
+from plugin.run import CONTROL_NOTICE, Run
+
+PAGE = "report.html"
+COMPARISON = "comparison.html"
+
+
+def page_of_run(run: Run) -> str:
+    """Write the page of the session that ran here. Returns the line that says where it is; nothing where no arm began."""
+    directory = run.settings.run_dir
+    if next(directory.glob(f"claims/*/*/{ARM_FILE}"), None) is None:
+        return ""
+    return page([directory], run, place=run.settings.report or directory / PAGE)
+
+
+def page_of_replay(directories: Sequence[Path], run: Run, verdicts: Mapping[Path, Verdict]) -> str:
+    """Write the page of what was judged again, with these verdicts. Returns the line that says where it is."""
+    return page(directories, run, place=run.settings.report or _place(directories), verdicts=verdicts)
+
+
+def _place(directories: Sequence[Path]) -> Path:
+    """In the directory that was judged; beside it where it is an arm, whose files are sealed; of several, where one is."""
+    if len(directories) > 1:
+        return Path.cwd() / COMPARISON
+    (directory,) = directories
+    if (directory / ARM_FILE).exists():
+        return directory.parent / f"{directory.name}.html"
+    return directory / PAGE
+
+
+def page(
+    directories: Sequence[Path], run: Run, *, place: Path, verdicts: Mapping[Path, Verdict] | None = None
+) -> str:
+    """Write one page of these stored runs. Returns one line: where it is, or why there is none."""
+    try:
+        from plugin.reports.page import write_page
+        from plugin.reports.stored import stored_run
+
+        stored = [stored_run(directory, run.catalogue, verdicts) for directory in directories]
+        contexts = [arm.described.get("context") or {} for each in stored for arm in each.arms]
+        engines = {context["engine"] for context in contexts if "engine" in context}
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_page(
+            place,
+            stored,
+            judge=" ".join(f"--judge {_short(directory)}" for directory in directories),
+            control=CONTROL_NOTICE if engines and "cockroach" not in engines else "",
+        )
+    except OSError as error:
+        return f"report: not written: {_short(place)}: {error.strerror or error}; choose another place with --report FILE"
+    except Exception as error:
+        return f"report: not written: {type(error).__name__}: {error}"
+    return f"report: {_short(place)}"
+
+
+def _short(path: Path) -> str:
+    """As it can be typed from here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,189 @@
+"""Stored runs written by hand, in the very formats of a real one: nodes of a ledger are killed and come back, as often as is asked."""
+
+import functools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from plugin.catalogue import load
+from plugin.evidence.records import (
+    FINAL_HEADER,
+    HISTORY_HEADER,
+    SCHEMA,
+    BucketRead,
+    CellSecond,
+    Connection,
+    Event,
+    FinalRow,
+    GeneratorSecond,
+    HistoryEnd,
+    Invoke,
+    Ok,
+    Op,
+    ProbeSecond,
+    RowCount,
+    SampledRow,
+    Unknown,
+    event_line,
+    final_line,
+    history_line,
+    payload,
+    probe_header,
+    probe_line,
+)
+from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
+from plugin.replay import conclude
+
+SECOND = 1_000_000
+SEED = 7
+BUCKETS = 9
+
+
+def run_of(directory: Path, *, arms: Sequence[Mapping[str, Any]] = ({},), **settings: Any) -> Path:
+    """A run directory with these arms (arguments of ``arm_of``)."""
+    directory.mkdir(parents=True)
+    host = {"cores": 2.0, "memory_total_gib": 8.0, "kernel": "Linux"}
+    asked = {"suite": "gate", "profile": "laptop", "seed": SEED, **settings}
+    write_json(directory / "run.json", {"schema": SCHEMA, "started": "2026-01-02T03:04:05+00:00", "settings": asked, "host": host})  # fmt: skip
+    for number, arm in enumerate(arms):
+        arm_of(directory / "claims" / "survivability" / arm.get("name", f"arm-{number}"), **{k: v for k, v in arm.items() if k != "name"})  # fmt: skip
+    return directory
+
+
+def arm_of(
+    directory: Path,
+    *,
+    seconds: int = 60,
+    nodes: int = 3,
+    rate: int = 100,
+    faults: Sequence[tuple[str, str, int]] = (("kill", "n1", 20),),
+    silent: bool = False,
+    judged: bool = True,
+    **described: Any,
+) -> Path:
+    """One arm: ``faults`` are (kind, node, begin); each lasts 8 s, is undone in 4 s, and stops all writes for 3 s. ``silent``: nothing succeeds."""
+    directory.mkdir(parents=True)
+    claim = load().claims["survivability"]
+    names = [f"n{number + 1}" for number in range(nodes)]
+    context = {"engine": "cockroach", "version": "v24.1.3", "nodes": str(nodes), "profile": "laptop", "inserts": "2000"}  # fmt: skip
+    write_json(
+        directory / ARM_FILE,
+        {
+            "schema": SCHEMA, "origin_ns": 0, "claim": "survivability", "sentence": claim.sentence,
+            "test": "tests/claims/test_survivability.py::test_a_killed_node[2000]", "sabotage": False,
+            "parameters": {"inserts": 2000}, "profile": "laptop", "suite": "gate", "seed": SEED, "target": "",
+            "context": context, "tuned": [], "checks": [asdict(check) for check in claim.checks_for("laptop")],
+            "needs": list(claim.needs), "buckets": BUCKETS, **described,
+        },
+    )  # fmt: skip
+    down = [(begin, begin + 3) for _, _, begin in faults]
+    if silent:
+        down = [(0, seconds)]
+    written = _ledger(directory, seconds, rate, names, down)
+    _final(directory, written, seconds)
+    _probe(directory, seconds, names, down, faults, silent=silent)
+    (directory / EVENTS).write_text("".join(map(event_line, _events(seconds, names, faults))))
+    seal(directory)
+    if judged:
+        conclude(directory, load())
+    return directory
+
+
+def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int]]) -> Iterator[Event]:
+    held = dict.fromkeys(names, 3)
+    yield Event(0, "arm.begin", {"past_recovery_s": 5.0})
+    yield Event(100, "provision.begin", {"nodes": names, "topology": str(len(names))})
+    yield Event(2 * SECOND, "provisioned", {"nodes": names})
+    yield Event(2 * SECOND + 1, "replicated", {"seconds": 0.1})
+    yield Event(2 * SECOND + 2, "ledger.created", {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held})  # fmt: skip
+    yield Event(4 * SECOND, "baseline.begin", {})
+    yield Event(16 * SECOND, "baseline.end", {})
+    for kind, node, begin in faults:
+        t = begin * SECOND
+        yield Event(t, "fault.begin", {"fault": kind, "nodes": [node], "leases": held, "connections": held, "blocks": False})  # fmt: skip
+        yield Event(t + 50_000, "fault.bit", {"node": node, "proof": "process gone"})
+        yield Event(t + 8 * SECOND, "fault.undo", {"nodes": [node]})
+        yield Event(t + 12 * SECOND, "fault.undone", {"nodes": [node]})
+        yield Event(t + 12 * SECOND + 1000, "recovered", {"seconds": 0.001})
+    for number, name in enumerate(("writing.end", "audit.begin", "audit.end", "arm.end")):
+        yield Event((seconds - 1) * SECOND + number * 100_000, name, {})
+
+
+def _ledger(
+    directory: Path, seconds: int, rate: int, names: list[str], down: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Writes ``rate`` inserts a second and returns the keys that were acknowledged."""
+    written: list[int] = []
+    op = 0
+    with (directory / "ledger.tsv").open("w") as file:
+        file.write(HISTORY_HEADER + "\n")
+        for number, node in enumerate(names, 1):
+            file.write(history_line(Connection(2 * SECOND + 10, f"w{number}", node, True)))
+        for second in range(3, seconds - 1):
+            file.write(history_line(GeneratorSecond(second * SECOND, 3000, 80_000)))
+            lost = any(begin <= second < end for begin, end in down)
+            for i in range(1 if lost else rate):
+                t = second * SECOND + i * SECOND // rate
+                number = op % len(names)
+                file.write(history_line(Invoke(t, op, f"w{number + 1}", names[number], Op.INSERT, (op,), 1)))
+                file.write(history_line(Unknown(t + 4000, op, "timeout") if lost else Ok(t + 4000, op)))
+                if not lost:
+                    written.append(op)
+                op += 1
+        file.write(history_line(HistoryEnd((seconds - 1) * SECOND)))
+    return written
+
+
+def _final(directory: Path, written: list[int], seconds: int) -> None:
+    end = (seconds - 1) * SECOND + 150_000
+    with (directory / "ledger-final.tsv").open("w") as file:
+        file.write(FINAL_HEADER + "\n")
+        for bucket in range(BUCKETS):
+            mine = [key for key in written if key % BUCKETS == bucket]
+            file.writelines(final_line(FinalRow(key, 1, payload(SEED, key, 1))) for key in mine)
+            file.write(final_line(BucketRead(end, bucket, len(mine))))
+        file.write(final_line(RowCount(end, len(written))))
+        if written:
+            file.write(final_line(SampledRow(end, written[0], 1, payload(SEED, written[0], 1))))
+
+
+@functools.cache
+def _histograms() -> list[str]:
+    """Some different seconds of an endpoint, 45 operations each."""
+    drawn = random.Random(SEED)
+    found = []
+    for _ in range(40):
+        histogram = HdrHistogram(1, 10**8, 2)
+        for _ in range(45):
+            histogram.record_value(int(drawn.lognormvariate(8.5, 0.8)) + 1)
+        found.append(histogram.encode().decode())
+    return found
+
+
+def _probe(
+    directory: Path,
+    seconds: int,
+    names: list[str],
+    down: Sequence[tuple[int, int]],
+    faults: Sequence[tuple[str, str, int]],
+    *,
+    silent: bool,
+) -> None:
+    encoded = _histograms()
+    cells = [f"{node}/{bucket}" for node in names for bucket in range(BUCKETS)]
+    with (directory / "probe.jsonl").open("w") as file:
+        file.write(probe_header(200_000, cells))
+        for second in range(3, seconds):
+            t = second * SECOND
+            away = {node for _, node, begin in faults if begin <= second < begin + 11}
+            stopped = any(begin <= second < end for begin, end in down)
+            fine = CellSecond(5, t + 50_000, t + 900_000, 200_000)
+            bad = CellSecond(errors={"timeout": 1})
+            seen = {cell: bad if stopped or cell.partition("/")[0] in away else fine for cell in cells}
+            served = [] if stopped else [node for node in names if node not in away]
+            latency = {node: encoded[(second + number) % len(encoded)] for number, node in enumerate(served)}
+            file.write(probe_line(ProbeSecond(t, 1000, seen, latency)))

@@ -1,0 +1,280 @@
+"""Allure's results of stored runs: what a reader is told, and evidence that is not as it should be."""
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from plugin.catalogue import load
+from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
+from plugin.reports import allure_results
+from tests.plugin.conftest import edited
+from tests.plugin.reports.allure_reading import again, everything, written
+from tests.plugin.reports.samples import arm_of, run_of
+
+SECRETS = ("hunter2hunter2", "MIIEvQIBADANBgkqhkiG9w0", "tok3n-of-mine-123456", "sl-k3y-p4th")
+NASTY = """<script>alert("x")</script> 'quoted' "twice" 🪳 $x^2$"""
+
+
+def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
+    (result,) = written(tmp_path, {"began_ms": 1_700_000_000_000})
+    assert result.json["status"] == "passed", result.message
+    assert result.labels["epic"] == "Survivability"
+    assert result.labels["severity"] == "blocker"
+    assert result.labels["owner"] == "platform"
+    assert result.labels["version"] == "v24.1.3"
+    assert result.labels["profile"] == "laptop"
+    assert result.parameters == {"inserts": "2000", "engine": "cockroach", "profile": "laptop"}
+    text = result.json["descriptionHtml"]
+    for told in ("Every acknowledged insert", "thesis, 5.4 (RQ4), table 5.6", "What would refute it", "PASS: ", "cockroach v24.1.3", "kill n1 from 20.0 to 32.0 s"):  # fmt: skip
+        assert told in text, told
+    assert "<th>thesis printed</th><td>2000</td>" in text
+
+    phases = result.steps[:6]
+    assert [step["name"].split(":")[0] for step in phases] == [
+        "Provision",
+        "Load",
+        "Disturb",
+        "Heal",
+        "Load",
+        "Audit",
+    ]
+    disturb = phases[2]
+    assert disturb["name"] == "Disturb: kill n1"
+    assert (disturb["start"], disturb["stop"]) == (1_700_000_020_000, 1_700_000_028_000)
+    assert [step["name"] for step in disturb["steps"]] == ["20.0 s  fault.begin", "20.1 s  fault.bit"]
+    conditions, checks = result.steps[6:]
+    assert conditions["status"] == checks["status"] == "passed"
+    lost = next(
+        step for step in checks["steps"] if step["name"].startswith("lost: 0 rows, must be == 0 rows")
+    )
+    facts = {each["name"]: each["value"] for each in lost["parameters"]}
+    assert facts["measured"] == "0 rows"
+    assert facts["limit"] == "== 0 rows"
+    assert facts["kind"] == "absolute"
+    assert facts["mark"].startswith("S")
+    assert facts["source"].startswith("thesis, 5.4")
+
+    assert result.names == [
+        "Timeline", "Timeline, second by second", "Source beside measurement: table 5.6", "Ledger audit", "Plan and seed", "verdict.json",
+    ]  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(result.attached("Timeline, second by second"))))
+    assert len(rows) == 60
+    assert rows[10]["acknowledged writes"] == "100"
+    assert rows[21]["fault"] == "kill n1"
+    assert rows[21]["node n1"] == "killed"
+    assert int(rows[21]["errors"]) > 0
+    paper = list(csv.reader(io.StringIO(result.attached("Source beside measurement: table 5.6"))))
+    assert paper[1][0] == "thesis printed"
+    assert paper[-1][0] == "what differs"
+    assert json.loads(result.attached("Plan and seed"))["arm"]["seed"] == 7
+    assert json.loads(result.attached("verdict.json"))["outcome"] == "pass"
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    (result,) = written(tmp_path, {"seconds": 1500, "nodes": 4, "rate": 20, "faults": [("kill", "n1", 20), ("pause", "n2", 1000)], "judged": False})  # fmt: skip
+    picture = result.attached("Timeline")
+    assert len(picture) < 700_000
+    root = ElementTree.fromstring(picture)
+    text = " ".join("".join(each.itertext()) for each in root.iter() if each.tag.endswith("text"))
+    for shown in ("writes / s", "latency, ms", "errors / s", "seconds since the test began", "kill n1", "pause n2", "baseline 20", "p99", "n4", "frozen"):  # fmt: skip
+        assert shown in text, shown
+    assert "$" not in text
+
+
+def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> None:
+    began = 1_700_000_000_000  # 2023-11-14 22:13:20 UTC
+    run = run_of(tmp_path / "run", arms=[{"began_ms": began, "judged": False}])
+    arm = next(run.glob("claims/*/*"))
+    final = arm / "ledger-final.tsv"
+    final.write_text(
+        re.sub(r"^R\t10\t1\t\w+$", f"R\t10\t1\t{'f' * 32}", final.read_text(), flags=re.MULTILINE)
+    )
+    logs = arm / "logs" / "n1"
+    logs.mkdir(parents=True)
+    lines = [
+        "I231114 22:13:21.000000 1 long before the fault",
+        "I231114 22:13:38.000000 1 just before it",
+        "goroutine 1 [running] belongs to the line before",
+        "W231114 22:13:41.000000 1 raft is slow",
+        *(f"I231114 22:13:45.{number:06} 1 chatter" for number in range(5000)),
+        "E231114 22:13:50.000000 1 the end of it",
+        "I231114 22:15:00.000000 1 long after",
+    ]
+    (logs / "cockroach.log").write_text("\n".join(lines) + "\n")
+    (logs / "cockroach-pebble.log").write_text("compaction\n")
+    (logs / "link.log").symlink_to(logs / "cockroach.log")
+    from plugin.replay import conclude
+
+    conclude(arm, load())
+    (result,) = again(tmp_path, run)
+    assert result.json["status"] == "failed"
+    assert result.message.startswith("REFUTED: altered: 1 is not == 0 rows"), result.message
+    (checks,) = [step for step in result.steps if step["name"].startswith("Checks: ")]
+    altered = next(step for step in checks["steps"] if step["name"].startswith("altered: 1 rows"))
+    assert checks["status"] == altered["status"] == "failed"
+    assert "key 10: " in result.attached("Ledger audit")
+    text = result.attached("Log of node n1")
+    for shown in (
+        "just before it",
+        "goroutine 1 [running] belongs",
+        "raft is slow",
+        "the end of it",
+        "lines left out",
+    ):
+        assert shown in text, shown
+    assert "long before" not in text
+    assert "long after" not in text
+    assert "compaction" not in text
+    assert len(text.splitlines()) < 310
+
+
+def test_half_written_evidence_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", arms=[{"judged": False}])
+    arm = next(run.glob("claims/*/*"))
+    (arm / "manifest.json").unlink()
+    lines = (arm / EVENTS).read_text().splitlines(keepends=True)
+    until = next(number for number, line in enumerate(lines) if "fault.bit" in line)
+    (arm / EVENTS).write_text("".join(lines[: until + 1]) + '{"t": 2810')
+    probe = (arm / "probe.jsonl").read_text()
+    (arm / "probe.jsonl").write_text(probe[: len(probe) // 2])
+    (result,) = again(tmp_path, run)
+    assert result.json["status"] == "broken"
+    assert result.message.startswith("ENDED EARLY: ")
+    assert "after fault.bit" in result.message
+    assert result.steps[-1]["name"] == "Disturb: kill n1 – the evidence ends here"
+    assert result.steps[-1]["status"] == "broken"
+    assert "Timeline" in result.names
+    assert "verdict.json" not in result.names
+
+
+@pytest.mark.parametrize("broken", ["schema", "cut off", "verdict"])
+def test_what_cannot_be_read(tmp_path: Path, broken: str) -> None:
+    run = run_of(tmp_path / "run", arms=[{}, {}])
+    arm = sorted(run.glob("claims/*/*"))[0]
+    match broken:
+        case "schema":
+            edited(arm / ARM_FILE, schema=0)
+            expected = "evidence of schema 0; this release reads schema 1"
+        case "cut off":
+            (arm / ARM_FILE).write_text((arm / ARM_FILE).read_text()[:200])
+            expected = "not the description of an arm"
+        case "verdict":
+            (arm / VERDICT).write_text("[]")
+            expected = "there is no verdict"
+    results = again(tmp_path, run)
+    assert sorted(r.json["status"] for r in results) == ["broken", "passed"]
+    assert [r for r in results if expected in r.message]
+
+
+def test_no_operation_that_succeeded_and_thousands_of_errors(tmp_path: Path) -> None:
+    silent, noisy = written(
+        tmp_path,
+        {"silent": True, "judged": False},
+        {
+            "rate": 1,
+            "seconds": 600,
+            "faults": [("kill", "n1", 20 + 12 * n) for n in range(45)],
+            "judged": False,
+        },
+    )
+    for result in (silent, noisy):
+        ElementTree.fromstring(result.attached("Timeline"))
+        rows = list(csv.DictReader(io.StringIO(result.attached("Timeline, second by second"))))
+        assert sum(int(row["errors"]) for row in rows) > 1000
+    assert "no operation of the probe succeeded" in silent.attached("Timeline") + noisy.attached("Timeline")
+    size = sum(file.stat().st_size for file in (tmp_path / "results").iterdir())
+    assert size < 3_000_000
+
+
+def test_names_of_any_kind(tmp_path: Path) -> None:
+    (result,) = written(
+        tmp_path,
+        {
+            "sentence": NASTY, "test": f"tests/test_x.py::test_y[{NASTY}::z]", "faults": [("kill", NASTY, 20)],
+            "parameters": {"guess": NASTY}, "judged": False, "context": {"engine": "cockroach", "version": NASTY},
+        },
+    )  # fmt: skip
+    assert "<script>" not in result.json["descriptionHtml"]
+    assert "&lt;script&gt;" in result.json["descriptionHtml"]
+    assert result.json["fullName"] == "tests.test_x#test_y"
+    assert result.parameters["guess"] == NASTY
+    root = ElementTree.fromstring(result.attached("Timeline"))
+    assert not [each for each in root.iter() if each.tag.endswith("script")]
+    text = (tmp_path / "results" / "environment.properties").read_text()
+    assert text.isascii()
+    assert "\\ud83e\\udeb3" in text
+
+
+def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
+    password, key, token, path = SECRETS
+    pem = f"-----BEGIN RSA PRIVATE KEY-----\n{key}\n{key}\n-----END RSA PRIVATE KEY-----"
+    dsn = f"postgresql://maria:{password}@db:26257/shop?sslmode=verify-full&sslkey=/home/{path}"
+    run = run_of(
+        tmp_path / "run",
+        arms=[
+            {
+                "judged": False, "tuned": [f"password = {password}"],
+                "fingerprint": {"commands": {"n1": ["cockroach", "start", "--token", token, f"--url={dsn}"]}, "api_key": token},
+            }
+        ],
+        dsn=dsn,
+    )  # fmt: skip
+    arm = next(run.glob("claims/*/*"))
+    with (arm / EVENTS).open("a") as file:
+        file.write(
+            json.dumps({"t": 58_000_000, "event": "error", "what": f"OSError: {dsn} refused\n{pem}"}) + "\n"
+        )
+        file.write(
+            json.dumps({"t": 58_000_001, "event": "note", "password": password, "auth": f"Bearer {token}"})
+            + "\n"
+        )
+    logs = arm / "logs" / "n1"
+    logs.mkdir(parents=True)
+    (logs / "node.log").write_text(
+        f"connecting to {dsn}\nALTER USER maria WITH PASSWORD '{password}'\nPGPASSWORD={password} psql\n"
+        f'{{"client_secret": "{password}", "nested": "{{\\"token\\": \\"{token}\\"}}"}}\nprimary_conninfo: user=rep password={password} host=n2\n'
+        f"Authorization: Bearer {token}\n{pem}\n{pem.replace(chr(10), chr(92) + 'n')}\ncookie: session={token}; x\n"
+    )
+    (result,) = again(tmp_path, run)
+    assert result.json["status"] == "broken"
+    assert "ALTER USER maria WITH PASSWORD '…'" in result.attached("Log of node n1")
+    text = everything(tmp_path / "results")
+    assert "maria:" not in text
+    assert [secret for secret in SECRETS if secret in text] == []
+
+
+def test_the_history_of_a_control_is_not_that_of_cockroachdb(tmp_path: Path) -> None:
+    control = {"context": {"engine": "postgres", "version": "v18.4"}, "judged": False}
+    one, other = sorted(written(tmp_path, {"judged": False}, control), key=lambda r: r.labels["engine"])
+    assert one.json["testCaseId"] == other.json["testCaseId"]
+    assert one.json["historyId"] != other.json["historyId"]
+    assert other.labels["epic"] == "Survivability (control: postgres)"
+    assert "This says nothing about CockroachDB" in other.json["descriptionHtml"]
+
+
+def test_categories_tell_outcomes_apart() -> None:
+    rules = json.loads(allure_results.CATEGORIES.read_text())
+
+    def category(status: str, message: str) -> str:
+        return str(next(r["name"] for r in rules if status in r["matchedStatuses"] and re.fullmatch(r.get("messageRegex", ".*"), message)))  # fmt: skip
+
+    assert category("failed", "REFUTED: lost: 3 is not == 0\nmore").startswith("Refuted")
+    assert category("broken", "INCONCLUSIVE: no\nmore").startswith("Inconclusive")
+    assert category("broken", "HARNESS FAILED: OSError").startswith("Harness")
+    assert category("failed", "DID NOT TURN RED: x").startswith("Sabotage")
+    assert category("failed", "AssertionError: assert 1 == 2") == "Other tests"
+
+
+def test_a_pass_costs_little(tmp_path: Path) -> None:
+    """Less than 5 % of the run's duration, the first time with the plotting library's import."""
+    import time
+
+    arm_of(tmp_path / "claims" / "survivability" / "arm", seconds=90, judged=False)
+    began = time.monotonic()
+    again(tmp_path, tmp_path)
+    assert time.monotonic() - began < 0.05 * 90

@@ -1,0 +1,113 @@
+"""For machines: the properties of each claim in JUnit XML, and ``verdict.json`` as its schema says."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugin.evidence.records import SCHEMA
+from plugin.evidence.store import VERDICT
+from tests.plugin.conftest import CHECKOUT, Gate
+
+SCHEMA_FILE = CHECKOUT / "plugin" / "evidence" / "verdict.schema.json"
+NAMES = ("passes", "refuted", "inconclusive", "harness", "late_harness", "unjudged", "skipped", "sabotage", "blunt_sabotage")  # fmt: skip
+
+
+def told(path: Path) -> dict[str, dict[str, str]]:
+    """The properties of each test."""
+    return {
+        str(case.get("name")).removeprefix("test_"): {str(p.get("name")): str(p.get("value")) for p in case.iter("property")}
+        for case in ET.parse(path).iter("testcase")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...]) -> None:
+    gate(*gate.tests(*NAMES, "ordinary"), "--junit-xml", "report.xml", "--run-dir", "out", *workers)
+    said = told(gate.path / "report.xml")
+    assert {name: said[name]["verdict"] for name in NAMES} == {
+        "passes": "pass",
+        "refuted": "fail",
+        "inconclusive": "inconclusive",
+        "harness": "harness",
+        "late_harness": "harness",
+        "unjudged": "harness",
+        "skipped": "skipped",
+        "sabotage": "red as expected",
+        "blunt_sabotage": "did not turn red",
+    }
+    assert {said[name]["claim"] for name in ("passes", "refuted", "sabotage")} == {"answer"}
+    assert said["passes"]["check.answer"] == "42 == 42: pass"
+    assert said["refuted"]["check.answer"] == "41 == 42: fail"
+    assert said["inconclusive"]["check.questions"] == "- >= 1: inconclusive"
+    assert said["refuted"]["why"] == "answer: 41 is not == 42"
+    assert said["late_harness"]["why"] == "OSError: cannot clear away"
+    assert {name for name in NAMES if "sabotage" in said[name]} == {"sabotage", "blunt_sabotage"}
+    assert said["ordinary"] == {}
+
+
+def test_what_cannot_be_evaluated_here_says_so(gate: Gate) -> None:
+    gate(*gate.tests("passes"), "--profile", "adversity-15", "--junit-xml", "report.xml")
+    assert told(gate.path / "report.xml")["passes"]["verdict"] == "not evaluated"
+
+
+REPORTED = """
+import pytest
+
+
+@pytest.mark.claim("shown")
+async def test_not_evaluated(judge):
+    judge.measure("shown", 1)
+    assert judge.decide()
+
+
+@pytest.mark.claim("answer")
+async def test_endless(judge):
+    judge.measure("answer", float("inf"), note="never came back")
+    assert judge.decide()
+"""
+
+
+def test_verdicts_are_as_their_schema_says(gate: Gate) -> None:
+    """Of every outcome, made by real runs, and with a number that JSON has none for."""
+    jsonschema = pytest.importorskip("jsonschema", reason="validates against a JSON Schema: jsonschema is not installed (group test)")  # fmt: skip
+    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    (gate.path / "test_more.py").write_text(REPORTED)
+    with (gate.path / "claims.toml").open("a") as file:
+        file.write(
+            '\n[claims.shown]\nsentence = "It is shown."\nnodes = 1\nchecks = [{ metric = "shown", kind = "report", recorded = true }]\n'
+        )
+    names = gate.tests("passes", "refuted", "inconclusive", "sabotage", "node_died_in_setup")
+    ran = gate(*names, "test_more.py", "--run-dir", "out")
+    verdicts = [strictly((arm / VERDICT).read_text()) for arm in gate.arms]
+    assert {v["outcome"] for v in verdicts} == {"pass", "fail", "inconclusive", "not evaluated"}, ran.text
+    assert len(verdicts) == 7
+    for verdict in verdicts:
+        validator.validate(verdict)
+        assert verdict["schema"] == SCHEMA
+    (endless,) = (v for v in verdicts if v["results"][0]["measurement"]["value"] == "inf")
+    assert endless["outcome"] == "inconclusive"
+    assert "inf" in gate("--judge", "out").text
+    assert "differs" not in gate("--judge", "out").text
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"outcome": "green"},
+        {"results": [{}]},
+        {"colour": 1},
+        {"why": None},
+    )
+    for wrong in wrongs:
+        assert not validator.is_valid({**verdicts[0], **wrong}), wrong
+
+
+def strictly(text: str) -> dict[str, Any]:
+    """As a reader that knows JSON and nothing more."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    found: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return found

@@ -1,0 +1,184 @@
+"""What is shown while tests run: on a terminal a live view that leaves no trace, in CI and in a pipe plain lines."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plugin.reports.live import last_second
+from tests.plugin.conftest import Gate
+from tests.plugin.reports.samples import arm_of
+
+COLUMNS = 100
+TESTS = """
+import asyncio, time
+import pytest
+
+
+@pytest.mark.claim("answer")
+@pytest.mark.parametrize("number", [1, 2])
+async def test_it(arm, judge, number):
+    arm.say("thinking", 30)
+    ledger = arm.store.directory / "ledger.tsv"
+    with ledger.open("a") as file:
+        file.write("# roachproof ledger history 1\\n")
+        for second in range(1, 4):
+            file.write(f"S\\t{second}000000\\t1\\t1\\n")
+            for operation in range(40):
+                file.write(f"O\\t{second}000500\\t{operation}\\t\\nO\\t{second}000500\\t{operation}\\t1\\n")
+    await asyncio.sleep(1.2)
+    ledger.unlink()
+    judge.measure("answer", 42)
+    assert judge.decide()
+
+
+def test_ordinary():
+    assert True
+"""
+
+
+class Screen:
+    """As much of a terminal as is needed: lines of text, and a cursor that goes where it is told."""
+
+    def __init__(self) -> None:
+        self.lines = [""]
+        self.row = self.column = 0
+
+    def feed(self, text: str) -> None:
+        for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", text):
+            if part == "\r":
+                self.column = 0
+            elif part == "\n":  # (the terminal's line discipline adds the carriage return)
+                self.row += 1
+                self.lines += [""] * (self.row + 1 - len(self.lines))
+            elif part.startswith("\x1b"):
+                self._control(part[-1], part[2:-1])
+            else:
+                line = self.lines[self.row].ljust(self.column)
+                self.lines[self.row] = line[: self.column] + part + line[self.column + len(part) :]
+                self.column += len(part)
+
+    def _control(self, name: str, argument: str) -> None:
+        match name:
+            case "A":
+                self.row -= int(argument or 1)
+            case "C":
+                self.column += int(argument or 1)
+            case "K" if argument == "2":
+                self.lines[self.row] = ""
+            case "m" | "h" | "l":
+                pass
+            case _:
+                raise AssertionError(f"what is ESC [ {argument} {name}?")
+
+    def shown(self) -> list[str]:
+        return [line.rstrip() for line in self.lines]
+
+
+def watched(gate: Gate, *args: str, **environment: str) -> tuple[int, list[list[str]], Screen]:
+    """A run as a person sees it: its status, the screens that came one after the other, and the last one."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    plain = {name: value for name, value in os.environ.items() if name not in ("CI", "COLUMNS", "NO_COLOR")}
+    with subprocess.Popen(
+        gate.command(*args), cwd=gate.path, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
+        env={**plain, "TERM": "xterm", **environment},
+    ) as process:  # fmt: skip
+        os.close(follower)
+        screen, screens = Screen(), []
+        deadline = time.monotonic() + 60
+        rest = b""
+        while time.monotonic() < deadline:
+            try:
+                data = rest + os.read(leader, 65536)
+            except OSError:
+                break
+            # An escape sequence or a character may be cut in two.
+            whole = data[: data.rfind(b"\n") + 1] if b"\x1b" in data[-8:] else data
+            rest = data[len(whole) :]
+            screen.feed(whole.decode("utf-8", "replace"))
+            screens.append(screen.shown())
+        screen.feed(rest.decode())
+        status = process.wait(timeout=30)
+    os.close(leader)
+    return status, screens, screen
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_a_live_view_on_a_terminal(gate: Gate, workers: tuple[str, ...]) -> None:
+    (gate.path / "test_claims.py").write_text(TESTS)
+    status, screens, last = watched(gate, "--run-dir", "out", *workers)
+    shown = "\n".join(last.shown())
+    assert status == 0, shown
+    live = [line for lines in screens for line in lines if "thinking" in line]
+    who = r"gw[01] " if workers else ""
+    assert any(
+        re.search(rf"^ +\d+ s  {who}test_it\[[12]\]  thinking, about (29|30) s left, 40 writes/s$", line)
+        for line in live
+    ), live
+    if workers:
+        assert any(sum("thinking" in line for line in lines) == 2 for lines in screens), "a line for each"
+    # nothing is left of it, and pytest's own lines are as they are without it
+    assert "thinking" not in shown
+    assert "\x1b" not in shown
+    assert any(re.match(r"test_claims\.py \.\.\. +\[100%\]$", line) for line in last.shown()) or workers, (
+        shown
+    )
+    assert re.search(r"^=+ 3 passed[^=]* in [\d.]+s =+$", shown, re.MULTILINE)
+    assert re.search(r"^report: out/report.html$", shown, re.MULTILINE)
+    for once in ("test session starts", "= claims =", "claims: 2 pass"):
+        assert shown.count(once) == 1
+    assert shown.count("\n\n\n") == 0, "no hole where it stood"
+
+
+@pytest.mark.parametrize("why", ["CI", "dumb", "no capture"])
+def test_plain_lines_where_nobody_watches(gate: Gate, why: str) -> None:
+    (gate.path / "test_claims.py").write_text(TESTS)
+    arguments = ("test_claims.py::test_it[1]", *(["-s"] if why == "no capture" else []))
+    environment = {"CI": {"CI": "true"}, "dumb": {"TERM": "dumb"}}.get(why, {})
+    text = "\n".join(watched(gate, *arguments, **environment)[2].shown())
+    assert (
+        len(re.findall(r"^  \[ +\d+ s\] test_it\[\d\]: thinking, about \d+ s left", text, re.MULTILINE)) == 1
+    ), text
+    assert "writes/s" not in text
+
+
+def changed(change: Callable[[str], str]) -> Callable[[Path], None]:
+    def apply(path: Path) -> None:
+        path.write_text(change(path.read_text()))
+
+    return apply
+
+
+def old(path: Path) -> None:
+    os.utime(path, (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (changed(lambda text: text.rsplit("E\t", 1)[0]), 100.0),
+        (changed(lambda text: text), None),  # it has its end
+        (changed(lambda text: text[:200]), None),
+        (changed(lambda text: re.sub(r"\nS\t\d+", "\nS\tx", text.rsplit("E\t", 1)[0])), None),
+        (old, None),
+        (Path.unlink, None),
+    ],
+    ids=["running", "ended", "just begun", "garbled", "stalled", "none"],
+)
+def test_the_last_seconds_throughput(
+    tmp_path: Path, what: Callable[[Path], None], expected: float | None
+) -> None:
+    arm = arm_of(tmp_path / "arm", seconds=20, faults=[], judged=False)
+    what(arm / "ledger.tsv")
+    began = time.monotonic()
+    assert last_second(arm) == expected
+    assert time.monotonic() - began < 0.1

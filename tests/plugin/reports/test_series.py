@@ -1,0 +1,169 @@
+"""What an arm's reports draw: counted by hand from evidence that was written by hand, whole and broken."""
+
+import json
+import random
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from plugin.catalogue import load
+from plugin.evidence.load import describe_arm, load_arm
+from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
+from plugin.judge.analysis import cells_of
+from plugin.judge.availability import availability
+from plugin.reports.series import Series, _around, series
+from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, stored_arm, stored_run
+from tests.plugin.conftest import edited
+from tests.plugin.reports.samples import BUCKETS, arm_of, run_of
+
+FILES = (ARM_FILE, EVENTS, "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "manifest.json", VERDICT)
+
+
+def of(directory: Path) -> Series:
+    return series(load_arm(directory, describe_arm(directory)))
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """n1 is killed at 20 s; nothing is written until 23 s, n1 is not reached until 31 s, all is whole again at 32 s."""
+    return arm_of(tmp_path_factory.mktemp("series") / "arm")
+
+
+def test_every_second_is_counted(arm: Path) -> None:
+    seen = of(arm)
+    assert seen.seconds == 60
+    assert list(seen.throughput) == [0] * 3 + [100] * 17 + [0] * 3 + [100] * 36 + [0]
+    assert seen.normal == 100
+    assert seen.errors[19:24] == [0, 28, 28, 28, 9]
+    assert seen.error_kinds[20] == {"ledger": 1, "probe: timeout": 3 * BUCKETS}
+    assert list(seen.reached["n1"][18:33]) == [1.0] * 2 + [0.0] * 11 + [1.0] * 2
+    assert list(seen.reached["n2"][18:25]) == [1.0] * 2 + [0.0] * 3 + [1.0] * 2
+    assert [i for i, value in enumerate(seen.latency["p99"]) if value is None] == [0, 1, 2, 20, 21, 22]
+    (p50, p95, p99) = (seen.latency[name][10] for name in ("p50", "p95", "p99"))
+    assert None not in (p50, p95, p99)
+    assert 1 < p50 < p95 < p99 < 200  # type: ignore[operator]
+
+
+def test_states_phases_and_what_the_fault_cost(arm: Path) -> None:
+    seen = of(arm)
+    assert [(band.name, band.begin, band.end) for band in seen.nodes["n1"]] == [
+        ("starting", 0.0001, 2.0), ("up", 2.0, 20.05), ("killed", 20.05, 28.0), ("coming back", 28.0, 32.0), ("up", 32.0, 59.3),
+    ]  # fmt: skip
+    assert [band.name for band in seen.nodes["n2"]] == ["starting", "up"]
+    assert [band.name for band in seen.phases] == [
+        "provision",
+        "load",
+        "disturb",
+        "heal",
+        "load, healed",
+        "audit",
+    ]
+    (cost,) = seen.resilience
+    assert (cost.fault, cost.nodes, cost.begin, cost.end) == ("kill", ("n1",), 20.0, 32.0)
+    assert cost.recovery_s == pytest.approx(4.001)
+    assert cost.gap_s == pytest.approx(23.05 - 19.9)
+    assert cost.victim_gap_s == pytest.approx(31.05 - 19.9)
+    assert cost.lost == pytest.approx(300, abs=1)
+    assert cost.lost_share == pytest.approx(0.25, abs=0.01)
+    assert cost.degraded_s == pytest.approx(4.0)
+
+
+def test_it_says_what_the_judge_says(arm: Path) -> None:
+    """Gap, degraded time and baseline of the report are those of the verdict."""
+    verdict = json.loads((arm / VERDICT).read_text())
+    values = {r["check"]["metric"]: r["measurement"]["value"] for r in verdict["results"]}
+    (cost,) = of(arm).resilience
+    assert values["gap_s"] == cost.gap_s
+    assert values["degraded_s"] == cost.degraded_s
+    assert values["throughput_before"] == of(arm).normal
+
+
+def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) -> None:
+    faults = [("kill", "n1", 20), ("pause", "n2", 70), ("kill", "n3", 110)]
+    directory = arm_of(tmp_path / "arm", seconds=150, rate=5, faults=faults, judged=False)
+    header, probe = load_arm(directory, describe_arm(directory)).probe or ({}, [])
+    cells, drawn = cells_of(header["cells"]), random.Random(5)
+    for _ in range(60):
+        window = (drawn.randrange(150_000_000), drawn.randrange(150_000_000))
+        window = (min(window), max(window))
+        part = _around(probe, cells, window)
+        ours, theirs = (availability(seen, cells, window=window, victims=["n1"]) for seen in (part, probe))
+        for one, other in ((ours.worst, theirs.worst), (ours.victims, theirs.victims)):
+            assert one is not None
+            assert other is not None
+            assert one.seconds == other.seconds
+    assert len(_around(probe, cells, (60_000_000, 61_000_000))) < 10
+
+
+def test_nothing_that_a_killed_run_left_is_too_little(arm: Path, tmp_path: Path) -> None:
+    """Every file cut off anywhere, or absent: what is there is shown, and nothing raises."""
+    drawn = random.Random(3)
+    catalogue = load()
+    contents = {name: (arm / name).read_bytes() for name in FILES}
+    copy = tmp_path / "claims" / "survivability" / "arm"
+    copy.mkdir(parents=True)
+    for number in range(25):
+        for name, content in contents.items():
+            (copy / name).write_bytes(content)
+        for name in drawn.sample(FILES, drawn.randint(1, 3)):
+            if number % 5:
+                (copy / name).write_bytes(contents[name][: drawn.randrange(len(contents[name]))])
+            else:
+                (copy / name).unlink()
+        found = stored_run(tmp_path, catalogue).arms
+        assert len(found) == (copy / ARM_FILE).exists()
+        if not found:
+            continue
+        stored = found[0]
+        assert stored.outcome in ("pass", ENDED_EARLY, UNREADABLE)
+        assert (stored.verdict is None) == (stored.outcome != "pass")
+        assert stored.why
+        assert stored.series is None or json.dumps(asdict(stored.series), allow_nan=False)
+
+
+def test_one_flipped_byte_never_raises(arm: Path, tmp_path: Path) -> None:
+    drawn = random.Random(4)
+    catalogue = load()
+    copy = tmp_path / "arm"
+    copy.mkdir()
+    small = {name: (arm / name).read_bytes() for name in FILES if name not in ("ledger-final.tsv", ARM_FILE)}
+    (copy / ARM_FILE).write_bytes((arm / ARM_FILE).read_bytes())
+    for _ in range(25):
+        for name, content in small.items():
+            mangled = bytearray(content)
+            mangled[drawn.randrange(len(mangled))] = drawn.choice(b'\x00"{}[]9\t\n\xff')
+            (copy / name).write_bytes(mangled)
+        stored = stored_arm(copy, catalogue)
+        assert stored.outcome
+        assert stored.why
+
+
+def test_outcomes_of_stored_arms(tmp_path: Path) -> None:
+    """A failure of the harness outweighs a verdict that came before it; a sabotage is red only by a check that it names."""
+    run = run_of(
+        tmp_path / "run",
+        arms=[{"name": name, "sabotage": name[0] == "s"} for name in ("a", "b", "s", "t", "u")],
+    )
+    place = run / "claims" / "survivability"
+    with (place / "b" / EVENTS).open("a") as file:
+        file.write('{"t": 61000000, "event": "error", "what": "OSError: no"}\n')
+    for name, metrics in (("t", ["gap_s"]), ("u", ["stale"])):
+        with (place / name / EVENTS).open("a") as file:
+            file.write(json.dumps({"t": 61000000, "event": "sabotage.expected", "metrics": metrics}) + "\n")
+        verdict = json.loads((place / name / VERDICT).read_text())
+        for result in verdict["results"]:
+            if result["check"]["metric"] == "gap_s":
+                result["outcome"] = "fail"
+        edited(place / name / VERDICT, outcome="fail", results=verdict["results"])
+        edited(place / name / ARM_FILE, sabotage=True)
+    arms = {arm.directory.name: arm for arm in stored_run(run, load()).arms}
+    assert [arms[name].outcome for name in "abst"] == ["pass", HARNESS, "pass", "fail"]
+    assert arms["b"].why == "OSError: no"
+    assert {name: arm.red for name, arm in arms.items()} == {
+        "a": False,
+        "b": False,
+        "s": False,
+        "t": True,
+        "u": False,
+    }
