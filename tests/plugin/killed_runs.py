@@ -128,12 +128,12 @@ class Doomed:
     def guards(self) -> list[psutil.Process]:
         """The processes that watch over its clusters, the outer ones last."""
         below = psutil.Process(self.process.pid).children(recursive=True)
-        return [p for p in reversed(below) if any(word.endswith("/supervisor.py") for word in p.cmdline())]
+        return [p for p in reversed(below) if any(word.endswith("/supervisor.py") for word in _words(p))]
 
     def workers(self) -> list[psutil.Process]:
         """Its pytest-xdist workers."""
         children = psutil.Process(self.process.pid).children()
-        return [p for p in children if "sys.stdin.readline" in " ".join(p.cmdline())]
+        return [p for p in children if "sys.stdin.readline" in " ".join(_words(p))]
 
     def note(self) -> None:
         """Remember what its clusters made on this machine, which their lock files tell as long as they live."""
@@ -148,7 +148,7 @@ class Doomed:
         self.note()
         prefixes = [file.name for file in (self.state / "subnets").glob("*")]
         assert prefixes, "a cluster leased addresses"
-        found = [f"process {p.pid}: {' '.join(p.cmdline())[:200]}" for p in self._processes()]
+        found = [f"process {pid}: {' '.join(words)[:200]}" for pid, words in self._processes()]
         found += [
             f"listening: {c.laddr}"
             for c in psutil.net_connections("tcp")
@@ -168,16 +168,19 @@ class Doomed:
         yield from (self.state / "subnets").iterdir()
         yield from (self.state / "slots").iterdir()
 
-    def _processes(self) -> Iterator[psutil.Process]:
+    def _processes(self) -> Iterator[tuple[int, list[str]]]:
+        """Every process of its session or that works in its directory, with its command line."""
         for process in psutil.process_iter():
+            if process.pid == os.getpid() or not (words := _words(process)):
+                continue
+            places = list(words)
             with suppress(psutil.Error, OSError):
-                if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
-                    continue
-                words = process.cmdline()
-                with suppress(psutil.AccessDenied):
-                    words.append(process.cwd())
-                if os.getsid(process.pid) == self.process.pid or any(str(self.directory) in w for w in words):
-                    yield process
+                places.append(process.cwd())
+            with suppress(ProcessLookupError):
+                if os.getsid(process.pid) == self.process.pid or any(
+                    str(self.directory) in w for w in places
+                ):
+                    yield process.pid, words
 
     def assert_gone(self) -> None:
         """Nothing is left within the time that is promised."""
@@ -185,6 +188,14 @@ class Doomed:
         while left := self.left():
             assert time.monotonic() < until, "\n".join(left)
             time.sleep(0.1)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """A process's command line; none of one that has ended since it was found, waited for or not."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def assert_ended_early(place: Path, *, arms: int = 1) -> None:
