@@ -12,6 +12,7 @@ from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.records import SCHEMA, Event, event_line
+from plugin.evidence.redaction import redacted_json
 from plugin.judge.model import Verdict
 
 ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, MANIFEST = (
@@ -89,7 +90,7 @@ class ArmStore:
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write what the arm is (``arm.json``); may be called again when more is known."""
         origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms}
-        write_json(self.directory / ARM_FILE, {"schema": SCHEMA, **origin, **description})
+        write_json(self.directory / ARM_FILE, redacted_json({"schema": SCHEMA, **origin, **description}))
 
     def now(self) -> int:
         """Microseconds on the arm's timeline."""
@@ -98,7 +99,7 @@ class ArmStore:
     def event(self, name: str, **data: Any) -> None:
         """Record that something was done or seen, now."""
         try:
-            os.write(self._events, event_line(Event(self.now(), name, data)).encode())
+            os.write(self._events, event_line(Event(self.now(), name, redacted_json(data))).encode())
         except OSError as error:
             raise HarnessError(
                 f"evidence cannot be written to {self.directory} ({error.strerror})"
@@ -131,7 +132,7 @@ def seal(directory: Path) -> None:
 def record(directory: Path, name: str, **data: Any) -> None:
     """Record an event in an arm whose store may be closed. (An ``error`` lets no judge pass the arm, ever.)"""
     origin_ns = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))["origin_ns"]
-    event = Event((time.monotonic_ns() - origin_ns) // 1000, name, data)
+    event = Event((time.monotonic_ns() - origin_ns) // 1000, name, redacted_json(data))
     with (directory / EVENTS).open("a", encoding="utf-8") as file:
         file.write(event_line(event))
     if (directory / MANIFEST).exists():
@@ -140,7 +141,7 @@ def record(directory: Path, name: str, **data: Any) -> None:
 
 def store_verdict(directory: Path, verdict: Verdict) -> None:
     """Write the verdict beside its evidence, as ``verdict.schema.json`` says."""
-    write_json(directory / VERDICT, {"schema": SCHEMA, **as_stored(verdict)})
+    write_json(directory / VERDICT, redacted_json({"schema": SCHEMA, **as_stored(verdict)}))
 
 
 def as_stored(verdict: Verdict) -> Mapping[str, Any]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plugin.evidence.redaction import redacted
 from plugin.judge.findings import CATEGORIES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
 from plugin.reports.paper import beside
-from plugin.reports.redaction import redacted
 from plugin.reports.stored import StoredArm
 from plugin.reports.text import number, word
 

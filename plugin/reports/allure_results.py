@@ -20,11 +20,11 @@ from allure_commons.model2 import (
     TestStepResult,
 )
 
+from plugin.evidence.redaction import redacted, redacted_value
 from plugin.evidence.store import ARM_FILE
 from plugin.reports.allure import Content, content, full_name
 from plugin.reports.allure_attachments import Attached, attachments
 from plugin.reports.allure_steps import Step
-from plugin.reports.redaction import redacted, redacted_value
 from plugin.reports.stored import StoredArm, StoredRun
 from plugin.run import RUN_FILE, Run
 

@@ -56,6 +56,7 @@ class Terminal:
                 if self._open:
                     self._file.write("\n")
                 self._live.start()
+                self._console.show_cursor(True)  # rich hides it, and a killed pytest could not show it again
                 self._shown = True
             self._live.update(_view(said, elapsed_s), refresh=True)
 

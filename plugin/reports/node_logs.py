@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from plugin.reports.redaction import redacted
+from plugin.evidence.redaction import redacted
 
 Window = tuple[float, float]
 """From and to, in seconds since 1970."""

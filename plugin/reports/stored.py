@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from plugin.catalogue import Catalogue
 from plugin.claims import Claim
 from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import Event
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Verdict
 from plugin.reports.series import Series, series
@@ -28,7 +29,7 @@ EXPECTED = "sabotage.expected"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredArm:
-    """One arm. ``described`` is its ``arm.json``; ``verdict`` as it is stored, ``None`` where none was reached.
+    """One arm, without what looks like a secret. ``described`` is its ``arm.json``; ``verdict`` as it is stored, ``None`` where none was reached.
 
     ``problem`` says why its evidence cannot be read at all (another schema, no description), or cannot be drawn.
     """
@@ -95,7 +96,7 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
     except BadInput as error:
         return StoredArm(
             directory=directory, described=_raw(directory / ARM_FILE), claim=None, verdict=None, series=None,
-            events=(), problem=str(error),
+            events=(), problem=redacted(str(error)),
         )  # fmt: skip
     seen, problem = None, ""
     try:
@@ -106,12 +107,14 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
         problem = f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredArm(
         directory=directory,
-        described=described,
+        described=redacted_json(described),
         claim=catalogue.claims.get(evidence.claim),
-        verdict=as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)),
+        verdict=redacted_json(
+            as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory))
+        ),
         series=seen if seen and seen.seconds else None,
-        events=evidence.events,
-        problem=problem,
+        events=[replace(event, data=redacted_json(event.data)) for event in evidence.events],
+        problem=redacted(problem),
     )
 
 
@@ -147,4 +150,4 @@ def _raw(path: Path) -> Mapping[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return redacted_json(found) if isinstance(found, dict) else {}

@@ -1,70 +1,20 @@
-"""The fixture ``chromium``: a real browser to look at pages with; tests that ask for it are skipped where there is none."""
+"""The fixture ``chromium``; tests that ask for it are skipped where there is none."""
 
-import os
-import shutil
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-@dataclass(kw_only=True)
-class Seen:
-    """A page that was opened: what the browser complained about, and what it asked for beside the file itself."""
-
-    page: Any
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def wait(self, condition: str) -> None:
-        """Until the JavaScript expression is true."""
-        deadline = time.monotonic() + 10
-        while not self.page.evaluate(
-            condition
-        ):  # (the page's own policy forbids Playwright's way of waiting)
-            assert time.monotonic() < deadline, condition
-            self.page.wait_for_timeout(20)
-
-    def of_charts(self, number: int, expression: str) -> Any:
-        """An expression over ``charts``, the uPlot instances of the element ``.charts`` of this number."""
-        script = f"(() => {{ const charts = roachproof.drawn.get(document.querySelectorAll('.charts')[{number}]); return {expression}; }})()"
-        return self.page.evaluate(script)
+from tests.plugin.reports.browser import NoBrowserError, headless
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A headless Chromium."""
-    api = pytest.importorskip("playwright.sync_api", reason="looks at a page in a browser: playwright is not installed (group test)")  # fmt: skip
-    with api.sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        found = next((path for name in NAMES if (path := shutil.which(name, path=_PATH))), None)
-        if found is None and not own.exists():
-            pytest.skip("looks at a page in a browser: no Chromium on PATH; install it, or run: playwright install chromium")  # fmt: skip
-        browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(headless())
+        except NoBrowserError as missing:
+            pytest.skip(f"looks at a page in a browser: {missing}")
         yield browser
-        browser.close()
-
-
-_PATH = os.environ.get("PATH", "")
-"""As it was before a test changed it."""
-
-
-def opened(
-    chromium: Any, path: Path, *, scheme: str = "light", width: int = 1200, media: str = "screen"
-) -> Seen:
-    """Open a page and listen to what the browser says of it."""
-    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page.emulate_media(media=media, color_scheme=scheme)
-    seen = Seen(page=page)
-    page.on("console", lambda message: seen.complaints.append(message.text))
-    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-    page.on("request", lambda request: seen.requests.append(request.url))
-    page.goto(path.as_uri())
-    return seen

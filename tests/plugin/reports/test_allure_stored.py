@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from plugin.catalogue import load
-from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
+from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, ArmStore
+from plugin.replay import conclude
 from plugin.reports import allure_results
+from plugin.reports.page import write_page
+from plugin.reports.stored import stored_run
 from tests.plugin.conftest import edited
 from tests.plugin.reports.allure_reading import again, everything, written
 from tests.plugin.reports.samples import arm_of, run_of
@@ -243,9 +246,31 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
     (result,) = again(tmp_path, run)
     assert result.json["status"] == "broken"
     assert "ALTER USER maria WITH PASSWORD '…'" in result.attached("Log of node n1")
-    text = everything(tmp_path / "results")
-    assert "maria:" not in text
-    assert [secret for secret in SECRETS if secret in text] == []
+    catalogue = load()
+    page = write_page(tmp_path / "page.html", [stored_run(run, catalogue)], judge="").read_text()
+    for text in (everything(tmp_path / "results"), page):
+        assert "connecting to" in text or "OSError: postgresql" in text, "it is told, without its secrets"
+        assert "maria:" not in text
+        assert [secret for secret in SECRETS if secret in text] == []
+
+
+def test_no_secret_gets_into_evidence_and_verdict(tmp_path: Path) -> None:
+    password, _, token, path = SECRETS
+    dsn = f"postgresql://maria:{password}@db:26257/shop?sslkey=/home/{path}"
+    description = json.loads((arm_of(tmp_path / "like", judged=False) / ARM_FILE).read_text())
+    store = ArmStore(
+        tmp_path / "arm", {**description, "commands": ["cockroach", "--token", token], "api_key": token}
+    )
+    store.event("error", what=f"OSError: {dsn} refused", password=password, tokens_found=3)
+    store.close()
+    conclude(tmp_path / "arm", load())
+    text = everything(tmp_path / "arm")
+    assert (
+        "OSError: postgresql://…@db:26257/shop?…"
+        in json.loads((tmp_path / "arm" / VERDICT).read_text())["why"]
+    )
+    assert '"tokens_found":3' in text.replace(" ", "")
+    assert [secret for secret in (*SECRETS, "maria:") if secret in text] == []
 
 
 def test_the_history_of_a_control_is_not_that_of_cockroachdb(tmp_path: Path) -> None:

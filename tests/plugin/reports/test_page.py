@@ -14,7 +14,7 @@ from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
 from plugin.reports.page import write_page
 from plugin.reports.stored import stored_run
 from tests.plugin.conftest import edited
-from tests.plugin.reports.conftest import opened
+from tests.plugin.reports.browser import opened
 from tests.plugin.reports.samples import arm_of, run_of
 
 HOUR_S = 3600

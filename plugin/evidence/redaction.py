@@ -1,6 +1,8 @@
-"""Nothing that a report shows may hold a secret: what looks like one is replaced, in whatever text it stands."""
+"""Nothing that a run leaves behind may hold a secret: what looks like one is replaced, in whatever text it stands."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 HIDDEN = "…"
 """Stands where a secret stood."""
@@ -11,6 +13,7 @@ _NAME = (
     r"|authorization|cookie|session[_-]?id)[\w-]*)"
 )
 _SECRET = re.compile(_NAME, re.I)
+_OPTION = re.compile(rf"--?{_NAME}", re.I)
 _QUOTED = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.|\'\')*\''
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # A private key, also one that was cut off, or written as one line with \n in it.
@@ -61,3 +64,21 @@ def redacted(text: str) -> str:
 def redacted_value(name: str, value: str) -> str:
     """What stands under this name, unless the name says that it is a secret."""
     return HIDDEN if _SECRET.fullmatch(name) else redacted(value)
+
+
+def redacted_json(value: Any) -> Any:
+    """A value as JSON has it, with every text in it redacted, and what a secret's name or option stands before."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {
+            name: HIDDEN if isinstance(item, str) and _SECRET.fullmatch(str(name)) else redacted_json(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        options = [isinstance(item, str) and _OPTION.fullmatch(item) for item in ("", *value)]
+        return [
+            HIDDEN if told and isinstance(item, str) else redacted_json(item)
+            for told, item in zip(options, value, strict=False)
+        ]
+    return value

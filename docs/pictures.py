@@ -1,0 +1,146 @@
+"""Makes the README's pictures again, from the stored run in ``sample-run.tar.xz``: ``tox -e pictures``.
+
+``tox -e pictures -- --sample RUN`` puts another run into the sample's place first.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from plugin.evidence.store import ARM_FILE, seal
+from plugin.reports import allure_html
+from tests.plugin.reports.browser import NoBrowserError, headless
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parent
+SAMPLE = HERE / "sample-run.tar.xz"
+LEFT_OUT = ("logs", "progress", "allure-results", "allure-report", "report.html")
+"""Of a stored run: what is made from the evidence, and the nodes' own words, of which a pass shows none."""
+COLUMNS = 100
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the pictures, and say which."""
+    parser = argparse.ArgumentParser(prog="tox -e pictures --", description="The README's pictures.")
+    parser.add_argument("--sample", type=Path, metavar="RUN", help="make this run directory the sample")
+    chosen = parser.parse_args(arguments)
+    if chosen.sample:
+        keep(chosen.sample)
+    try:
+        with tempfile.TemporaryDirectory() as scratch, headless() as browser:
+            run = unpacked(SAMPLE, Path(scratch))
+            text = summary(run)
+            for picture in (terminal(browser, text), page(browser, run), allure(browser, run)):
+                print(picture.relative_to(CHECKOUT))
+    except NoBrowserError as missing:
+        print(f"ERROR: {missing}", file=sys.stderr)
+        return 4
+    return 0
+
+
+def keep(run: Path) -> None:
+    """Pack a stored run without what the pictures do not need, sealed anew."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / run.absolute().name
+        shutil.copytree(run, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        for arm in copy.rglob(ARM_FILE):
+            seal(arm.parent)
+        with tarfile.open(SAMPLE, "w:xz", preset=9) as archive:
+            archive.add(copy, copy.name)
+
+
+def unpacked(archive: Path, into: Path) -> Path:
+    """The run directory that an archive holds."""
+    with tarfile.open(archive) as file:
+        file.extractall(into, filter="data")
+    return next(into.iterdir())
+
+
+def summary(run: Path) -> str:
+    """What pytest says of the stored run, colours and all; ``report.html`` is made on the way."""
+    command = [sys.executable, "-m", "pytest", f"--judge={run}", "--color=yes"]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env={**os.environ, "COLUMNS": str(COLUMNS)}, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"--judge={run} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout.replace(str(run), f".roachproof/{run.name}")
+
+
+def terminal(browser: Any, text: str) -> Path:
+    """The terminal's words as a picture."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+    from rich.text import Text
+
+    console = Console(record=True, width=COLUMNS, file=StringIO())
+    console.print(Text.from_ansi(text.rstrip()))
+    frame = (
+        "<!doctype html><meta charset=utf-8><style>{stylesheet} body {{ margin: 0; padding: 16px; width: max-content;"
+        " color: {foreground}; background: {background}; }} pre {{ margin: 0; font: 13px/1.35 monospace; }}</style>"
+        "<pre>{code}</pre>"
+    )
+    html = console.export_html(theme=MONOKAI, code_format=frame)
+
+    def show(view: Any) -> None:
+        view.set_content(html)
+
+    return picture(browser, "terminal", show, size=(600, 400), whole="body")
+
+
+def page(browser: Any, run: Path) -> Path:
+    """The upper part of the interactive page's first arm, with the pointer on its time axis."""
+
+    def show(view: Any) -> None:
+        view.goto((run / "report.html").as_uri())
+        chart = view.locator(".charts .u-over").first
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        view.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.5)
+        view.evaluate("document.querySelector('section.arm').scrollIntoView()")
+
+    return picture(browser, "page", show, size=(1200, 1150))
+
+
+def allure(browser: Any, run: Path) -> Path:
+    """A claim in Allure's HTML, its checks as steps."""
+    output = run / "allure-report"
+    print(allure_html.build(run, output))
+
+    def show(view: Any) -> None:
+        view.goto((output / "index.html").as_uri())
+        view.get_by_text("test_a_killed_node").first.click()
+        view.get_by_text("decide").first.wait_for()
+
+    return picture(browser, "allure", show, size=(1200, 1000))
+
+
+def picture(
+    browser: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int], whole: str = ""
+) -> Path:
+    """A picture of what is shown: of an element that is ``whole``, or of a window of this size in CSS pixels."""
+    view = browser.new_page(
+        viewport={"width": size[0], "height": size[1]}, color_scheme="light", device_scale_factor=1.5
+    )
+    show(view)
+    view.wait_for_timeout(500)  # what fades in has done so
+    target = HERE / f"{name}.png"
+    if whole:
+        view.locator(whole).screenshot(path=target)
+    else:
+        view.screenshot(path=target)
+    view.close()
+    return target
+
+
+if __name__ == "__main__":
+    sys.exit(main())

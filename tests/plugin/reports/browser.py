@@ -1,0 +1,74 @@
+"""A real browser to look at pages with."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PATH = os.environ.get("PATH", "")
+"""As it was before a test changed it."""
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@dataclass(kw_only=True)
+class Seen:
+    """A page that was opened: what the browser complained about, and what it asked for beside the file itself."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def wait(self, condition: str) -> None:
+        """Until the JavaScript expression is true."""
+        deadline = time.monotonic() + 10
+        while not self.page.evaluate(
+            condition
+        ):  # (the page's own policy forbids Playwright's way of waiting)
+            assert time.monotonic() < deadline, condition
+            self.page.wait_for_timeout(20)
+
+    def of_charts(self, number: int, expression: str) -> Any:
+        """An expression over ``charts``, the uPlot instances of the element ``.charts`` of this number."""
+        script = f"(() => {{ const charts = roachproof.drawn.get(document.querySelectorAll('.charts')[{number}]); return {expression}; }})()"
+        return self.page.evaluate(script)
+
+
+class NoBrowserError(Exception):
+    """There is none; says how to get one."""
+
+
+@contextmanager
+def headless() -> Iterator[Any]:
+    """A headless Chromium: the machine's, or else Playwright's own. Raises ``NoBrowserError``."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise NoBrowserError("playwright is not installed (dependency group test)") from error
+    with sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        found = next((path for name in NAMES if (path := shutil.which(name, path=PATH))), None)
+        if found is None and not own.exists():
+            raise NoBrowserError("no Chromium on PATH; install it, or run: playwright install chromium")
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield browser
+        browser.close()
+
+
+def opened(
+    chromium: Any, path: Path, *, scheme: str = "light", width: int = 1200, media: str = "screen"
+) -> Seen:
+    """Open a page and listen to what the browser says of it."""
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.emulate_media(media=media, color_scheme=scheme)
+    seen = Seen(page=page)
+    page.on("console", lambda message: seen.complaints.append(message.text))
+    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.goto(path.as_uri())
+    return seen
