@@ -14,6 +14,7 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
+from plugin.evidence.records import SKIPPED
 from plugin.evidence.store import ARM_FILE, record, stored_verdict
 from plugin.judge.model import Outcome
 from plugin.reports.progress import Ticker
@@ -222,8 +223,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
     arm = dict(item.user_properties).get("arm")
-    if arm and why and not sabotage and outcome not in ("not evaluated", "skipped"):
-        record(Path(str(arm)), "error", what=why)
+    if arm and why and outcome != "not evaluated" and not (sabotage and outcome == "fail"):
+        record(Path(str(arm)), SKIPPED if outcome == "skipped" else "error", what=why)
     if outcome:
         report.user_properties.append(
             (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
@@ -297,6 +298,8 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
 
 def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
     """Mark the report of a claim's test whose worker died: the harness failed."""
+    from plugin.reports.properties import properties
+
     for arm in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{ARM_FILE}")):
         described = json.loads(arm.read_text(encoding="utf-8"))
         if described["test"] == crashitem:
@@ -307,6 +310,12 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
                 "why": "the worker that ran it died; the evidence ends there",
             }
             report.user_properties += [("arm", str(arm.parent)), (PROPERTY, said)]
+            # pytest writes a test's properties at its end, which this one never reaches.
+            written = (p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML")
+            for xml in written:
+                told: dict[str, Any] = {name: said[name] for name in ("sabotage", "outcome", "why")}
+                for name, value in properties(str(said["claim"]), **told, verdict=None):
+                    xml.node_reporter(report).add_property(name, value)
 
 
 def hear_worker(node: Any, error: object) -> None:

@@ -293,6 +293,10 @@ def read_final(lines: Iterable[str]) -> Iterator[FinalLine]:
             raise MalformedRecord(f"line {number}: {line!r} is not a final-read record ({error})") from error
 
 
+SKIPPED = "skipped"
+"""The event of a test that skipped itself after its arm had begun; ``what`` says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that was done or seen, by name; ``data`` holds JSON values."""

@@ -10,7 +10,7 @@ from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.claims import Claim
 from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.records import Event
+from plugin.evidence.records import SKIPPED, Event
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Verdict
@@ -44,16 +44,21 @@ class StoredArm:
 
     @property
     def outcome(self) -> str:
-        """The verdict's outcome; of a test that failed by itself or ended without one, that it did."""
+        """The verdict's outcome; of a test that failed or skipped itself or ended without one, that it did."""
         decided = str(self.verdict["outcome"]) if self.verdict else ""
         if self.errors and decided != "fail":
             return HARNESS
+        if self._told(SKIPPED) and decided != "fail":
+            return SKIPPED
         return decided or (UNREADABLE if self.problem else ENDED_EARLY)
 
     @property
     def errors(self) -> Sequence[str]:
         """Why the test failed by itself."""
-        return [str(event.data.get("what")) for event in self.events if event.name == "error"]
+        return self._told("error")
+
+    def _told(self, name: str) -> list[str]:
+        return [str(event.data.get("what")) for event in self.events if event.name == name]
 
     @property
     def sabotage(self) -> bool:
@@ -72,10 +77,14 @@ class StoredArm:
     @property
     def why(self) -> str:
         """One sentence: what decided, or why nothing was."""
-        if self.verdict is None or self.outcome == HARNESS:
+        if self.verdict is None or self.outcome in (HARNESS, SKIPPED):
             last = self.events[-1].name if self.events else "nothing"
             ended = "was not judged" if last == "arm.end" else f"ended early, after {last}"
-            return "; ".join(self.errors) or self.problem or f"the run {ended}: there is no verdict"
+            return (
+                "; ".join(self.errors or self._told(SKIPPED))
+                or self.problem
+                or f"the run {ended}: there is no verdict"
+            )
         return str(self.verdict["why"])
 
 

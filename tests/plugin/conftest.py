@@ -130,6 +130,12 @@ async def test_skipped(judge):
 
 
 @pytest.mark.claim("question")
+async def test_skipped_late(judge):
+    judge.measure("questions", 1)
+    pytest.skip("seen enough")
+
+
+@pytest.mark.claim("question")
 async def test_bad_input(judge):
     raise BadInput("--flavour 'sour': must be sweet; give --flavour sweet")
 

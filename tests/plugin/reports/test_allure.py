@@ -10,7 +10,7 @@ from tests.plugin.reports.allure_reading import Result, by_test, read
 
 LIVE = (
     "passes", "refuted", "inconclusive", "harness", "harness_in_setup", "late_harness", "node_died_in_a_group", "asserts",
-    "unjudged", "skipped", "crash", "sabotage", "blunt_sabotage", "ordinary",
+    "unjudged", "skipped", "skipped_late", "crash", "sabotage", "blunt_sabotage", "ordinary",
 )  # fmt: skip
 STATUS = {
     "passes": ("passed", ""),
@@ -23,6 +23,7 @@ STATUS = {
     "asserts": ("broken", "HARNESS FAILED: AssertionError"),
     "unjudged": ("broken", "HARNESS FAILED: the test of claim question ended without a verdict"),
     "skipped": ("skipped", "SKIPPED: not today"),
+    "skipped_late": ("skipped", "SKIPPED: seen enough"),
     "crash": ("broken", "HARNESS FAILED: the worker that ran it died"),
     "sabotage": ("passed", ""),
     "blunt_sabotage": ("failed", "DID NOT TURN RED: the sabotage did not turn answer red"),
@@ -51,7 +52,7 @@ def test_a_session_with_workers_one_of_which_dies_and_its_replay(gate: Gate) -> 
 
     judged = gate("--judge", "out", "--alluredir", "judged")
     assert judged.status == 1, judged.text
-    assert f"Allure results: 12 written to {gate.path / 'judged'}" in judged.text
+    assert f"Allure results: 13 written to {gate.path / 'judged'}" in judged.text
     stored = by_test(gate.path / "judged")
     assert set(stored) == set(LIVE) - {"skipped", "ordinary"}
     for name, result in stored.items():

@@ -48,6 +48,14 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     assert said["ordinary"] == {}
 
 
+def test_a_test_whose_worker_died_says_so(gate: Gate) -> None:
+    gate(*gate.tests("crash", "passes"), "--junit-xml", "report.xml", "-n", "2")
+    said = told(gate.path / "report.xml")
+    assert (said["crash"]["claim"], said["crash"]["verdict"]) == ("question", "harness")
+    assert said["crash"]["why"].startswith("the worker that ran it died")
+    assert said["passes"]["verdict"] == "pass"
+
+
 def test_what_cannot_be_evaluated_here_says_so(gate: Gate) -> None:
     gate(*gate.tests("passes"), "--profile", "adversity-15", "--junit-xml", "report.xml")
     assert told(gate.path / "report.xml")["passes"]["verdict"] == "not evaluated"
