@@ -24,6 +24,8 @@ SAMPLE = HERE / "sample-run.tar.xz"
 LEFT_OUT = ("logs", "progress", "allure-results", "allure-report", "report.html")
 """Of a stored run: what is made from the evidence, and the nodes' own words, of which a pass shows none."""
 COLUMNS = 100
+CLAIM = "survivability"
+"""The claim that is shown."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory() as scratch, headless() as browser:
             run = unpacked(SAMPLE, Path(scratch))
-            text = summary(run)
-            for picture in (terminal(browser, text), page(browser, run), allure(browser, run)):
+            judge(run)
+            for picture in (terminal(browser, run), page(browser, run), allure(browser, run)):
                 print(picture.relative_to(CHECKOUT))
     except NoBrowserError as missing:
         print(f"ERROR: {missing}", file=sys.stderr)
@@ -63,27 +65,29 @@ def unpacked(archive: Path, into: Path) -> Path:
     return next(into.iterdir())
 
 
-def summary(run: Path) -> str:
-    """What pytest says of the stored run, colours and all; ``report.html`` is made on the way."""
-    command = [sys.executable, "-m", "pytest", f"--judge={run}", "--color=yes"]
+def judge(place: Path) -> str:
+    """What pytest says of stored evidence, colours and all; ``report.html`` is made on the way."""
+    command = [sys.executable, "-m", "pytest", f"--judge={place}", "--color=yes"]
     done = subprocess.run(
         command, cwd=CHECKOUT, env={**os.environ, "COLUMNS": str(COLUMNS)}, capture_output=True, text=True, check=False
     )  # fmt: skip
     if done.returncode:
-        sys.exit(f"--judge={run} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout.replace(str(run), f".roachproof/{run.name}")
+        sys.exit(f"--judge={place} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout.rstrip()
 
 
-def terminal(browser: Any, text: str) -> Path:
-    """The terminal's words as a picture."""
+def terminal(browser: Any, run: Path) -> Path:
+    """The verdict on one claim, as pytest writes it."""
     from io import StringIO
 
     from rich.console import Console
     from rich.terminal_theme import MONOKAI
     from rich.text import Text
 
+    place = run / "claims" / CLAIM
+    said = f"$ pytest --judge {place}\n{judge(place)}".replace(str(run), f".roachproof/{run.name}")
     console = Console(record=True, width=COLUMNS, file=StringIO())
-    console.print(Text.from_ansi(text.rstrip()))
+    console.print(Text.from_ansi(said))
     frame = (
         "<!doctype html><meta charset=utf-8><style>{stylesheet} body {{ margin: 0; padding: 16px; width: max-content;"
         " color: {foreground}; background: {background}; }} pre {{ margin: 0; font: 13px/1.35 monospace; }}</style>"
@@ -102,11 +106,9 @@ def page(browser: Any, run: Path) -> Path:
 
     def show(view: Any) -> None:
         view.goto((run / "report.html").as_uri())
-        chart = view.locator(".charts .u-over").first
-        chart.scroll_into_view_if_needed()
-        box = chart.bounding_box()
-        view.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.5)
-        view.evaluate("document.querySelector('section.arm').scrollIntoView()")
+        view.locator("section.arm").first.evaluate("element => element.scrollIntoView()")
+        chart = view.locator(".charts .u-over").first.bounding_box()
+        view.mouse.move(chart["x"] + chart["width"] * 0.55, chart["y"] + chart["height"] * 0.5)
 
     return picture(browser, "page", show, size=(1200, 1150))
 
@@ -118,10 +120,18 @@ def allure(browser: Any, run: Path) -> Path:
 
     def show(view: Any) -> None:
         view.goto((output / "index.html").as_uri())
-        view.get_by_text("test_a_killed_node").first.click()
-        view.get_by_text("decide").first.wait_for()
+        claim_in_allure(view)
 
-    return picture(browser, "allure", show, size=(1200, 1000))
+    return picture(browser, "allure", show, size=(1200, 1150))
+
+
+def claim_in_allure(view: Any) -> None:
+    """Open the claim's test in Allure's report, and in it the checks."""
+    for branch in ("Survivability", "Node disruptions (RQ4)", "One of three nodes is killed"):
+        view.get_by_text(branch, exact=True).last.click()
+    view.get_by_test_id("tree-leaf").first.click()
+    view.get_by_text("Checks: ").last.click()
+    view.get_by_text("Test body").last.evaluate("element => element.scrollIntoView()")
 
 
 def picture(

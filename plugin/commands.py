@@ -17,6 +17,8 @@ def answer(config: pytest.Config) -> int | None:
         option.numprocesses, option.dist, option.tx = None, "no", []
     if not (option.claims or option.judge):
         return None
+    from _pytest.config import create_terminal_writer
+
     from plugin.replay import replay
     from plugin.reports import listing
 
@@ -28,7 +30,10 @@ def answer(config: pytest.Config) -> int | None:
         home = config.invocation_params.dir
         allure = getattr(option, "allure_report_dir", None)
         return replay(
-            [Path(home, name) for name in option.judge], run, allure=Path(home, allure) if allure else None
+            [Path(home, name) for name in option.judge],
+            run,
+            writer=create_terminal_writer(config),
+            allure=Path(home, allure) if allure else None,
         )
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error

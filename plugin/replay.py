@@ -105,10 +105,10 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
     return found
 
 
-def replay(directories: Sequence[Path], run: Run, allure: Path | None = None) -> int:
+def replay(directories: Sequence[Path], run: Run, *, writer: Any, allure: Path | None = None) -> int:
     """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
 
-    ``allure``: where Allure's results are wanted.
+    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted.
     """
     chosen = list(dict.fromkeys(directories))
     arms = {arm: (directory, describe_arm(arm)) for directory in chosen for arm in arms_below(directory)}
@@ -116,7 +116,7 @@ def replay(directories: Sequence[Path], run: Run, allure: Path | None = None) ->
         described["context"].get("engine", "cockroach") != "cockroach" for _, described in arms.values()
     )
     if control:
-        print(CONTROL_NOTICE)
+        writer.line(CONTROL_NOTICE)
     verdicts = {}
     outcomes = []
     failed = False
@@ -125,12 +125,14 @@ def replay(directories: Sequence[Path], run: Run, allure: Path | None = None) ->
         sabotage = bool(described.get("sabotage"))
         below = str(arm.relative_to(directory)) if arm != directory else arm.name
         terminal.print_verdict(
+            writer,
             verdict,
             title=below if len(chosen) == 1 or arm == directory else f"{directory.name}/{below}",
             sabotage=sabotage,
+            claim=run.catalogue.claims.get(verdict.claim),
         )
         changes = differences(stored_verdict(arm), verdict)
-        print(
+        writer.line(
             "  same verdict as stored"
             if not changes
             else "\n".join(f"  differs: {change}" for change in changes)
@@ -138,14 +140,17 @@ def replay(directories: Sequence[Path], run: Run, allure: Path | None = None) ->
         if not sabotage:
             outcomes.append(verdict.outcome)
             failed |= verdict.outcome is Outcome.INCONCLUSIVE and ended_in_error(arm)
-    print(f"\n{page_of_replay(chosen, run, verdicts)}")
+    writer.line("")
+    if outcomes:
+        writer.line(terminal.counted(outcomes))
+    writer.line(page_of_replay(chosen, run, verdicts))
     if allure is not None:
         from plugin.reports.allure_results import write_replay
         from plugin.reports.stored import stored_run
 
-        print(write_replay(allure, [stored_run(place, run.catalogue, verdicts) for place in chosen]))
+        writer.line(write_replay(allure, [stored_run(place, run.catalogue, verdicts) for place in chosen]))
     if control:
-        print(f"\n{CONTROL_NOTICE}")
+        writer.line(f"\n{CONTROL_NOTICE}")
     return exit_status(
         0,
         bad_input=False,

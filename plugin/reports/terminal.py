@@ -1,6 +1,5 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ import pytest
 
 from plugin import run as runs
 from plugin.claims import Claim
-from plugin.evidence.store import stored_verdict
+from plugin.evidence.store import as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import paper
 from plugin.reports.text import number, word
@@ -92,9 +91,8 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         _print_outcome(terminal, outcome)
     for required in session.undecided:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
-    counts = {o: sum(1 for c in claims if c.outcome == o) for o in dict.fromkeys(c.outcome for c in claims)}
     terminal.write_line("")
-    terminal.write_line(f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}")
+    terminal.write_line(counted([outcome.outcome for outcome in claims]))
     if claims or sabotages:
         terminal.write_line(
             f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
@@ -166,14 +164,16 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
     lines = wrapped(", ".join([*([named] if named else []), *others]))
     if verdict["tuned"]:
         lines += wrapped("tuned: " + "; ".join(verdict["tuned"]))
-    lines.append(f"  {'check':<26}{'measured':>14}  {'limit':<12}{'kind':<10}{'mark':<5}outcome")
+    # A name of a user's own may be of any length; a longer row than a terminal is wrapped.
+    names = min(max([24, *(len(result["check"]["metric"]) for result in verdict["results"])]), 36) + 2
+    lines.append(f"  {'check':<{names}}{'measured':>14}  {'limit':<12}{'kind':<10}{'mark':<5}outcome")
     for result in verdict["results"]:
         check, measured = result["check"], result["measurement"]
         limit = f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "-"
         value = number(measured["value"]) + (
             f" {check['unit']}" if check["unit"] and measured["value"] is not None else ""
         )
-        cells = f"  {check['metric']:<26}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}"
+        cells = f"  {check['metric']:<{names}}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}"
         row = cells + word(result["outcome"])
         lines += [row] if len(row) <= WIDTH else wrapped(" ".join(row.split()))
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
@@ -192,17 +192,28 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
 
 def as_table(verdict: Verdict) -> str:
     """A verdict as the text of an error or a terminal."""
-    from dataclasses import asdict
-
-    stored = json.loads(json.dumps(asdict(verdict), default=str))
     title = wrapped(f"claim {verdict.claim}: {word(verdict.outcome)}", "")
-    return "\n".join([*title, *verdict_lines(stored)])
+    return "\n".join([*title, *verdict_lines(as_stored(verdict))])
 
 
-def print_verdict(verdict: Verdict, *, title: str, sabotage: bool) -> None:
-    """Print a verdict that was judged again."""
-    print(f"\n{title}" + ("  (a sabotage: expected to be refuted)" if sabotage else ""))
-    print(as_table(verdict))
+def print_verdict(writer: Any, verdict: Verdict, *, title: str, sabotage: bool, claim: Claim | None) -> None:
+    """Write a verdict that was judged again. ``writer``: pytest's terminal writer."""
+    writer.line(f"\n{title}" + ("  (a sabotage: expected to be refuted)" if sabotage else ""))
+    first, *others = as_table(verdict).split("\n")
+    writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
+    stored = as_stored(verdict)
+    for line in [
+        *(origin_lines(claim) if claim else []),
+        *others,
+        *(paper_lines(claim, stored) if claim else []),
+    ]:
+        writer.line(line)
+
+
+def counted(outcomes: Sequence[str]) -> str:
+    """What claims came to, in one line."""
+    counts = {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)}
+    return f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}"
 
 
 def columns(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:

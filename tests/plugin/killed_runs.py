@@ -66,10 +66,10 @@ async def test_short(arm, cluster, ledger, probe, fault, judge, number):
 """
 
 
-def shared_memory() -> set[str]:
-    """Segments of System V memory whose creator is dead."""
+def shared_memory() -> dict[str, int]:
+    """Segments of System V memory, with the processes that made them."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return {line.split()[1] for line in lines if not psutil.pid_exists(int(line.split()[4]))}
+    return {fields[1]: int(fields[4]) for fields in map(str.split, lines)}
 
 
 @dataclass(kw_only=True)
@@ -161,7 +161,11 @@ class Doomed:
             found += [f"control group {group}" for group in groups if group.exists()]
             device = record.get("device")
             found += [f"interface {device}"] if device and Path("/sys/class/net", device).exists() else []
-        found += [f"shared memory {segment}" for segment in shared_memory() - self.before]
+        found += [
+            f"shared memory {segment}"
+            for segment, maker in shared_memory().items()
+            if segment not in self.before and not psutil.pid_exists(maker)
+        ]
         return found
 
     def _locks(self) -> Iterator[Path]:
@@ -241,7 +245,7 @@ def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
             preexec_fn=interruptible,
         )
     try:
-        yield Doomed(place=place, directory=directory, state=state, process=process, before=before)
+        yield Doomed(place=place, directory=directory, state=state, process=process, before=set(before))
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -61,10 +61,16 @@ def headless() -> Iterator[Any]:
 
 
 def opened(
-    chromium: Any, path: Path, *, scheme: str = "light", width: int = 1200, media: str = "screen"
+    chromium: Any,
+    path: Path,
+    *,
+    scheme: str = "light",
+    width: int = 1200,
+    height: int = 900,
+    media: str = "screen",
 ) -> Seen:
     """Open a page and listen to what the browser says of it."""
-    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.emulate_media(media=media, color_scheme=scheme)
     seen = Seen(page=page)
     page.on("console", lambda message: seen.complaints.append(message.text))

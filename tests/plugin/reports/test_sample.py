@@ -1,0 +1,54 @@
+"""The stored run of a real CockroachDB that the README's pictures are made of."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from docs import pictures
+from plugin.reports import allure_html
+from tests.plugin.conftest import CHECKOUT
+from tests.plugin.reports.browser import opened
+
+CLAIMS = 3
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pictures.unpacked(pictures.SAMPLE, tmp_path_factory.mktemp("sample"))
+
+
+def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
+    text = pictures.judge(sample)
+    assert text.count("same verdict as stored") == CLAIMS
+    assert "claims: 3 pass" in text
+    assert "cockroach v21.1.0-alpha.20210228" in text
+
+
+def test_the_readme_shows_pictures_that_are_made() -> None:
+    shown = set(re.findall(r"\]\(docs/(\w+)\.png\)", (CHECKOUT / "README.md").read_text()))
+    assert shown == {"terminal", "page", "allure"}
+    for name in shown:
+        assert (CHECKOUT / "docs" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_allure_s_html_in_a_real_browser(chromium: Any, sample: Path, tmp_path: Path) -> None:
+    try:
+        allure_html.allure()
+    except BadInput as missing:
+        pytest.skip(f"builds Allure's HTML: {missing}")
+    allure_html.build(sample, tmp_path / "report")
+    seen = opened(chromium, tmp_path / "report" / "index.html", height=1150)
+    pictures.claim_in_allure(seen.page)
+    text = seen.page.inner_text("body")
+    for told in (
+        "survivability: a killed node, inserts 2000 · cockroach v21.1.0-alpha.20210228",
+        "Disturb: kill n1",
+        "lost: 0 rows, must be == 0 rows – PASS",
+        "Source beside measurement: table 5.6",
+    ):
+        assert told in text
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith(("file:", "data:", "blob:"))] == []
