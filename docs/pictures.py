@@ -85,7 +85,7 @@ def terminal(browser: Any, run: Path) -> Path:
     from rich.text import Text
 
     place = run / "claims" / CLAIM
-    said = f"$ pytest --judge {place}\n{judge(place)}".replace(str(run), f".roachproof/{run.name}")
+    said = f"$ pytest --judge={place}\n{judge(place)}".replace(str(run), f".roachproof/{run.name}")
     console = Console(record=True, width=COLUMNS, file=StringIO())
     console.print(Text.from_ansi(said))
     frame = (

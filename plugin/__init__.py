@@ -75,6 +75,13 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return terminal.header(config)
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say how long the claims' tests will take."""
+    from plugin.reports import listing
+
+    return listing.expected(config, items)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One instance of a claim's test for each version and each value of the claim's arms."""
     from plugin import session

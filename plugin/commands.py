@@ -34,6 +34,8 @@ def answer(config: pytest.Config) -> int | None:
             run,
             writer=create_terminal_writer(config),
             allure=Path(home, allure) if allure else None,
+            clean=bool(getattr(option, "clean_alluredir", False)),
+            junit=Path(home, option.xmlpath) if option.xmlpath else None,
         )
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error

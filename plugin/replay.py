@@ -71,6 +71,25 @@ def arms_below(directory: Path) -> list[Path]:
     return arms
 
 
+def _described(
+    directories: Sequence[Path],
+) -> tuple[dict[Path, tuple[Path, Mapping[str, Any]]], list[str]]:
+    """The arms below these directories, each with the one it was found in and what it is; and why others cannot be read.
+
+    Raises ``BadInput`` when none can.
+    """
+    arms, unreadable = {}, []
+    for directory in directories:
+        for arm in arms_below(directory):
+            try:
+                arms[arm] = (directory, describe_arm(arm))
+            except BadInput as error:
+                unreadable.append(str(error))
+    if not arms:
+        raise BadInput("; ".join(unreadable))
+    return arms, unreadable
+
+
 def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]:
     """What changed between the stored verdict and this one, in words; empty when it is the same."""
     if stored is None:
@@ -105,30 +124,43 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
     return found
 
 
-def replay(directories: Sequence[Path], run: Run, *, writer: Any, allure: Path | None = None) -> int:
+def replay(
+    directories: Sequence[Path],
+    run: Run,
+    *,
+    writer: Any,
+    allure: Path | None = None,
+    clean: bool = False,
+    junit: Path | None = None,
+) -> int:
     """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
 
-    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted.
+    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of before;
+    ``junit``: where JUnit XML is wanted.
     """
     chosen = list(dict.fromkeys(directories))
-    arms = {arm: (directory, describe_arm(arm)) for directory in chosen for arm in arms_below(directory)}
+    arms, unreadable = _described(chosen)
     control = any(
         described["context"].get("engine", "cockroach") != "cockroach" for _, described in arms.values()
     )
     if control:
         writer.line(CONTROL_NOTICE)
-    verdicts = {}
+    verdicts: dict[Path, Verdict] = {}
     outcomes = []
     failed = False
     for arm, (directory, described) in arms.items():
-        verdict = verdicts[arm] = judge_arm(arm, run.catalogue)
+        try:
+            verdict = verdicts[arm] = judge_arm(arm, run.catalogue)
+        except BadInput as error:
+            unreadable.append(str(error))
+            continue
         sabotage = bool(described.get("sabotage"))
         below = str(arm.relative_to(directory)) if arm != directory else arm.name
         terminal.print_verdict(
             writer,
             verdict,
             title=below if len(chosen) == 1 or arm == directory else f"{directory.name}/{below}",
-            sabotage=sabotage,
+            about=str(described.get("about") or "") if sabotage else None,
             claim=run.catalogue.claims.get(verdict.claim),
         )
         changes = differences(stored_verdict(arm), verdict)
@@ -144,16 +176,25 @@ def replay(directories: Sequence[Path], run: Run, *, writer: Any, allure: Path |
     if outcomes:
         writer.line(terminal.counted(outcomes))
     writer.line(page_of_replay(chosen, run, verdicts))
-    if allure is not None:
-        from plugin.reports.allure_results import write_replay
+    if allure is not None or junit is not None:
         from plugin.reports.stored import stored_run
 
-        writer.line(write_replay(allure, [stored_run(place, run.catalogue, verdicts) for place in chosen]))
+        stored = [stored_run(place, run.catalogue, verdicts) for place in chosen]
+        if allure is not None:
+            from plugin.reports.allure_results import write_replay
+
+            writer.line(write_replay(allure, stored, clean=clean))
+        if junit is not None:
+            from plugin.reports.junit import write_junit
+
+            writer.line(write_junit(junit, stored))
+    for message in unreadable:
+        writer.line(f"ERROR: {message}", red=True)
     if control:
         writer.line(f"\n{CONTROL_NOTICE}")
     return exit_status(
         0,
-        bad_input=False,
+        bad_input=bool(unreadable),
         refuted=Outcome.FAIL in outcomes,
         harness=failed,
         inconclusive=Outcome.INCONCLUSIVE in outcomes

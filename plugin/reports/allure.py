@@ -70,9 +70,14 @@ def outcome_of(arm: StoredArm) -> tuple[str, str]:
 
 
 def content(
-    arm: StoredArm, *, run: Mapping[str, Any], began_ms: int, said: tuple[str, str] | None = None
+    arm: StoredArm,
+    *,
+    run: Mapping[str, Any],
+    began_ms: int,
+    said: tuple[str, str] | None = None,
+    among: str = "",
 ) -> Content:
-    """What Allure shows of an arm.
+    """What Allure shows of an arm. ``among``: the name of its run, where several are shown together.
 
     ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``said`` the outcome of a live test and
     why, where that is more than its evidence can tell.
@@ -94,7 +99,7 @@ def content(
         trace="" if passed else table,
         description=_description(arm, run, outcome, why),
         labels=labels(arm, run, outcome),
-        parameters=_parameters(arm, run),
+        parameters={**_parameters(arm, run), **({"run": among} if among else {})},
         excluded=_excluded(arm),
         steps=tuple(steps_of(arm, began_ms, outcome)),
         start=began_ms,
@@ -212,8 +217,8 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
         rows.append(
             (
                 "A sabotage",
-                "the cluster was misconfigured or broken on purpose, and the claim must be refuted. It is no part of the "
-                "verdict on a version: it shows that the claim can fail.",
+                f"{arm.about or 'the cluster was misconfigured or broken on purpose.'} The claim must be refuted. This is no "
+                "part of the verdict on a version: it shows that the claim can fail.",
             )
         )
     if engine_of(arm, run) != "cockroach":

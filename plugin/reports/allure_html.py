@@ -5,6 +5,7 @@ Allure's command line is the npm package ``allure``; it needs Node, which is tak
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.store import ARM_FILE
+from plugin.evidence.store import ARM_FILE, stored_verdict
 from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"
@@ -53,7 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build(run: Path | None, output: Path | None) -> str:
     """Build the report. Returns the lines that say what it shows and where it is. Raises ``BadInput`` and ``HarnessError``."""
     directory = (run or newest(Path.cwd() / ".roachproof")).absolute()
-    results, made = results_of(directory)
+    results, source = results_of(directory)
+    if several := hidden(results):
+        raise BadInput(
+            f"{results}: {several} of its tests have several results, and Allure would show the last one and call the others "
+            "retries; write each run's results to a directory of its own, or with --clean-alluredir"
+        )
     command = allure()
     target = (output or directory / REPORT).absolute()
     history = directory.parent / HISTORY
@@ -74,7 +80,6 @@ def build(run: Path | None, output: Path | None) -> str:
     if not page.is_file():
         raise HarnessError(f"Allure ended well and wrote no {page}; is {results} empty?")
     page.write_text(silent(page.read_text(encoding="utf-8")), encoding="utf-8")
-    source = " (made from the run's evidence)" if made else ""
     return f"Allure report: {page}\n  of {results}{source}; trends: {history}"
 
 
@@ -88,23 +93,56 @@ def newest(home: Path) -> Path:
     return found[-1].parent
 
 
-def results_of(directory: Path) -> tuple[Path, bool]:
-    """The Allure results of a run, and whether they had to be made from its evidence. Raises ``BadInput``."""
-    for place in (directory / RESULTS, directory):
-        if next(place.glob("*-result.json"), None) is not None:
-            return place, False
+def results_of(directory: Path) -> tuple[Path, str]:
+    """The Allure results of a run, and what is to be said of them.
+
+    Where they tell what today's judge makes of the evidence they are the session's own, else they are made anew from the
+    evidence. Raises ``BadInput``.
+    """
+    own = next((place for place in (directory / RESULTS, directory) if _results(place)), None)
     if next(directory.rglob(ARM_FILE), None) is None:
-        raise BadInput(f"{directory}: holds neither Allure results nor evidence; give a run directory")
+        if own is None:
+            raise BadInput(f"{directory}: holds neither Allure results nor evidence; give a run directory")
+        return own, ""
     from plugin.catalogue import SHIPPED, load
-    from plugin.reports.allure_results import write_run
+    from plugin.replay import judge_arm
+    from plugin.reports.allure_results import write_replay
     from plugin.reports.stored import stored_run
 
-    results = directory / RESULTS
-    try:
-        write_run(results, [stored_run(directory, load([SHIPPED, *_catalogues(directory)]))])
-    except OSError as error:
-        raise BadInput(f"{results}: cannot be written ({error.strerror})") from error
-    return results, True
+    catalogue = load([SHIPPED, *_catalogues(directory)])
+    verdicts = {}
+    for arm in sorted(path.parent for path in directory.rglob(ARM_FILE)):
+        with contextlib.suppress(BadInput):  # it is shown as one that cannot be read
+            verdicts[arm] = judge_arm(arm, catalogue)
+    others = [
+        arm
+        for arm, verdict in verdicts.items()
+        if (stored_verdict(arm) or {}).get("outcome") != verdict.outcome
+    ]
+    if own is not None and not others:
+        return own, ""
+    results = directory / (RESULTS if own is None else f"{RESULTS}-judged-again")
+    said = write_replay(results, [stored_run(directory, catalogue, verdicts)], clean=True)
+    if not _results(results):
+        raise BadInput(said)
+    return results, " (made from the evidence" + (
+        f", since {len(others)} of its verdicts {'is' if len(others) == 1 else 'are'} not what was stored)"
+        if own is not None
+        else ")"
+    )
+
+
+def _results(place: Path) -> bool:
+    return next(place.glob("*-result.json"), None) is not None
+
+
+def hidden(results: Path) -> int:
+    """How many tests have several results here, of which Allure shows the last one only."""
+    seen: list[str] = []
+    for file in results.glob("*-result.json"):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            seen.append(str(json.loads(file.read_text(encoding="utf-8")).get("historyId")))
+    return sum(1 for id_ in set(seen) if seen.count(id_) > 1)
 
 
 def _catalogues(directory: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from plugin.evidence.store import ARM_FILE
 from plugin.reports.allure import Content, content, full_name
 from plugin.reports.allure_attachments import Attached, attachments
 from plugin.reports.allure_steps import Step
-from plugin.reports.stored import StoredArm, StoredRun
+from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.run import RUN_FILE, Run
 
 CATEGORIES = Path(__file__).with_name("assets") / "categories.json"
@@ -107,13 +107,14 @@ def fill(
     *,
     run: Mapping[str, Any],
     said: tuple[str, str] | None = None,
+    among: str = "",
 ) -> None:
     """Say in a result everything that an arm's evidence tells, and write its attachments.
 
-    ``said``: the outcome of a live test, and why. Raises ``OSError``.
+    ``said``: the outcome of a live test, and why; ``among``: the run's name, where there are several. Raises ``OSError``.
     """
     began = began_ms(arm)
-    told = content(arm, run=run, began_ms=began, said=said)
+    told = content(arm, run=run, began_ms=began, said=said, among=among)
     _fill(result, told)
     passed = told.status in ("passed", "skipped") and not arm.sabotage
     found = attachments(arm, title=told.name, run=run, began_ms=began, passed=passed)
@@ -199,10 +200,10 @@ def _attached(found: Iterable[Attached], sink: Sink) -> list[Attachment]:
     return written
 
 
-def write_arm(arm: StoredArm, sink: Sink, *, said: tuple[str, str] | None = None) -> None:
+def write_arm(arm: StoredArm, sink: Sink, *, said: tuple[str, str] | None = None, among: str = "") -> None:
     """Write the result of a stored arm. Raises ``OSError``."""
     result = TestResult(uuid=str(uuid.uuid4()), stage="finished")
-    fill(result, arm, sink, run=run_of(arm.directory), said=said)
+    fill(result, arm, sink, run=run_of(arm.directory), said=said, among=among)
     sink.report_result(result=result)
 
 
@@ -223,21 +224,31 @@ def write_lost(nodeid: str, why: str, sink: Sink, *, at_ms: int) -> None:
 
 
 def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
-    """Write the results of every arm of these runs, with categories and environment; how many. Raises ``OSError``."""
+    """Write the results of every arm of these runs, with categories and environment; how many. Raises ``OSError``.
+
+    Those of several runs have histories of their own: one would else hide the others as its retries.
+    """
     sink = Files(directory)
-    arms = [arm for run in runs for arm in run.arms]
-    for arm in arms:
-        write_arm(arm, sink)
-    write_surroundings(directory, [run.described for run in runs], [arm.described for arm in arms])
+    arms = [(arm, name) for run, name in zip(runs, names_of(runs), strict=True) for arm in run.arms]
+    for arm, name in arms:
+        write_arm(arm, sink, among=name if len(runs) > 1 else "")
+    write_surroundings(directory, [run.described for run in runs], [arm.described for arm, _ in arms])
     return len(arms)
 
 
-def write_replay(directory: Path, runs: Sequence[StoredRun]) -> str:
-    """Write the results of what was judged again. Returns the line that says where they are, or why there are none."""
+def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> str:
+    """Write the results of what was judged again, ``clean``: in place of those that are there.
+
+    Returns the line that says where they are, or why there are none.
+    """
     home = next((d for d in (directory, *directory.parents) if (d / ARM_FILE).exists()), None)
     if home is not None:
         return f"Allure results: not written: {home} is sealed evidence; give a directory outside of it with --alluredir"
     try:
+        if clean:
+            for file in directory.glob("*"):
+                if file.is_file():
+                    file.unlink()
         count = write_run(directory, runs)
     except Exception as error:
         why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"

@@ -57,6 +57,17 @@ def print_claims(run: Run) -> None:
     )
 
 
+def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
+    """How long the claims of a suite will take, by the catalogue's estimates; nothing where none is known."""
+    run = config.stash.get(runs.KEY, None)
+    if run is None or run.settings.dry_run or config.option.collectonly:
+        return []
+    ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
+    claims = [run.catalogue.claim(id_) for id_ in ids]
+    seconds = sum(e.seconds for c in claims if (e := c.estimate_for(run.settings.suite))) * len(run.targets)
+    return [f"{len(claims)} claims to be tested, about {_duration(seconds)} in all"] if seconds else []
+
+
 def _targets(run: Run) -> tuple[list[Engine], list[str]]:
     """The engines that are at hand, and a line about each that was asked for."""
     engines, lines = [], []

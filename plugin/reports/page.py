@@ -10,7 +10,7 @@ from typing import Any
 from plugin.evidence.records import Event
 from plugin.reports.paper import beside
 from plugin.reports.series import Resilience
-from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun
+from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun, names_of
 from plugin.reports.text import SIGNS, number, word
 
 ASSETS = Path(__file__).with_name("assets")
@@ -36,7 +36,7 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         loader=jinja2.FileSystemLoader(ASSETS), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    names = _names(runs)
+    names = names_of(runs)
     arms = [(arm, name) for run, name in zip(runs, names, strict=True) for arm in run.arms]
     shown = [_arm(arm, index, name if len(runs) > 1 else "") for index, (arm, name) in enumerate(arms)]
     data = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
@@ -70,14 +70,6 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         return temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _names(runs: Sequence[StoredRun]) -> list[str]:
-    """What each run is called: its directory's name, its whole path where two have the same."""
-    short = [run.directory.name for run in runs]
-    return [
-        name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)
-    ]
 
 
 def _counted(what: str, shown: Sequence[Mapping[str, Any]]) -> str:

@@ -66,6 +66,11 @@ class StoredArm:
         return bool(self.described.get("sabotage"))
 
     @property
+    def about(self) -> str:
+        """Of a sabotage: what was done wrongly on purpose."""
+        return str(self.described.get("about") or "")
+
+    @property
     def red(self) -> bool:
         """Whether it is a sabotage that was refuted by one of the checks it names. (An older one names none: then by any.)"""
         if not self.sabotage or self.verdict is None or self.outcome != "fail":
@@ -138,6 +143,14 @@ def stored_run(
         described=_raw(home / RUN_FILE),
         arms=[stored_arm(place, catalogue, (verdicts or {}).get(place)) for place in places],
     )
+
+
+def names_of(runs: Sequence[StoredRun]) -> list[str]:
+    """What each run is called: its directory's name, its whole path where two have the same."""
+    short = [run.directory.name for run in runs]
+    return [
+        name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)
+    ]
 
 
 def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -1,5 +1,6 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ import pytest
 
 from plugin import run as runs
 from plugin.claims import Claim
-from plugin.evidence.store import as_stored, stored_verdict
+from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import paper
 from plugin.reports.text import number, word
@@ -95,7 +96,7 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     terminal.write_line(counted([outcome.outcome for outcome in claims]))
     if claims or sabotages:
         terminal.write_line(
-            f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge DIR judges it again)"
+            f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)"
         )
     if session.page:
         terminal.write_line(session.page)
@@ -110,7 +111,9 @@ def _print_outcome(
     name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown}", **MARKUP.get(outcome.outcome, {}))
-    for line in wrapped(name[1] if name else outcome.nodeid):
+    for line in wrapped(name[1] if name else outcome.nodeid) + (
+        wrapped(about_of(outcome.arm)) if outcome.sabotage and outcome.arm else []
+    ):
         terminal.write_line(line)
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
     lines = origin_lines(claim) if claim and origin else []
@@ -122,9 +125,14 @@ def _print_outcome(
         terminal.write_line(line)
 
 
+def about_of(arm: Path) -> str:
+    """What a sabotage does wrongly on purpose."""
+    return str(json.loads((arm / ARM_FILE).read_text(encoding="utf-8")).get("about") or "")
+
+
 def origin_lines(claim: Claim) -> list[str]:
-    """Where a claim comes from, and in at most two lines its note; ``--claims`` prints all of a longer one."""
-    lines = wrapped(f"source: {claim.source}") if claim.source else []
+    """What is claimed, where that comes from, and in at most two lines its note; ``--claims`` prints all of a longer one."""
+    lines = wrapped(claim.sentence) + (wrapped(f"source: {claim.source}") if claim.source else [])
     if claim.note:
         lines += wrapped(f"note: {claim.note}", most=2)
     return lines
@@ -196,9 +204,17 @@ def as_table(verdict: Verdict) -> str:
     return "\n".join([*title, *verdict_lines(as_stored(verdict))])
 
 
-def print_verdict(writer: Any, verdict: Verdict, *, title: str, sabotage: bool, claim: Claim | None) -> None:
-    """Write a verdict that was judged again. ``writer``: pytest's terminal writer."""
-    writer.line(f"\n{title}" + ("  (a sabotage: expected to be refuted)" if sabotage else ""))
+def print_verdict(
+    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None
+) -> None:
+    """Write a verdict that was judged again. ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is."""
+    sabotage = about is not None
+    writer.line("")
+    for line in wrapped(title, ""):
+        writer.line(line)
+    if about is not None:
+        for line in wrapped(f"(a sabotage: expected to be refuted) {about}", ""):
+            writer.line(line)
     first, *others = as_table(verdict).split("\n")
     writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
     stored = as_stored(verdict)

@@ -49,7 +49,7 @@ def page(
         write_page(
             place,
             stored,
-            judge=" ".join(f"--judge {_short(directory)}" for directory in directories),
+            judge=" ".join(f"--judge={_short(directory)}" for directory in directories),
             control=CONTROL_NOTICE if engines and "cockroach" not in engines else "",
         )
     except OSError as error:

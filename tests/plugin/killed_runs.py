@@ -81,6 +81,8 @@ class Doomed:
     state: Path
     process: "subprocess.Popen[bytes]"
     before: set[str]
+    made: set[int] = field(default_factory=set)
+    """Every process of it that was seen."""
     clusters: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -142,6 +144,7 @@ class Doomed:
                 record = json.loads(file.read_text())
                 if Path(record["directory"]).is_relative_to(self.directory):
                     self.clusters[record["id"]] = record
+        self.made |= {pid for pid, _ in self._processes()}
 
     def left(self) -> list[str]:
         """What is left of it besides its evidence, in words."""
@@ -164,7 +167,7 @@ class Doomed:
         found += [
             f"shared memory {segment}"
             for segment, maker in shared_memory().items()
-            if segment not in self.before and not psutil.pid_exists(maker)
+            if segment not in self.before and maker in self.made and not psutil.pid_exists(maker)
         ]
         return found
 

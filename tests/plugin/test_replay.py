@@ -129,6 +129,20 @@ def test_a_verdict_that_was_edited_is_noticed(gate: Gate) -> None:
     assert SAME not in again.text
 
 
+def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
+    arms = run(gate, "refuted", "passes")
+    edited(arms["passes"] / ARM_FILE, schema=0)
+    again = gate("--judge", "out")
+    assert again.status == 4
+    assert "claim answer: REFUTED" in again.text
+    assert "claims: 1 refuted" in again.lines
+    assert "ERROR: " in again.text
+    assert "evidence of schema 0; this release reads schema 1" in again.text
+    page = (gate.run_dir / "report.html").read_text()
+    assert "UNREADABLE" in page
+    assert "REFUTED" in page
+
+
 def test_what_is_no_stored_run(gate: Gate) -> None:
     arm = run(gate, "passes")["passes"]
     described = json.loads((arm / ARM_FILE).read_text())

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from clusters.errors import BadInput
 from plugin.catalogue import load
 from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, ArmStore
 from plugin.replay import conclude
-from plugin.reports import allure_results
+from plugin.reports import allure_html, allure_results
 from plugin.reports.page import write_page
 from plugin.reports.stored import stored_run
 from tests.plugin.conftest import edited
-from tests.plugin.reports.allure_reading import again, everything, written
+from tests.plugin.reports.allure_reading import again, everything, read, written
 from tests.plugin.reports.samples import arm_of, run_of
 
 SECRETS = ("hunter2hunter2", "MIIEvQIBADANBgkqhkiG9w0", "tok3n-of-mine-123456", "sl-k3y-p4th")
@@ -303,3 +304,38 @@ def test_a_pass_costs_little(tmp_path: Path) -> None:
     began = time.monotonic()
     again(tmp_path, tmp_path)
     assert time.monotonic() - began < 0.05 * 90
+
+
+def test_no_run_hides_another(tmp_path: Path) -> None:
+    """A refuted run beside one that passed, of the same test."""
+    runs = [run_of(tmp_path / name / "run", arms=[{"judged": False}]) for name in ("a", "b")]
+    catalogue = load()
+    line = allure_results.write_replay(
+        tmp_path / "both", [stored_run(run, catalogue) for run in runs], clean=False
+    )
+    assert line == f"Allure results: 2 written to {tmp_path / 'both'}"
+    assert allure_html.hidden(tmp_path / "both") == 0
+    once = [stored_run(runs[0], catalogue)]
+    for clean, several in ((False, 1), (True, 0)):
+        for _ in range(2):
+            allure_results.write_replay(tmp_path / f"one-{clean}", once, clean=clean)
+        assert allure_html.hidden(tmp_path / f"one-{clean}") == several
+    with pytest.raises(BadInput, match="1 of its tests have several results"):
+        allure_html.build(tmp_path / "one-False", None)
+
+
+def test_html_shows_what_today_s_judge_says(tmp_path: Path) -> None:
+    """Not what stands in a file that nothing seals, nor results of before."""
+    run = run_of(tmp_path / "run")
+    arm = next(run.glob("claims/*/*"))
+    own, said = allure_html.results_of(run)
+    assert (own.name, said) == ("allure-results", " (made from the evidence)")
+    assert allure_html.results_of(run) == (own, "")
+    with (arm / "ledger-final.tsv").open("a") as file:
+        file.write("R\t0\t9\tffff\n")
+    made, said = allure_html.results_of(run)
+    assert made.name == "allure-results-judged-again"
+    assert said == " (made from the evidence, since 1 of its verdicts is not what was stored)"
+    (result,) = read(made)
+    assert result.json["status"] == "broken"
+    assert "ledger-final.tsv was changed after the run" in json.dumps(result.json)

@@ -46,6 +46,25 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     assert said["late_harness"]["why"] == "OSError: cannot clear away"
     assert {name for name in NAMES if "sabotage" in said[name]} == {"sabotage", "blunt_sabotage"}
     assert said["ordinary"] == {}
+    judged = gate("--judge", "out", "--junit-xml", "judged/again.xml")
+    assert f"JUnit XML: {gate.path}/judged/again.xml" in judged.text
+    again = told(gate.path / "judged" / "again.xml")
+    assert set(again) == set(NAMES) - {"skipped"}, "that test never began"
+    for name, properties in again.items():
+        assert properties["verdict"] == said[name]["verdict"], name
+        assert properties["claim"] == said[name]["claim"]
+        checks = {key: value for key, value in said[name].items() if key.startswith("check.")}
+        if name != "late_harness":  # its error came after the verdict, and a replay knows of it before
+            assert checks.items() <= properties.items(), name
+    cases = {
+        str(case.get("name")): [e.tag for e in case if e.tag != "properties"]
+        for case in ET.parse(gate.path / "judged" / "again.xml").iter("testcase")
+    }
+    assert cases["test_passes"] == cases["test_sabotage"] == []
+    assert cases["test_refuted"] == cases["test_inconclusive"] == cases["test_blunt_sabotage"] == ["failure"]
+    assert cases["test_harness"] == ["error"]
+    refused = gate("--judge", "out", "--junit-xml", "out")
+    assert "JUnit XML: not written: " in refused.text
 
 
 def test_a_test_whose_worker_died_says_so(gate: Gate) -> None:

@@ -115,7 +115,7 @@ def test_two_runs_are_judged_and_compared(gate: Gate) -> None:
     page = (gate.path / "comparison.html").read_text()
     assert "Claims: 1 pass, 1 refuted" in page
     assert f"{gate.path}/a/run" in page
-    assert "pytest --judge a/run --judge b/run" in page
+    assert "pytest --judge=a/run --judge=b/run" in page
     assert gate("--judge", "a/run", "--judge", "nowhere").status == 4
 
 

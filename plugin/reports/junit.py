@@ -1,0 +1,66 @@
+"""JUnit XML of stored runs: what a session writes of each claim's test, from its evidence."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+from plugin.evidence.records import SKIPPED
+from plugin.reports.properties import properties
+from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun, names_of
+from plugin.reports.text import word
+
+NO_RESULT = (HARNESS, ENDED_EARLY, UNREADABLE)
+NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
+    """Write a test suite a run, with a test case an arm. Returns the line that says where it is, or why it is not."""
+    suites = ET.Element("testsuites")
+    for run, name in zip(runs, names_of(runs), strict=True):
+        suite = ET.SubElement(suites, "testsuite", name=_text(name))
+        kinds = [_case(suite, arm) for arm in run.arms]
+        for kind in ("failure", "error", "skipped"):
+            suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
+        suite.set("tests", str(len(kinds)))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ET.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        return f"JUnit XML: not written: {path}: {error.strerror}; give another place with --junit-xml FILE"
+    return f"JUnit XML: {path}"
+
+
+def _case(suite: ET.Element, arm: StoredArm) -> str:
+    """Add the test case of an arm; of which kind its outcome is to a reader of JUnit."""
+    file, _, name = str(arm.described.get("test", arm.directory.name)).rpartition("::")
+    seconds = max((event.t for event in arm.events), default=0) / 1e6
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        classname=_text(file.removesuffix(".py").replace("/", ".")),
+        name=_text(name),
+        time=f"{seconds:.3f}",
+    )
+    outcome = arm.outcome
+    if arm.sabotage and outcome not in (*NO_RESULT, SKIPPED):
+        outcome = "pass" if arm.red else "fail"
+    found = ET.SubElement(case, "properties")
+    claim = str(arm.described.get("claim", arm.directory.parent.name))
+    said = "harness" if outcome in NO_RESULT else outcome
+    for key, value in properties(
+        claim, sabotage=arm.sabotage, outcome=said, why=arm.why, verdict=arm.verdict
+    ):
+        ET.SubElement(found, "property", name=_text(key), value=_text(value))
+    kind = (
+        "error" if outcome in NO_RESULT else "skipped" if outcome in (SKIPPED, "not evaluated") else "failure"
+    )
+    if outcome == "pass":
+        return ""
+    ET.SubElement(case, kind, message=_text(f"{word(outcome)}: {arm.why}"))
+    return kind
+
+
+def _text(value: str) -> str:
+    """Without the characters that XML has no place for."""
+    return NOT_XML.sub("\ufffd", value)
