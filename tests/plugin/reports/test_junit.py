@@ -63,7 +63,7 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     assert cases["test_passes"] == cases["test_sabotage"] == []
     assert cases["test_refuted"] == cases["test_inconclusive"] == cases["test_blunt_sabotage"] == ["failure"]
     assert cases["test_harness"] == ["error"]
-    refused = gate("--judge", "out", "--junit-xml", "out")
+    refused = gate("--judge", "out", "--junit-xml", "out/run.json/again.xml")
     assert "JUnit XML: not written: " in refused.text
 
 
