@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugin.claims import Labels
-from plugin.reports.allure_steps import NOT_RED, STATUS, Step, steps_of
+from plugin.reports.allure_steps import STATUS, Step, steps_of
 from plugin.reports.paper import Beside, beside
 from plugin.reports.series import Resilience
-from plugin.reports.stored import ENDED_EARLY, HARNESS, StoredArm
+from plugin.reports.stored import NOT_RED, StoredArm
 from plugin.reports.terminal import verdict_lines
 from plugin.reports.text import number, word
 
@@ -55,20 +55,6 @@ def _digest(*parts: str) -> str:
     return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def outcome_of(arm: StoredArm) -> tuple[str, str]:
-    """How a stored arm came out, and why: its verdict's outcome, or why there is none that counts.
-
-    A sabotage that turned red is a pass.
-    """
-    complete = any(event.name == "arm.end" for event in arm.events)
-    if arm.sabotage and arm.verdict is not None and complete and arm.outcome != HARNESS:
-        return ("pass", f"refuted, as it must be: {arm.why}") if arm.red else (NOT_RED, arm.why)
-    if arm.outcome == "inconclusive" and not complete:
-        last = f" after {arm.events[-1].name}" if arm.events else ""
-        return ENDED_EARLY, f"the test ended early{last}; everything up to there is shown. {arm.why}"
-    return arm.outcome, arm.why
-
-
 def content(
     arm: StoredArm, *, run: Mapping[str, Any], began_ms: int, said: tuple[str, str] | None = None
 ) -> Content:
@@ -77,7 +63,7 @@ def content(
     ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``said`` the outcome of a live test and
     why, where that is more than its evidence can tell.
     """
-    outcome, why = outcome_of(arm)
+    outcome, why = arm.concluded
     if said and said[0] not in ("pass", outcome):
         outcome, why = said[0], said[1] or why
     if arm.sabotage and outcome == "fail":
