@@ -82,8 +82,8 @@ def _judge(
 
     if check.kind is Kind.REPORT:
         # Shown whatever the evidence is worth; a reader must see what it is worth.
-        doubts = _told(unmet(needed(check, needs)))
-        return result(Outcome.REPORTED, f"to be read with care: {doubts}" if doubts else "")
+        doubts = unmet(needed(check, needs))
+        return result(Outcome.REPORTED, f"to be read with care: {_not_met(doubts)}" if doubts else "")
     if check.limit is None:
         reason = (
             "the limit holds on other hardware only"
@@ -102,18 +102,23 @@ def _judge(
     if not isfinite(value):
         return result(Outcome.INCONCLUSIVE, f"measured as {value}, which is no number to judge")
     holds = _HOLDS[check.comparison](value, check.limit)
-    compared = (
-        f"{value:g} is {'' if holds else 'not '}{check.comparison} {check.limit:g} {check.unit}".rstrip()
-    )
+    unit = f" {check.unit}" if check.unit else ""
+    compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
     info = KNOWN_METRICS.get(check.metric)
     if not holds and info is not None and info.safety and not unmet(REFUTES):
         return result(Outcome.FAIL, compared)
     missing = unmet(needed(check, needs))
     if missing:
         return result(
-            Outcome.INCONCLUSIVE, f"{compared}, but {', '.join(c.name for c in missing)} is not met"
+            Outcome.INCONCLUSIVE,
+            f"{compared}, but {_not_met(missing)}",
         )
     return result(Outcome.PASS if holds else Outcome.FAIL, compared)
+
+
+def _not_met(unmet: Sequence[Condition]) -> str:
+    """By name; why is said of each condition in the verdict."""
+    return f"{', '.join(c.name for c in unmet)} {'is' if len(unmet) == 1 else 'are'} not met"
 
 
 def _told(unmet: Sequence[Condition]) -> str:
@@ -136,4 +141,8 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
     undecided = [r for r in judged if r.outcome is Outcome.INCONCLUSIVE]
     if undecided:
         return Outcome.INCONCLUSIVE, "; ".join(f"{r.check.metric}: {r.why}" for r in undecided)
-    return Outcome.PASS, f"{len(judged)} {'check holds' if len(judged) == 1 else 'checks hold'}"
+    told = (
+        "the one check that was judged holds" if len(judged) == 1 else f"all {len(judged)} judged checks hold"
+    )
+    shown = sum(r.outcome is Outcome.REPORTED for r in results)
+    return Outcome.PASS, told + (f"; {shown} more only reported" if shown else "")

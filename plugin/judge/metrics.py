@@ -135,7 +135,11 @@ def _degraded(a: Analysis) -> Measured:
         return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
     value = throughput.degraded_s(found, window)
     low = sum(bucket.degraded for bucket in found)
-    return value, f"{low} of {len(found)} buckets of {normal.width_s} s below 80 % of {normal.median:g}", ()
+    return (
+        value,
+        f"{low} of {len(found)} buckets of {normal.width_s} s below 80 % of {normal.median:g} writes a bucket",
+        (),
+    )
 
 
 def _kept(a: Analysis) -> Measured:
@@ -143,7 +147,7 @@ def _kept(a: Analysis) -> Measured:
     if window is None or found is None or normal is None:
         return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
     low = sum(bucket.degraded for bucket in found)
-    note = f"{len(found) - low} of {len(found)} buckets of {normal.width_s} s at 80 % of {normal.median:g} or more"
+    note = f"{len(found) - low} of {len(found)} buckets of {normal.width_s} s at 80 % of {normal.median:g} writes a bucket or more"
     return throughput.share_obeying(found), note, ()
 
 

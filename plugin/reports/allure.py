@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugin.claims import Labels
-from plugin.reports.allure_steps import NOT_RED, STATUS, Step, steps_of
+from plugin.reports.allure_steps import STATUS, Step, steps_of
 from plugin.reports.paper import Beside, beside
 from plugin.reports.series import Resilience
-from plugin.reports.stored import ENDED_EARLY, HARNESS, StoredArm
+from plugin.reports.stored import NOT_RED, StoredArm
 from plugin.reports.terminal import verdict_lines
-from plugin.reports.text import number, word
+from plugin.reports.text import machine, number, word
 
 SABOTAGES = "Sabotages (expected red)"
 
@@ -55,20 +55,6 @@ def _digest(*parts: str) -> str:
     return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def outcome_of(arm: StoredArm) -> tuple[str, str]:
-    """How a stored arm came out, and why: its verdict's outcome, or why there is none that counts.
-
-    A sabotage that turned red is a pass.
-    """
-    complete = any(event.name == "arm.end" for event in arm.events)
-    if arm.sabotage and arm.verdict is not None and complete and arm.outcome != HARNESS:
-        return ("pass", f"refuted, as it must be: {arm.why}") if arm.red else (NOT_RED, arm.why)
-    if arm.outcome == "inconclusive" and not complete:
-        last = f" after {arm.events[-1].name}" if arm.events else ""
-        return ENDED_EARLY, f"the test ended early{last}; everything up to there is shown. {arm.why}"
-    return arm.outcome, arm.why
-
-
 def content(
     arm: StoredArm,
     *,
@@ -82,7 +68,7 @@ def content(
     ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``said`` the outcome of a live test and
     why, where that is more than its evidence can tell.
     """
-    outcome, why = outcome_of(arm)
+    outcome, why = arm.concluded
     if said and said[0] not in ("pass", outcome):
         outcome, why = said[0], said[1] or why
     if arm.sabotage and outcome == "fail":
@@ -227,7 +213,7 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
         ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
-        ("On", _machine(run.get("host") or {})),
+        ("On", machine(run.get("host") or {})),
         ("What was done", claim.disturbs if claim else ""),
         ("What happened", "; ".join(cost(fault) for fault in (arm.series.resilience if arm.series else ()))),
         ("Source", str(claim.source or "") if claim else ""),
@@ -237,7 +223,8 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
     lines = "".join(
         f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text
     )
-    tables = "".join(map(_table, beside(claim, arm.verdict))) if claim and arm.verdict else ""
+    on = machine(run.get("host") or {})
+    tables = "".join(map(_table, beside(claim, arm.verdict, machine=on))) if claim and arm.verdict else ""
     return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{tables}"
 
 
@@ -251,14 +238,8 @@ def _table(table: Beside) -> str:
     return (
         f"<p><b>Source beside measurement: {html.escape(table.title)}</b></p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        + "".join(f"<p>{html.escape(whose)}: {html.escape(what)}</p>" for whose, what in table.setups)
     )
-
-
-def _machine(host: Mapping[str, Any]) -> str:
-    if not host:
-        return ""
-    cores, memory = number(host.get("cores")), number(host.get("memory_total_gib"))
-    return f"{cores} cores, {memory} GiB memory, {host.get('kernel', '')}"
 
 
 def cost(fault: Resilience) -> str:

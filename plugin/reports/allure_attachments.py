@@ -13,7 +13,7 @@ from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
 from plugin.reports.paper import beside
 from plugin.reports.stored import StoredArm
-from plugin.reports.text import number, word
+from plugin.reports.text import machine, number, word
 
 AUDITED = (
     *CATEGORIES, "acknowledged", "inserts_shortfall", "indeterminate", "rows_counted", "rows_missing",
@@ -55,9 +55,10 @@ def _all(
             yield Attached(name="Timeline (no picture)", type="text/plain", extension="txt", text=why)
         yield _csv("Timeline, second by second", timeline.as_csv(arm.series))
     if arm.verdict:
-        for table in beside(arm.claim, arm.verdict) if arm.claim else ():
-            note = [("what differs", table.note)] if table.note else []
-            yield _csv(f"Source beside measurement: {table.title}", _rows([table.head, *table.rows, *note]))
+        on = machine(run.get("host") or {})
+        for table in beside(arm.claim, arm.verdict, machine=on) if arm.claim else ():
+            rows = [table.head, *table.rows, *table.setups, ("what differs", table.note)]
+            yield _csv(f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]]))
         if audit := _audit(arm.verdict):
             yield _csv("Ledger audit", audit)
     plan = {name: value for name, value in arm.described.items() if name != "checks"}
@@ -100,16 +101,19 @@ def _audit(verdict: Mapping[str, Any]) -> str:
         if check["metric"] not in AUDITED:
             continue
         known = KNOWN_METRICS.get(check["metric"])
-        unit = f" {measured['unit'] or check['unit']}" if measured["value"] is not None else ""
+        unit = f" {check['unit'] or measured['unit']}" if measured["value"] is not None else ""
         rows.append(
             (
                 check["metric"].replace("_", " "),
-                number(measured["value"]) + unit,
-                f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "",
+                (number(measured["value"]) + unit).rstrip(),
+                # A cell that begins with "=" is a formula to a spreadsheet.
+                f"must be {check['comparison']} {number(check['limit'])}"
+                if check["limit"] is not None
+                else "",
                 word(result["outcome"]),
                 known.description if known else "",
                 " | ".join(filter(None, [measured["note"], *measured["examples"]])),
             )
         )
-    head = ("what", "counted", "must be", "outcome", "meaning", "note and examples")
+    head = ("what", "counted", "limit", "outcome", "meaning", "note and examples")
     return _rows([head, *rows]) if rows else ""

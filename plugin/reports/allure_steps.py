@@ -7,10 +7,9 @@ from typing import Any
 from plugin.evidence.records import Event
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.series import Band
-from plugin.reports.stored import ENDED_EARLY, StoredArm
+from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
 from plugin.reports.text import number, word
 
-NOT_RED = "did not turn red"
 STATUS: Mapping[str, str] = {
     "pass": "passed", "fail": "failed", NOT_RED: "failed", "not evaluated": "skipped", "skipped": "skipped",
     "reported": "passed",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plugin.evidence.records import SKIPPED
 from plugin.reports.properties import properties
-from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun, names_of
+from plugin.reports.stored import ENDED_EARLY, HARNESS, NOT_RED, UNREADABLE, StoredArm, StoredRun, names_of
 from plugin.reports.text import word
 
 NO_RESULT = (HARNESS, ENDED_EARLY, UNREADABLE)
@@ -42,22 +42,20 @@ def _case(suite: ET.Element, arm: StoredArm) -> str:
         name=_text(name),
         time=f"{seconds:.3f}",
     )
-    outcome = arm.outcome
-    if arm.sabotage and outcome not in (*NO_RESULT, SKIPPED):
-        outcome = "pass" if arm.red else "fail"
+    outcome, why = arm.concluded
+    if outcome == NOT_RED:
+        outcome = "fail"
     found = ET.SubElement(case, "properties")
     claim = str(arm.described.get("claim", arm.directory.parent.name))
     said = "harness" if outcome in NO_RESULT else outcome
-    for key, value in properties(
-        claim, sabotage=arm.sabotage, outcome=said, why=arm.why, verdict=arm.verdict
-    ):
+    for key, value in properties(claim, sabotage=arm.sabotage, outcome=said, why=why, verdict=arm.verdict):
         ET.SubElement(found, "property", name=_text(key), value=_text(value))
     kind = (
         "error" if outcome in NO_RESULT else "skipped" if outcome in (SKIPPED, "not evaluated") else "failure"
     )
     if outcome == "pass":
         return ""
-    ET.SubElement(case, kind, message=_text(f"{word(outcome)}: {arm.why}"))
+    ET.SubElement(case, kind, message=_text(f"{word(outcome)}: {why}"))
     return kind
 
 

@@ -3,20 +3,31 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from plugin.evidence.records import Event
 from plugin.reports.paper import beside
+from plugin.reports.said import decided, meaning
 from plugin.reports.series import Resilience
-from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, StoredArm, StoredRun, names_of
-from plugin.reports.text import SIGNS, number, word
+from plugin.reports.stored import (
+    ENDED_EARLY,
+    HARNESS,
+    NOT_RED,
+    UNREADABLE,
+    StoredArm,
+    StoredRun,
+    names_of,
+)
+from plugin.reports.text import SIGNS, machine, number, word
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES: Mapping[str, str] = {
     "pass": "good",
     "fail": "bad",
+    NOT_RED: "bad",
     "inconclusive": "unsure",
     HARNESS: "unsure",
     ENDED_EARLY: "unsure",
@@ -25,6 +36,8 @@ STYLES: Mapping[str, str] = {
 MOST_EVENTS = 500
 """Events listed of one arm; a run of hours has many, and its charts show them all."""
 MOST_FACTS = 300
+FIRST = ("fail", "inconclusive")
+"""Outcomes of checks that are listed before all others, in this order."""
 
 
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
@@ -38,7 +51,10 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     )  # fmt: skip
     names = names_of(runs)
     arms = [(arm, name) for run, name in zip(runs, names, strict=True) for arm in run.arms]
-    shown = [_arm(arm, index, name if len(runs) > 1 else "") for index, (arm, name) in enumerate(arms)]
+    on = [machine(run.described.get("host") or {}) for run in runs for _ in run.arms]
+    shown = [
+        _arm(arm, index, name if len(runs) > 1 else "", on[index]) for index, (arm, name) in enumerate(arms)
+    ]
     data = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
     claims, sabotages = ([told for told in shown if told["sabotage"] is wanted] for wanted in (False, True))
 
@@ -78,15 +94,14 @@ def _counted(what: str, shown: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _run_facts(run: StoredRun) -> Mapping[str, str]:
-    host = run.described.get("host", {})
     settings = run.described.get("settings", {})
     facts = {
         "started": run.described.get("started"),
         "suite": settings.get("suite"),
         "profile": settings.get("profile"),
-        "host": host
-        and f"{number(host.get('cores'))} cores, {number(host.get('memory_total_gib'))} GiB, {host.get('kernel', '')}",
+        "host": machine(run.described.get("host") or {}),
         "seed": settings.get("seed"),
+        "suite's revision": run.described.get("suite_revision"),
     }
     return {name: str(value) for name, value in facts.items() if value}
 
@@ -104,7 +119,7 @@ def _test(arm: StoredArm) -> str:
     return f"{name} #{target.partition('#')[2]}" if "#" in target and "#" not in name else name
 
 
-def _arm(arm: StoredArm, index: int, run: str) -> dict[str, Any]:
+def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
     described = arm.described
     verdict: Mapping[str, Any] = arm.verdict or {
         "results": (),
@@ -112,22 +127,29 @@ def _arm(arm: StoredArm, index: int, run: str) -> dict[str, Any]:
         "tuned": described.get("tuned", ()),
         "context": {},
     }
-    context = {**(described.get("context") or {}), "tuned": "; ".join(map(str, verdict["tuned"]))}
+    context = {
+        **(described.get("context") or {}),
+        "tuned": "; ".join(map(str, verdict["tuned"])),
+        **_binary(described.get("fingerprint") or {}),
+    }
     claim = arm.claim
     shown = _outcome(arm)
+    why, points = decided(arm)
+    told = {point.name for point in points}
     return {
         "anchor": f"a{index}",
         "index": index,
         "claim": described.get("claim", arm.directory.parent.name),
         "name": f"{run}: {_test(arm)}" if run else _test(arm),
         "sabotage": arm.sabotage,
+        "about": arm.about,
         "control": context.get("engine", "cockroach") != "cockroach",
         "tested": tested(arm),
-        "outcome": arm.outcome,
         "word": shown[0],
         "sign": shown[1],
         "style": shown[2],
-        "why": arm.why,
+        "why": why,
+        "points": points,
         "sentence": described.get("sentence", ""),
         "source": str(claim.source or "") if claim else "",
         "disturbs": claim.disturbs if claim else "",
@@ -135,14 +157,14 @@ def _arm(arm: StoredArm, index: int, run: str) -> dict[str, Any]:
         "problems": [
             c["why"]
             for c in verdict["conditions"]
-            if c["name"] in ("integrity", "no_errors") and not c["met"]
+            if c["name"] in ("integrity", "no_errors") and not c["met"] and c["name"] not in told
         ]
         + [arm.problem] * bool(arm.problem),
         "facts": {name: value for name, value in context.items() if value},
         "series": arm.series is not None,
         "resilience": [_cost(fault) for fault in (arm.series.resilience if arm.series else ())],
-        "checks": [_check(result) for result in verdict["results"]],
-        "paper": beside(claim, verdict) if claim and arm.verdict else [],
+        "checks": [_check(result, told) for result in _in_order(verdict["results"])],
+        "paper": beside(claim, verdict, machine=on) if claim and arm.verdict else [],
         "conditions": verdict["conditions"],
         "events": [_event(event) for event in arm.events[:MOST_EVENTS]],
         "happened": len(arm.events),
@@ -150,21 +172,37 @@ def _arm(arm: StoredArm, index: int, run: str) -> dict[str, Any]:
 
 
 def _outcome(arm: StoredArm) -> tuple[str, str, str]:
-    """Word, sign and style. Of a sabotage that was judged, whether it turned red as it should."""
-    if arm.sabotage and arm.verdict is not None and arm.outcome != HARNESS:
-        return (
-            ("RED AS EXPECTED", SIGNS["pass"], "good")
-            if arm.red
-            else ("DID NOT TURN RED", SIGNS["fail"], "bad")
-        )
-    return word(arm.outcome), SIGNS.get(arm.outcome, "…"), STYLES.get(arm.outcome, "none")
+    """Word, sign and style."""
+    outcome, _ = arm.concluded
+    if arm.sabotage and outcome == "pass":
+        return "RED AS EXPECTED", SIGNS["pass"], "good"
+    sign = SIGNS["fail"] if outcome == NOT_RED else SIGNS.get(outcome, "…")
+    return word(outcome), sign, STYLES.get(outcome, "none")
 
 
-def _check(result: Mapping[str, Any]) -> dict[str, Any]:
+def _binary(fingerprint: Mapping[str, Any]) -> Mapping[str, str]:
+    """Which file was tested: every digest, and where it came from."""
+    found = {
+        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
+    }
+    return {**found, "binary": str(fingerprint.get("origin") or "")}
+
+
+def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What decided first."""
+    return sorted(results, key=lambda r: FIRST.index(r["outcome"]) if r["outcome"] in FIRST else len(FIRST))
+
+
+def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
+    """``told``: checks whose examples are shown already."""
     check, measured = result["check"], result["measurement"]
+    # A pass or fail says in words what the columns beside it say.
+    why = "" if result["outcome"] in ("pass", "fail") else result["why"]
+    note = "" if measured["note"] in why else measured["note"]
     unit = f" {check['unit']}" if check["unit"] else ""
     return {
         "metric": check["metric"],
+        "meaning": meaning(check["metric"]),
         "measured": number(measured["value"]) + (unit if measured["value"] is not None else ""),
         "limit": f"{check['comparison']} {number(check['limit'])}{unit}"
         if check["limit"] is not None
@@ -174,8 +212,8 @@ def _check(result: Mapping[str, Any]) -> dict[str, Any]:
         "source": check["source"],
         "word": f"{SIGNS.get(result['outcome'], '…')} {word(result['outcome'])}",
         "style": STYLES.get(result["outcome"], "none"),
-        "why": "; ".join(filter(None, [result["why"], measured["note"]])),
-        "examples": measured["examples"],
+        "why": "; ".join(filter(None, [why, note])),
+        "examples": () if check["metric"] in told else measured["examples"],
     }
 
 
@@ -223,7 +261,7 @@ def _plain(value: object) -> str:
 def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
     """What the charts of an arm are drawn from. ``names``: from what is common to what is its own."""
     names = [told["claim"], told["tested"], run, _test(arm)]
-    results = arm.verdict["results"] if arm.verdict else ()
+    results = _in_order(arm.verdict["results"]) if arm.verdict else ()
     checks = [
         {name: check[name] for name in ("metric", "measured", "limit", "word")}
         | {"value": result["measurement"]["value"]}

@@ -8,26 +8,35 @@ from typing import Any
 from plugin.claims import Claim
 from plugin.reports.text import figure, number
 
+EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
+"""The end of the note of ``rows_missing``."""
+SETUP = "setup"
+"""The entry beside a source's tables that says how it came to them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
-    """One table of a source, its row for an arm and below it what was measured and the ratio; ``-`` where nothing answers."""
+    """One table of a source, its row for an arm and below it what was measured and the ratio; ``-`` where nothing answers.
+
+    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured: (whose, what).
+    """
 
     title: str
+    work: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
+    setups: tuple[tuple[str, str], ...] = ()
 
 
-def beside(claim: Claim, verdict: Mapping[str, Any]) -> list[Beside]:
-    """The tables of the source that have a row for the arm of this verdict."""
-    values = {r["check"]["metric"]: r["measurement"]["value"] for r in verdict["results"]}
+def beside(claim: Claim, verdict: Mapping[str, Any], *, machine: str = "") -> list[Beside]:
+    """The tables of the source that have a row for the arm of this verdict. ``machine``: on what it ran, in words."""
     found = []
     for table, rows in claim.paper.items():
         for row in rows if isinstance(rows, list | tuple) else ():
             if isinstance(row, Mapping) and _is_of(row, verdict["context"]):
                 title = re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
-                found.append(_beside(title, row, values, claim, verdict["context"]))
+                found.append(_beside(title, row, claim, verdict, machine))
     return found
 
 
@@ -37,27 +46,70 @@ def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
 
 
 def _beside(
-    title: str,
-    row: Mapping[str, Any],
-    values: Mapping[str, float | None],
-    claim: Claim,
-    context: Mapping[str, str],
+    title: str, row: Mapping[str, Any], claim: Claim, verdict: Mapping[str, Any], machine: str
 ) -> Beside:
-    ours: list[str] = []
-    ratios: list[str] = []
-    for column, printed in row.items():
-        metric = claim.measured.get(column, "")
-        value = values.get(metric)
-        ours.append(
-            f"{number(value)} {metric.replace('_', ' ')}"
-            if value is not None
-            else str(context.get(column, "-"))
-        )
-        comparable = isinstance(printed, int | float) and printed
-        ratios.append(f"{value / printed:.2f}" if comparable and value is not None else "-")
-    head = ("", *(column.replace("_", " ") for column in row))
     work = claim.source.work if claim.source else "the source"
-    lines = [(f"{work} printed", *map(figure, row.values())), ("measured here", *ours)]
-    if any(ratio != "-" for ratio in ratios):
-        lines.append(("ratio", *ratios))
-    return Beside(title=title, head=head, rows=tuple(lines), note=claim.note)
+    cells = [_answer(column, printed, claim, verdict) for column, printed in row.items()]
+    lines = [
+        (f"{work} printed", *map(figure, row.values())),
+        ("measured here", *(ours for ours, _ in cells)),
+    ]
+    if any(ratio != "-" for _, ratio in cells):
+        lines.append(("ratio", *(ratio for _, ratio in cells)))
+    told = claim.paper.get(SETUP)
+    return Beside(
+        title=title,
+        work=work,
+        head=("", *(column.replace("_", " ") for column in row)),
+        rows=tuple(lines),
+        note=claim.note,
+        setups=((f"set-up of the {work}", str(told)), ("set-up here", _setup(verdict["context"], machine)))
+        if told
+        else (),
+    )
+
+
+def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """What was measured for a column, and its ratio to what the source printed."""
+    name = claim.measured.get(column, "")
+    results = {result["check"]["metric"]: result for result in verdict["results"]}
+    if name not in results:
+        met = {condition["name"]: condition for condition in verdict["conditions"]}
+        if name in met:
+            return (f"yes ({met[name]['why']})" if met[name]["met"] else "not proven"), "-"
+        return str(verdict["context"].get(column, "-")), "-"
+    measured = results[name]["measurement"]
+    value = measured["value"]
+    if value is None:
+        return "-", "-"
+    if isinstance(printed, bool | str):  # a question, which the check answers
+        answer = {"pass": "yes", "fail": "no"}.get(results[name]["outcome"], "-")
+        return (f"{answer} ({measured['note']})" if measured["note"] and answer != "-" else answer), "-"
+    words = f"{number(value)} {name.replace('_', ' ')}"
+    if name == "rows_counted":
+        return _rows(value, words, results)
+    comparable = isinstance(printed, int | float) and printed and not isinstance(value, str)
+    return words, f"{value / printed:.2f}" if comparable else "-"
+
+
+def _rows(value: float, words: str, results: Mapping[str, Any]) -> tuple[str, str]:
+    """Of rows it is not their number that is to be compared, as writers go on, but whether all of them are there."""
+    note = results["rows_missing"]["measurement"]["note"] if "rows_missing" in results else ""
+    expected = EXPECTED.search(note)
+    if not expected:
+        return words, "-"
+    least, most = int(expected[1]), int(expected[2] or expected[1])
+    nearest = min(max(value, least), most)
+    ratio = f"{value / nearest:.2f} of the rows expected" if nearest else "-"
+    return f"{number(value)} of {least if least == most else f'{least} to {most}'} expected", ratio
+
+
+def _setup(context: Mapping[str, str], machine: str) -> str:
+    tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
+    nodes = f"{context['nodes']} nodes" if context.get("nodes") else ""
+    place = f"as {context['substrate']}" if context.get("substrate") else ""
+    profile = f"profile {context['profile']}" if context.get("profile") else ""
+    shape = " ".join(filter(None, [nodes, place]))
+    if machine and context.get("substrate") == "processes":
+        machine = f"all on one machine of {machine}"
+    return ", ".join(filter(None, [tested, shape, profile, machine]))

@@ -45,7 +45,8 @@ class Resilience:
 
     ``recovery_s``: from the begin of its undoing to the declared recovery. ``gap_s``: the longest stretch without a success on any range,
     asked through nodes that were not hit; ``victim_gap_s`` through those that were. ``degraded_s``: time below 80 % of the
-    baseline's median. ``lost``: writes fewer than normal from its begin to recovery; ``lost_share``: the same as a share of normal.
+    baseline's median. ``lost``: writes fewer than normal from its begin to recovery (or the end of writing);
+    ``lost_share``: the same as a share of normal. The last three are not known of a fault whose end was not recorded.
     """
 
     fault: str
@@ -91,6 +92,8 @@ class _Seen:
     timeline: Timeline
     activity: Activity | None
     baseline: throughput.Baseline | None
+    end: int
+    """Of the record: the last event, or where the run was cut off the last that any file tells of."""
 
 
 def _seen(evidence: ArmEvidence) -> _Seen:
@@ -101,7 +104,12 @@ def _seen(evidence: ArmEvidence) -> _Seen:
             for _ in activity.watch(evidence.history()):
                 pass
     normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
-    return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal)
+    last = line.end
+    if "arm.end" not in line.reached:
+        probe = evidence.probe[1] if evidence.probe else ()
+        written = activity.acknowledged if activity else ()
+        last = max([last, *(second.t + SECOND for second in probe), written[-1] if written else 0])
+    return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal, end=last)
 
 
 def series(evidence: ArmEvidence) -> Series:
@@ -110,7 +118,7 @@ def series(evidence: ArmEvidence) -> Series:
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
     written = activity.acknowledged if activity else array("q")
-    end = max([a.timeline.end, *(second.t + SECOND for second in probe), written[-1] if written else 0])
+    end = max([a.end, *(second.t + SECOND for second in probe), written[-1] if written else 0])
     seconds = -(-end // SECOND)
     latency, reached, kinds = _probed(probe, seconds)
     for time in activity.failures if activity else ():
@@ -192,12 +200,12 @@ def _phases(a: _Seen) -> tuple[Band, ...]:
         ("provision", reached.get("provision.begin"), reached.get("provisioned")),
         ("load", reached.get("ledger.created"), reached.get("fault.begin") or line.writing_end),
         ("disturb", reached.get("fault.begin"), healing),
-        ("heal", healing, line.recovered),
+        ("heal", healing, line.recovered if line.recovered is not None else line.writing_end),
         ("load, healed", line.recovered, line.writing_end),
         ("audit", reached.get("audit.begin"), reached.get("audit.end")),
     ]
     return tuple(
-        Band(begin=begin / 1e6, end=max(begin, line.end if end is None else end) / 1e6, name=name)
+        Band(begin=begin / 1e6, end=max(begin, a.end if end is None else end) / 1e6, name=name)
         for name, begin, end in bounds
         if begin is not None
     )
@@ -205,7 +213,7 @@ def _phases(a: _Seen) -> tuple[Band, ...]:
 
 def _until(a: _Seen, fault: Fault) -> int:
     """When the fault was over: undone, else the end of the record."""
-    return fault.undone if fault.undone is not None else a.timeline.end
+    return fault.undone if fault.undone is not None else a.end
 
 
 def _band(fault: Fault, end: int) -> Band:
@@ -220,18 +228,18 @@ def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
     lanes: dict[str, tuple[Band, ...]] = {}
     for node in map(str, declared):
         bands: list[Band] = []
-        _add(bands, begin, line.end if ready is None else ready, "starting")
+        _add(bands, begin, a.end if ready is None else ready, "starting")
         since = ready
         for fault in line.faults:
             if since is None or node not in fault.nodes:
                 continue
             hit = fault.bit.get(node, fault.begin)
             _add(bands, since, hit, "up")
-            heals = fault.undo if fault.undo is not None else line.end
+            heals = fault.undo if fault.undo is not None else a.end
             _add(bands, hit, heals, STATES.get(fault.kind, fault.kind))
             _add(bands, heals, _until(a, fault), "coming back")
             since = fault.undone
-        _add(bands, since, line.end, "up")
+        _add(bands, since, a.end, "up")
         lanes[node] = tuple(bands)
     return lanes
 
@@ -266,7 +274,7 @@ def _resilience(a: _Seen, fault: Fault) -> Resilience:
     line = a.timeline
     done = _until(a, fault)
     recovered = next((e.t for e in a.evidence.events if e.name == "recovered" and e.t >= done), None)
-    window: Window = (fault.begin, max(fault.begin, recovered if recovered is not None else line.end))
+    window: Window = (fault.begin, max(fault.begin, recovered if recovered is not None else a.end))
     worst = victims = None
     if a.evidence.probe is not None:
         header, probe = a.evidence.probe
@@ -274,10 +282,13 @@ def _resilience(a: _Seen, fault: Fault) -> Resilience:
         gaps = availability(_around(probe, cells, window), cells, window=window, victims=fault.nodes)
         worst, victims = gaps.worst, gaps.victims
     degraded = lost = share = None
-    if a.activity is not None and a.baseline is not None and a.baseline.median:
-        until = line.writing_end or line.end
+    told = fault.undone is not None and (recovered is not None or line.writing_end is not None)
+    if told and a.activity is not None and a.baseline is not None and a.baseline.median:
+        until = line.writing_end or a.end
         found = throughput.buckets(a.activity.acknowledged, window, a.baseline, until=until)
-        normal = a.baseline.median / a.baseline.width_s * (window[1] - window[0]) / SECOND
+        # Once writing has ended nothing is missed any more.
+        wrote_s = max(0, min(window[1], until) - window[0]) / SECOND
+        normal = a.baseline.median / a.baseline.width_s * wrote_s
         done_there = sum(window[0] <= time < window[1] for time in a.activity.acknowledged)
         degraded = throughput.degraded_s(found, window)
         lost = max(0.0, normal - done_there)

@@ -21,6 +21,8 @@ ENDED_EARLY = "ended early"
 """The outcome shown of an arm without a verdict: everything up to there is evidence, and nothing was decided."""
 HARNESS = "harness"
 """Of an arm whose test failed by itself: a verdict that came before does not stand."""
+NOT_RED = "did not turn red"
+"""Of a sabotage that was judged, and not refuted by a check that it names."""
 UNREADABLE = "unreadable"
 """Of an arm that this release cannot read."""
 EXPECTED = "sabotage.expected"
@@ -91,6 +93,28 @@ class StoredArm:
                 or f"the run {ended}: there is no verdict"
             )
         return str(self.verdict["why"])
+
+    @property
+    def ended(self) -> str:
+        """That the test ended before its end, and after which event; empty where it did not."""
+        if any(event.name == "arm.end" for event in self.events):
+            return ""
+        last = f" after {self.events[-1].name}" if self.events else ""
+        return f"the test ended early{last}; everything up to there is shown"
+
+    @property
+    def concluded(self) -> tuple[str, str]:
+        """How it came out in every report, and why: its verdict's outcome, or why there is none that counts.
+
+        A sabotage that turned red is a pass, and ``NOT_RED`` if it did not. A verdict on half a test is none
+        (``ENDED_EARLY``), unless what was lost by then refutes the claim.
+        """
+        judged = self.verdict is not None and self.outcome not in (HARNESS, SKIPPED)
+        if judged and self.ended and (self.sabotage or self.outcome == "inconclusive"):
+            return ENDED_EARLY, f"{self.ended}. {self.why}"
+        if judged and self.sabotage:
+            return ("pass", f"refuted, as it must be: {self.why}") if self.red else (NOT_RED, self.why)
+        return self.outcome, self.why
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

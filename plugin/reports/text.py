@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 WORDS = {"pass": "PASS", "fail": "REFUTED", "harness": "HARNESS FAILED"}
 SIGNS: Mapping[str, str] = {
@@ -28,6 +29,14 @@ def number(value: float | str | None) -> str:
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value)}"
     return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def machine(host: Mapping[str, Any]) -> str:
+    """What a run's ``host`` says of the machine; nothing of one that is not known."""
+    if not host:
+        return ""
+    cores, memory = number(host.get("cores")), number(host.get("memory_total_gib"))
+    return ", ".join(filter(None, [f"{cores} cores", f"{memory} GiB memory", str(host.get("kernel") or "")]))
 
 
 def figure(value: object) -> str:

@@ -112,7 +112,11 @@ def test_paper_rows_of_table_5_6_match_the_arms() -> None:
     claim = load().claim("survivability")
     rows = claim.paper["table_5_6"]
     assert tuple(row["inserts"] for row in rows) == claim.arms_for("paper")["inserts"]
-    assert [row["sampled"] for row in rows] == [245, 3333, 5420, 7001, 10000]
+    assert [row["row_number_is_id"] for row in rows] == [
+        f"yes (row {number})" for number in (245, 3333, 5420, 7001, 10000)
+    ]
+    known = {check.metric for check in claim.checks} | {*claim.needs}
+    assert {*claim.measured.values()} <= known, "each column is answered by a check or a condition"
     assert all(row["rows"] == row["inserts"] for row in rows)
 
 

@@ -38,7 +38,7 @@ def test_a_refuted_claim_is_an_assertion_whose_text_is_the_table(gate: Gate) -> 
     for line in (
         "claim answer: REFUTED",
         "check                           measured  limit",
-        "41 is not == 42",
+        "41, must be == 42",
     ):
         assert line in table
     assert re.search(r"answer +41  == 42 +absolute +R +REFUTED", table)

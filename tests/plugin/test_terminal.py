@@ -141,15 +141,27 @@ def test_a_claims_source_and_what_it_printed() -> None:
     assert " ".join(lines).startswith("  Every acknowledged insert is present exactly once")
     assert "  source: thesis, 5.4 (RQ4), table 5.6" in lines
     assert "deletes the pod gracefully before it inserts" in " ".join(" ".join(lines).split())
-    counted = {"check": {"metric": "rows_counted"}, "measurement": {"value": 6702}}
-    verdict = {"context": {"engine": "cockroach", "inserts": "2000"}, "results": [counted]}
+    counted, missing, sampled = (
+        {"check": {"metric": metric}, "measurement": {"value": value, "note": note}, "outcome": "pass"}
+        for metric, value, note in (
+            ("rows_counted", 6702, "SELECT count(*) at the end"),
+            ("rows_missing", 0, "6702 rows counted, 6702 expected"),
+            ("sampled_row_mismatch", 0, "1 sampled"),
+        )
+    )
+    verdict = {
+        "context": {"engine": "cockroach", "inserts": "2000"},
+        "results": [counted, missing, sampled],
+        "conditions": [{"name": "fault_bit", "met": True, "why": "proven on n1"}],
+    }
     assert paper_lines(claim, verdict) == [
-        "  table 5.6, thesis printed: inserts 2000, dead node yes, rows 2000, sampled 245",
-        "  table 5.6, measured here: inserts 2000, rows 6702 rows counted",
-        "  table 5.6, ratio: rows 3.35",
+        "  table 5.6, thesis printed: inserts 2000, dead node yes, rows 2000, row number is id yes (row 245)",
+        "  table 5.6, measured here: inserts 2000, dead node yes (proven on n1), rows 6702 of 6702 expected,",
+        "  row number is id yes (1 sampled)",
+        "  table 5.6, ratio: rows 1.00 of the rows expected",
     ]
-    assert paper_lines(claim, {"context": {"inserts": "2001"}, "results": []}) == []
-    assert paper_lines(claim, {"context": {}, "results": []}) == []
+    assert paper_lines(claim, {"context": {"inserts": "2001"}, "results": [], "conditions": []}) == []
+    assert paper_lines(claim, {"context": {}, "results": [], "conditions": []}) == []
     long = replace(claim, note="word " * 100)
     assert len(origin_lines(long)) == len(origin_lines(replace(claim, note=""))) + 2
     assert origin_lines(long)[-1].endswith("…")

@@ -82,9 +82,11 @@
   const axis = (extra) => ({ stroke: () => colour("quiet"), font: "12px system-ui, sans-serif", grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") }, ...extra });
 
   const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
+  let paper = 0; // how wide a chart is on paper; 0 on a screen
+  const DASHES = (u, i) => { const dash = u.series[i].dash; return dash ? (dash[0] > 3 ? "dashed" : "dotted") : "solid"; };
   function chart(home, group, { title, height, data, series, draw, y = {}, x = {}, quiet = false }) {
     const options = {
-      title, height, legend: { show: !quiet }, width: home.clientWidth || 1100, padding: [8, 14, 0, 0], series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
+      title, height, legend: { show: !quiet, markers: { dash: DASHES } }, width: paper || home.clientWidth || 1100, padding: [8, 14, 0, 0], series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
       cursor: { sync: { key: group, setSeries: false }, drag: { x: true, y: false, setScale: true } },
       scales: { x: { time: false }, ...(y.scale ? { y: y.scale } : {}) },
       axes: [axis({ values: (_, vs) => vs.map(clock), incrs: STEPS, space: 60, size: 36 }), axis({ size: 64, ...(y.axis || {}) })],
@@ -131,7 +133,6 @@
   }
 
   function drawArm(home) {
-    if (drawn.has(home)) return;
     const arm = arms[+home.dataset.arm], s = arm.series, x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
     const charts = [];
     charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: upwards,
@@ -184,7 +185,6 @@
   const one = document.getElementById("one"), two = document.getElementById("two"), zero = document.getElementById("zero");
   const comparison = document.getElementById("comparison");
   function compare() {
-    (drawn.get(comparison) || []).forEach((u) => u.destroy());
     comparison.replaceChildren();
     const pair = [one, two].map((choice) => arms[+choice.value]);
     const shift = (arm) => (zero.value === "fault" && arm.series.faults.length ? Math.floor(arm.series.faults[0].begin) : 0);
@@ -217,31 +217,48 @@
     const options = [...two.options].map((option) => arms[+option.value]), base = options[0];
     const likeness = (arm) => (arm.names[0] === base.names[0]) * 2 + (arm.sabotage === base.sabotage);
     two.selectedIndex = options.slice(1).reduce((best, arm, i) => (likeness(arm) > likeness(options[best]) ? i + 1 : best), 1);
-    for (const choice of [one, two, zero]) choice.addEventListener("change", compare);
+    for (const choice of [one, two, zero]) choice.addEventListener("change", () => make(comparison));
     keys(comparison);
   }
 
-  const draw = (home) => (home === comparison ? drawn.has(home) || compare() : drawArm(home));
+  const make = (home) => {
+    (drawn.get(home) || []).forEach((u) => u.destroy());
+    return home === comparison ? compare() : drawArm(home);
+  };
+  const draw = (home) => drawn.has(home) || make(home);
+  // A legend keeps the colours it was made with: under others the charts are made anew, and show what they showed.
+  function again(home) {
+    const shown = drawn.get(home).map((u) => ({ x: [u.scales.x.min, u.scales.x.max], lines: u.series.map((s) => s.show) }));
+    home.querySelectorAll(".told").forEach((told) => told.remove());
+    make(home);
+    drawn.get(home).forEach((u, i) => {
+      const [min, max] = shown[i].x;
+      u.setScale("x", { min, max });
+      shown[i].lines.forEach((show, at) => at && show !== u.series[at].show && u.setSeries(at, { show }));
+    });
+  }
   const homes = [...document.querySelectorAll(".charts")];
   homes.forEach((home) => home !== comparison && keys(home));
   const seen = new IntersectionObserver((entries) => entries.forEach((e) => e.isIntersecting && draw(e.target)), { rootMargin: "300px" });
   homes.forEach((home) => seen.observe(home));
-  const fit = (width) => drawn.forEach((charts, home) => charts.forEach((u) => u.setSize({ width: width || home.clientWidth, height: u.height })));
+  const fit = () => drawn.forEach((charts, home) => charts.forEach((u) => u.setSize({ width: paper || home.clientWidth, height: u.height })));
   // Paper is white, narrower than a screen, and unfolds nothing.
   const folded = [];
   const printing = (on) => {
     document.documentElement.classList.toggle("paper", on);
+    paper = on ? 680 : 0;
+    const before = [...drawn.keys()];
+    if (on) homes.forEach(draw);
+    before.forEach(again);
     if (on) {
-      homes.forEach(draw);
       folded.push(...document.querySelectorAll("details:not([open])"));
     }
     folded.forEach((part) => (part.open = on));
     if (!on) folded.length = 0;
-    fit(on ? 680 : 0);
   };
   addEventListener("beforeprint", () => printing(true));
   addEventListener("afterprint", () => printing(false));
   addEventListener("resize", () => fit());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((charts) => charts.forEach((u) => u.redraw(false, true))));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...drawn.keys()].forEach(again));
   window.roachproof = { drawn }; // for those who look into the page, and its test
 })();

@@ -62,7 +62,7 @@ def test_a_broken_limit_refutes() -> None:
     verdict = decide(whole(), [check(), check("gap_s", Comparison.LE, 2, unit="s")], needs=NEEDS)
     assert verdict.outcome is Outcome.FAIL
     assert not verdict
-    assert "gap_s: 3 is not <= 2 s" in verdict.why
+    assert "gap_s: 3 s, must be <= 2" in verdict.why
 
 
 @pytest.mark.parametrize("checks", [[], [REPORT], [ELSEWHERE], [REPORT, ELSEWHERE]])

@@ -14,12 +14,12 @@ LIVE = (
 )  # fmt: skip
 STATUS = {
     "passes": ("passed", ""),
-    "refuted": ("failed", "REFUTED: answer: 41 is not == 42"),
+    "refuted": ("failed", "REFUTED: answer: 41, must be == 42"),
     "inconclusive": ("broken", "INCONCLUSIVE: questions: not measured"),
     "harness": ("broken", "HARNESS FAILED: HarnessError: the machine that thinks is out of order"),
     "harness_in_setup": ("broken", "HARNESS FAILED: AssertionError"),
     "late_harness": ("broken", "HARNESS FAILED: OSError: cannot clear away"),
-    "node_died_in_a_group": ("failed", "REFUTED: nodes_died: 1 is not == 0"),
+    "node_died_in_a_group": ("failed", "REFUTED: nodes_died: 1 nodes, must be == 0"),
     "asserts": ("broken", "HARNESS FAILED: AssertionError"),
     "unjudged": ("broken", "HARNESS FAILED: the test of claim question ended without a verdict"),
     "skipped": ("skipped", "SKIPPED: not today"),

@@ -74,7 +74,13 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert int(rows[21]["errors"]) > 0
     paper = list(csv.reader(io.StringIO(result.attached("Source beside measurement: table 5.6"))))
     assert paper[1][0] == "thesis printed"
-    assert paper[-1][0] == "what differs"
+    assert [row[0] for row in paper[-3:]] == ["set-up of the thesis", "set-up here", "what differs"]
+    assert paper[-2][1].endswith("2 cores, 8 GiB memory, Linux")
+    audit = {row["what"]: row for row in csv.DictReader(io.StringIO(result.attached("Ledger audit")))}
+    assert audit["stale"]["counted"] == "0 reads", "in the check's unit"
+    assert audit["indeterminate"]["counted"].endswith(" operations")
+    assert audit["lost"]["limit"] == "must be == 0"
+    assert not [cell for row in audit.values() for cell in row.values() if cell.startswith(("=", "+", "@"))]
     assert json.loads(result.attached("Plan and seed"))["arm"]["seed"] == 7
     assert json.loads(result.attached("verdict.json"))["outcome"] == "pass"
 
@@ -117,7 +123,7 @@ def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> 
     conclude(arm, load())
     (result,) = again(tmp_path, run)
     assert result.json["status"] == "failed"
-    assert result.message.startswith("REFUTED: altered: 1 is not == 0 rows"), result.message
+    assert result.message.startswith("REFUTED: altered: 1 rows, must be == 0"), result.message
     (checks,) = [step for step in result.steps if step["name"].startswith("Checks: ")]
     altered = next(step for step in checks["steps"] if step["name"].startswith("altered: 1 rows"))
     assert checks["status"] == altered["status"] == "failed"
@@ -289,7 +295,7 @@ def test_categories_tell_outcomes_apart() -> None:
     def category(status: str, message: str) -> str:
         return str(next(r["name"] for r in rules if status in r["matchedStatuses"] and re.fullmatch(r.get("messageRegex", ".*"), message)))  # fmt: skip
 
-    assert category("failed", "REFUTED: lost: 3 is not == 0\nmore").startswith("Refuted")
+    assert category("failed", "REFUTED: lost: 3 rows, must be == 0\nmore").startswith("Refuted")
     assert category("broken", "INCONCLUSIVE: no\nmore").startswith("Inconclusive")
     assert category("broken", "HARNESS FAILED: OSError").startswith("Harness")
     assert category("failed", "DID NOT TURN RED: x").startswith("Sabotage")

@@ -42,7 +42,7 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     assert said["passes"]["check.answer"] == "42 == 42: pass"
     assert said["refuted"]["check.answer"] == "41 == 42: fail"
     assert said["inconclusive"]["check.questions"] == "- >= 1: inconclusive"
-    assert said["refuted"]["why"] == "answer: 41 is not == 42"
+    assert said["refuted"]["why"] == "answer: 41, must be == 42"
     assert said["late_harness"]["why"] == "OSError: cannot clear away"
     assert {name for name in NAMES if "sabotage" in said[name]} == {"sabotage", "blunt_sabotage"}
     assert said["ordinary"] == {}

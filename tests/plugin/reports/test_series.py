@@ -69,6 +69,38 @@ def test_states_phases_and_what_the_fault_cost(arm: Path) -> None:
     assert cost.degraded_s == pytest.approx(4.0)
 
 
+def test_a_fault_that_was_never_undone_lasts_to_the_end_of_the_record(tmp_path: Path) -> None:
+    """Also where the events end long before ledger and probe do; what it cost by then is no cost of it."""
+    directory = arm_of(tmp_path / "arm", seconds=40, judged=False)
+    lines = (directory / EVENTS).read_text().splitlines(keepends=True)
+    until = next(number for number, line in enumerate(lines) if "fault.bit" in line)
+    (directory / EVENTS).write_text("".join(lines[: until + 1]))
+    seen = of(directory)
+    assert seen.seconds == 40
+    (cost,) = seen.resilience
+    assert (cost.begin, cost.end) == (20.0, 40.0)
+    assert cost.gap_s == pytest.approx(23.05 - 19.9)
+    assert (cost.recovery_s, cost.degraded_s, cost.lost, cost.lost_share) == (None,) * 4
+    assert (seen.faults[0].begin, seen.faults[0].end) == (20.0, 40.0)
+    assert seen.phases[-1].name == "disturb"
+    assert seen.phases[-1].end == 40.0
+    assert [(band.name, band.end) for band in seen.nodes["n1"]] == [
+        ("starting", 2.0), ("up", 20.05), ("killed", 40.0),
+    ]  # fmt: skip
+    assert seen.nodes["n2"][-1].end == 40.0
+
+
+def test_what_a_fault_cost_until_writing_ended_where_nothing_recovered(tmp_path: Path) -> None:
+    directory = arm_of(tmp_path / "arm", seconds=40, judged=False)
+    lines = (directory / EVENTS).read_text().splitlines(keepends=True)
+    (directory / EVENTS).write_text("".join(line for line in lines if '"recovered"' not in line))
+    seen = of(directory)
+    (cost,) = seen.resilience
+    assert cost.recovery_s is None
+    assert cost.lost == pytest.approx(300, abs=1), "none of them in the audit, when nobody writes"
+    assert [(band.name, band.end) for band in seen.phases[-2:]] == [("heal", 39.0), ("audit", 39.2)]
+
+
 def test_it_says_what_the_judge_says(arm: Path) -> None:
     """Gap, degraded time and baseline of the report are those of the verdict."""
     verdict = json.loads((arm / VERDICT).read_text())
@@ -77,6 +109,8 @@ def test_it_says_what_the_judge_says(arm: Path) -> None:
     assert values["gap_s"] == cost.gap_s
     assert values["degraded_s"] == cost.degraded_s
     assert values["throughput_before"] == of(arm).normal
+    (note,) = [r["measurement"]["note"] for r in verdict["results"] if r["check"]["metric"] == "degraded_s"]
+    assert note.endswith(" below 80 % of 200 writes a bucket"), "which are not those of a second"
 
 
 def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> N
     again = gate("--judge", "out")
     assert "report: out/report.html" in again.lines
     page = (gate.run_dir / "report.html").read_text()
-    assert re.search(r"✘ REFUTED.+?42 is not == 41", page, re.DOTALL), "by today's limits"
+    assert re.search(r"✘ REFUTED.+?42, must be == 41", page, re.DOTALL), "by today's limits"
     arm = gate.arms[0]
     assert gate("--judge", str(arm)).lines[-1] == f"report: out/claims/answer/{arm.name}.html", (
         "beside the sealed evidence"
