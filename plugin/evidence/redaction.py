@@ -12,6 +12,8 @@ from typing import Any
 HIDDEN = "…"
 """Stands where a secret stood."""
 
+PASSES = 5
+"""What is left of one secret may stand as another: it is looked for again until nothing is found, and no longer than this."""
 _KEY = (
     r"(?:passw(?:or)?d|passphrase|passcode|pwd|secret|token|credential|authorization|cookie|sslkey"
     r"|(?:api|access|account|client|encryption|master|private|secret|shared|signing|ssl|store|tls)[_-]?key"
@@ -116,8 +118,8 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     (
         ("@",),
         re.compile(
-            r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//)"
-            r"[^\s\"'<>‹›]{1,200}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
+            r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
+            r"(?:(?!://|…@)[^\s\"'<>‹›]){1,200}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
         ),
         rf"\g<user>{HIDDEN}@",
     ),
@@ -205,10 +207,13 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
 
 def redacted(text: str) -> str:
     """The text without what looks like a password, a key, a token or the secret part of a DSN."""
-    small = text.lower()
-    for words, pattern, shown in _PATTERNS:
-        if any(word in small for word in words):
-            text = pattern.sub(shown, text)
+    for _ in range(PASSES):
+        before, small = text, text.lower()
+        for words, pattern, shown in _PATTERNS:
+            if any(word in small for word in words):
+                text = pattern.sub(shown, text)
+        if text == before:
+            break
     return text
 
 

@@ -103,6 +103,7 @@ PLAIN = [
     "basic authentication; bearer of the name",
     "ALTER USER root WITH PASSWORD $1",
     "compass: north; author=bob; bypass=yes",
+    "test_x.py::test_y[postgresql://…@db/shop] and at:postgresql://…@db",
     "-p 26257; psql -p 5432 -U root",
     "<table><tr><td>password</td></tr></table>",
 ]  # fmt: skip
