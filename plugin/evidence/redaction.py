@@ -6,6 +6,7 @@ a text in time that grows with its length: what repeats is bounded or never trie
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import PurePath
 from typing import Any
 
@@ -14,6 +15,13 @@ HIDDEN = "…"
 
 PASSES = 5
 """What is left of one secret may stand as another: it is looked for again until nothing is found, and no longer than this."""
+
+
+def _form(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
+    """A pattern that is compiled when it is first needed: the plugin starts in every session of pytest."""
+    return cache(lambda: re.compile(pattern, flags))
+
+
 _KEY = (
     r"(?:passw(?:or)?d|passphrase|passcode|pwd|secret|token|credential|authorization|cookie|sslkey"
     r"|(?:api|access|account|client|encryption|master|private|secret|shared|signing|ssl|store|tls)[_-]?key"
@@ -22,19 +30,19 @@ _KEY = (
 """The part of a name that makes it a secret's."""
 _SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"
 """The same, of names that are that short and end there."""
-_ABOUT = re.compile(
+_ABOUT = _form(
     r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?",
     re.I,
 )
 """How a name goes on that tells of a secret but holds none."""
-_NAME = re.compile(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)
-_OPTION = re.compile(rf"--?[\w-]{{0,40}}{_KEY}[\w-]*", re.I)
+_NAME = _form(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)
+_OPTION = _form(rf"--?[\w-]{{0,40}}{_KEY}[\w-]*", re.I)
 _LOGIN = ("-u", "--user")
 """Options before user:password."""
 _NAMING = ("name", "key", "variable", "setting", "option")
 """Names of an entry's name, whose value stands beside it under ``value``."""
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_NO_SECRET = re.compile(
+_NUMBER = _form(r"[+-]?\d+(?:\.\d+)?")
+_NO_SECRET = _form(
     r"true|false|null|none|nil|str|int|bytes|bool|any|optional\b.*|trust|peer|cert|md5|scram-sha-256", re.I
 )
 """Values that hide nothing: no value, a type, a method of logging in."""
@@ -69,12 +77,12 @@ def _counts(tail: str | None, key: str, number: str) -> bool:
 def _hide_value(found: re.Match[str]) -> str:
     """What stands behind a name; its quotes stay, so that JSON stays JSON."""
     name, tail, value = found["name"], found["tail"], found["value"]
-    if tail and _ABOUT.fullmatch(tail):
+    if tail and _ABOUT().fullmatch(tail):
         return found[0]
     bare = value[0] not in "\"'\\" and not found["before"]
     if bare and (
-        _NO_SECRET.fullmatch(value)
-        or (_NUMBER.fullmatch(value) and _counts(tail, found["short"] or "", value))
+        _NO_SECRET().fullmatch(value)
+        or (_NUMBER().fullmatch(value) and _counts(tail, found["short"] or "", value))
     ):
         return found[0]
     quote = (
@@ -85,11 +93,11 @@ def _hide_value(found: re.Match[str]) -> str:
     return f"{name}{found['before'] or ''}{quote or ''}{HIDDEN}{quote or ''}"
 
 
-_PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+_PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key, also one that was cut off, or written as one line with \n in it.
     (
         ("private key",),
-        re.compile(
+        _form(
             r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,40})-----"
             r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*+)"
         ),
@@ -98,35 +106,35 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     # Headers: all of the line.
     (
         ("authorization", "cookie"),
-        re.compile(r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I),
+        _form(r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I),
         rf"\g<name>{HIDDEN}",
     ),
     # User and password of a URL, also where its slashes are escaped or the whole of it; its query.
     (
         ("//", "\\/\\/"),
-        re.compile(
+        _form(
             r"(?P<start>(?:\b[a-z][a-z0-9+.-]{0,30}+:)?\\?/\\?/)(?P<rest>(?:[^\s\"'<>‹›\\]|\\(?![nrt\"']))++)", re.I
         ),
         _hide_url,
     ),
     (
         ("%3a%2f%2f",),
-        re.compile(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I),
+        _form(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I),
         rf"\g<start>{HIDDEN}%40",
     ),
     # user:password@host without a scheme; no digest of an image, no version of a package.
     (
         ("@",),
-        re.compile(
+        _form(
             r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
-            r"(?:(?!://|…@)[^\s\"'<>‹›]){1,200}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
+            r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
         ),
         rf"\g<user>{HIDDEN}@",
     ),
     # PASSWORD 'x', PASSWORD E'x', PASSWORD $$x$$ and IDENTIFIED BY 'x' of SQL.
     (
         ("password", "identified"),
-        re.compile(
+        _form(
             rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
             rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I,
         ),
@@ -135,7 +143,7 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     # Bearer x, with what makes it more than a word.
     (
         ("bearer", "basic"),
-        re.compile(
+        _form(
             r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I
         ),
         rf"\g<scheme>{HIDDEN}",
@@ -143,7 +151,7 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     # "password": "x", PGPASSWORD=x, token: x, password%3Dx; also escaped once more inside a JSON string.
     (
         ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth"),
-        re.compile(
+        _form(
             rf"(?P<name>(?:{_KEY}(?P<tail>[\w-]{{0,40}}+)|(?P<short>{_SHORT}(?=\\{{0,8}}[\"'\]=]|[ \t]=)))"
             r"(?P<quote>\\{0,8}[\"'])?\]?[ \t]{0,20}(?:=>|:=|!=|={1,3}|:|%3[ad])[ \t]{0,20})"
             r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
@@ -157,29 +165,29 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     # ["--token", "x"] and --token x of a command.
     (
         ("-",),
-        re.compile(rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
+        _form(rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
         rf'\g<option>"{HIDDEN}"',
     ),
     (
         ("-",),
-        re.compile(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
+        _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
         rf"\g<option>{HIDDEN}",
     ),
     # curl -u a:b, mysql -pX, sshpass -p X
     (
         ("curl", "wget"),
-        re.compile(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
+        _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
         rf"\g<option>{HIDDEN}",
     ),
     (
         ("mysql", "mariadb", "sshpass"),
-        re.compile(r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
+        _form(r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
         rf"\g<option>{HIDDEN}",
     ),
     # <password>x</password>
     (
         ("</",),
-        re.compile(
+        _form(
             rf"(?P<tag><[\w:.-]{{0,40}}{_KEY}[\w:.-]{{0,40}}+(?:\s[^<>\n]{{0,200}}+)?>)(?:<!\[CDATA\[)?[^<]{{1,2000}}+", re.I
         ),
         rf"\g<tag>{HIDDEN}",
@@ -187,18 +195,18 @@ _PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Matc
     # Secrets that are known by their form: hashes of passwords, a licence, tokens.
     (
         ("scram-sha-", "md5", "$"),
-        re.compile(
+        _form(
             r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
             r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"
         ),
         HIDDEN,
     ),
-    (("crl-",), re.compile(r"\bcrl-\d-[\w+/=-]{8,}+"), HIDDEN),
-    (("eyj",), re.compile(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
-    (("akia", "asia"), re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
+    (("crl-",), _form(r"\bcrl-\d-[\w+/=-]{8,}+"), HIDDEN),
+    (("eyj",), _form(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
+    (("akia", "asia"), _form(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
     (
         ("gh", "glpat", "xox", "sk", "pk"),
-        re.compile(r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-](?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}+"),
+        _form(r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-](?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}+"),
         HIDDEN,
     ),
 )  # fmt: skip
@@ -211,7 +219,7 @@ def redacted(text: str) -> str:
         before, small = text, text.lower()
         for words, pattern, shown in _PATTERNS:
             if any(word in small for word in words):
-                text = pattern.sub(shown, text)
+                text = pattern().sub(shown, text)
         if text == before:
             break
     return text
@@ -253,7 +261,7 @@ def _list(value: list[Any]) -> list[Any]:
     found = []
     for before, item in zip(("", *value), value, strict=False):
         named = isinstance(item, str) and isinstance(before, str)
-        if named and (_OPTION.fullmatch(before) or (before in _LOGIN and ":" in item)):
+        if named and (_OPTION().fullmatch(before) or (before in _LOGIN and ":" in item)):
             found.append(HIDDEN)
         elif isinstance(item, str) and item.startswith("-p") and program.startswith(("mysql", "mariadb")):
             found.append(f"-p{HIDDEN}" if item != "-p" else item)
@@ -264,8 +272,8 @@ def _list(value: list[Any]) -> list[Any]:
 
 def _under(name: str, value: Any) -> Any:
     """What is shown of a value under a name."""
-    known = _NAME.search(name)
-    if known is None or known.end() != len(name) or (known["tail"] and _ABOUT.fullmatch(known["tail"])):
+    known = _NAME().search(name)
+    if known is None or known.end() != len(name) or (known["tail"] and _ABOUT().fullmatch(known["tail"])):
         return redacted_json(value)
     tail = known["tail"]
     if value is None or isinstance(value, bool):

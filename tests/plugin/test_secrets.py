@@ -15,7 +15,6 @@ TESTS = """
 import logging
 import os
 import sys
-import warnings
 
 import allure
 import pytest
