@@ -27,6 +27,15 @@ class Reports:
 
         session.remember(self.config, report)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, Any, Any]:
+        """Keep secrets out of the names that a claim's parameters give its tests."""
+        from plugin import session
+
+        result = yield
+        session.named_without_secrets(metafunc)
+        return result
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""

@@ -25,6 +25,7 @@ from clusters.errors import BadInput
 from clusters.model import Topology
 from plugin.catalogue import SHIPPED, Catalogue, load
 from plugin.evidence.records import SCHEMA
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import make_run_directory, write_json
 from plugin.host import Host, measure
 from plugin.options import Settings, read, redact
@@ -168,7 +169,7 @@ class Run:
     ) -> None:
         """Say what is being done now and how long it may take; ``arm`` is where its evidence goes."""
         said = {
-            "at": time.monotonic(), "test": test, "stage": stage, "expect_s": expect_s, "arm": str(arm or ""),
+            "at": time.monotonic(), "test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "arm": str(arm or ""),
         }  # fmt: skip
         if self.progress_file.parent.is_dir():
             with self.progress_file.open("a", encoding="utf-8") as file:
@@ -193,14 +194,16 @@ class Run:
         settings["dsn"] = redact(self.settings.dsn) if self.settings.dsn else None
         write_json(
             directory / RUN_FILE,
-            {
-                "schema": SCHEMA,
-                "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                "settings": settings,
-                "host": self.host_facts(),
-                "suite_revision": _revision(),
-                "packages": _packages(),
-            },
+            redacted_json(
+                {
+                    "schema": SCHEMA,
+                    "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                    "settings": settings,
+                    "host": self.host_facts(),
+                    "suite_revision": _revision(),
+                    "packages": _packages(),
+                }
+            ),
         )
 
     def host_facts(self) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import Claim
 from plugin.evidence.load import describe_arm
+from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import NAMED_ENGINES
 from plugin.profiles import profile_named
@@ -53,6 +54,18 @@ def parameters_of(item: pytest.Item) -> dict[str, object]:
 def base_name(item: pytest.Item) -> str:
     """The test's name without its parameters, with its file's: what the arms of a claim share."""
     return f"{item.path.stem}-{getattr(item, 'originalname', item.name)}"
+
+
+def arm_name(item: pytest.Item, target: str) -> str:
+    """What an arm's evidence is called. Values that hide a secret are told apart by their places in their lists."""
+    values = parameters_of(item)
+    plain = [str(value) for value in values.values()]
+    hidden = redacted_json(values)
+    shown = [HIDDEN if hidden[name] == HIDDEN else redacted(str(value)) for name, value in values.items()]
+    parts = [base_name(item), *shown, *([target] if target else [])]
+    if shown != plain:
+        parts += [str(place) for place in item.callspec.indices.values()]  # type: ignore[attr-defined]
+    return "-".join(parts)
 
 
 def seed_of(item: pytest.Item, run: Run) -> int:
@@ -218,7 +231,7 @@ def _is_arm(arm: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -
     """Whether it has these values; a test that does not take an argument stands for all its values."""
     parameters = arm["parameters"]
     return bool(arm["target"] == target) and all(
-        parameters.get(name, value) == value for name, value in chosen.items()
+        parameters.get(name, value) == value for name, value in redacted_json(chosen).items()
     )
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.records import SKIPPED
+from plugin.evidence.redaction import redacted
 from plugin.evidence.store import ARM_FILE, record, stored_verdict
 from plugin.judge.model import Outcome
 from plugin.reports.progress import Ticker
@@ -140,6 +142,15 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return  # said with file and line by ``select``, which sees the same test
 
 
+def named_without_secrets(metafunc: pytest.Metafunc) -> None:
+    """A parameter's value is part of its test's name, which every report and file of the run shows."""
+    from plugin.reports.withheld import nameless
+
+    with suppress(BadInput):  # said with file and line by ``select``, which sees the same test
+        if selection.claim_id(metafunc.definition)[0] is not None:
+            metafunc._calls[:] = nameless(metafunc._calls)
+
+
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """See ``selection.select``."""
     try:
@@ -205,13 +216,16 @@ def _holds(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Attach our outcome to the report of a claim's test."""
+    """Attach our outcome to the report of a claim's test, and take secrets out of it."""
+    from plugin.reports.withheld import withhold
+
     id_, sabotage = selection.claim_id(item)
     if id_ is None:
         return
     outcome = why = ""
     if call.excinfo is not None:
-        outcome, why = _outcome_of(call.excinfo.value, sabotage=sabotage and call.when == "call")
+        outcome, said = _outcome_of(call.excinfo.value, sabotage=sabotage and call.when == "call")
+        why = redacted(said)
         if outcome == "bad input":
             report.longrepr = why
     elif report.when == "call":
@@ -222,6 +236,7 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.outcome, outcome = "failed", "harness"
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
+    withhold(report, call)
     arm = dict(item.user_properties).get("arm")
     if arm and why and outcome != "not evaluated" and not (sabotage and outcome == "fail"):
         record(Path(str(arm)), SKIPPED if outcome == "skipped" else "error", what=why)
@@ -302,7 +317,7 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
 
     for arm in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{ARM_FILE}")):
         described = json.loads(arm.read_text(encoding="utf-8"))
-        if described["test"] == crashitem:
+        if described["test"] == redacted(crashitem):
             said = {
                 "claim": described["claim"],
                 "sabotage": described["sabotage"],

@@ -1,84 +1,299 @@
-"""Nothing that a run leaves behind may hold a secret: what looks like one is replaced, in whatever text it stands."""
+"""Nothing that a run leaves behind may hold a secret: what looks like one is replaced, in whatever text it stands.
+
+Secrets are known by what stands before them (a name, an option, a place in a URL or in SQL) or by their form. Each pattern reads
+a text in time that grows with its length: what repeats is bounded or never tried twice.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import PurePath
 from typing import Any
 
 HIDDEN = "…"
 """Stands where a secret stood."""
 
-_NAME = (
-    r"(?:[\w-]*(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key"
-    r"|private[_-]?key|secret[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?key|sslkey|store[_-]?key"
-    r"|authorization|cookie|session[_-]?id)[\w-]*)"
+PASSES = 5
+"""What is left of one secret may stand as another: it is looked for again until nothing is found, and no longer than this."""
+
+
+def _form(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
+    """A pattern that is compiled when it is first needed: the plugin starts in every session of pytest."""
+    return cache(lambda: re.compile(pattern, flags))
+
+
+_KEY = (
+    r"(?:passw(?:or)?d|passphrase|passcode|pwd|secret|token|credential|authorization|cookie|sslkey"
+    r"|(?:api|access|account|client|encryption|master|private|secret|shared|signing|ssl|store|tls)[_-]?key"
+    r"|session[_-]?(?:id|key)|api[_-]?session)"
 )
-_SECRET = re.compile(_NAME, re.I)
-_OPTION = re.compile(rf"--?{_NAME}", re.I)
-_QUOTED = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.|\'\')*\''
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+"""The part of a name that makes it a secret's."""
+_SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"
+"""The same, of names that are that short and end there."""
+_ABOUT = _form(
+    r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?",
+    re.I,
+)
+"""How a name goes on that tells of a secret but holds none."""
+_NAME = _form(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)
+_OPTION = _form(rf"--?[\w-]{{0,40}}{_KEY}[\w-]*", re.I)
+_LOGIN = ("-u", "--user")
+"""Options before user:password."""
+_NAMING = ("name", "key", "variable", "setting", "option")
+"""Names of an entry's name, whose value stands beside it under ``value``."""
+_NUMBER = _form(r"[+-]?\d+(?:\.\d+)?")
+_NO_SECRET = _form(
+    r"true|false|null|none|nil|str|int|bytes|bool|any|optional\b.*|trust|peer|cert|md5|scram-sha-256", re.I
+)
+"""Values that hide nothing: no value, a type, a method of logging in."""
+_QUOTED = r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.|\'\')*+\''
+_ESCAPED = (
+    r'(?P<once>\\")(?:[^"\\\n]|\\{4}|\\{3}"|\\{1,3}(?![\\"]))*+(?:\\")?+'
+    r"|(?P<escaped>\\{1,8}[\"'])(?:(?!(?<!\\)(?P=escaped))[^\n])*+(?P=escaped)?+"
+)
+"""Quotes inside a text that was quoted itself: in JSON once, where a backslash is two, or in any other way."""
+_DOLLARS = r"\$(?P<tag>\w{0,20})\$[\s\S]{0,1000}?\$(?P=tag)\$"
+
+
+def _hide_url(found: re.Match[str]) -> str:
+    """User and password, up to the last @ before a blank or a quote; of a database or a page all of the query."""
+    start, rest = found["start"], found["rest"]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in rest and (":" in authority or "@" in authority):
+        rest = f"{HIDDEN}@{rest.rpartition('@')[2]}"
+    place, mark, query = rest.partition("?")
+    if query and re.match(r"(?:postgres|cockroach|crdb|mysql|http|jdbc)", start, re.I):
+        rest = f"{place}{mark}{HIDDEN}"
+    return start + rest
+
+
+def _counts(tail: str | None, key: str, number: str) -> bool:
+    """Whether a number under a secret's name is none itself: of ``tokens`` or of ``tokens_found`` it is a count."""
+    if tail is None:
+        return key.lower() in ("pass", "auth") and len(number) < 5
+    return re.fullmatch(r"[_-]?\d*", tail) is None
+
+
+def _hide_value(found: re.Match[str]) -> str:
+    """What stands behind a name; its quotes stay, so that JSON stays JSON."""
+    name, tail, value = found["name"], found["tail"], found["value"]
+    if tail and _ABOUT().fullmatch(tail):
+        return found[0]
+    bare = value[0] not in "\"'\\" and not found["before"]
+    if bare and (
+        _NO_SECRET().fullmatch(value)
+        or (_NUMBER().fullmatch(value) and _counts(tail, found["short"] or "", value))
+    ):
+        return found[0]
+    quote = (
+        found["quote"]
+        if bare
+        else found["once"] or found["escaped"] or (value[0] if value[0] in "\"'" else "")
+    )
+    return f"{name}{found['before'] or ''}{quote or ''}{HIDDEN}{quote or ''}"
+
+
+_PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key, also one that was cut off, or written as one line with \n in it.
     (
-        re.compile(
-            r"-----BEGIN (?P<kind>[A-Z0-9 ]*PRIVATE KEY[A-Z ]*)-----"
-            r"(?:[\s\S]*?-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*)"
+        ("private key",),
+        _form(
+            r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,40})-----"
+            r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*+)"
         ),
         f"-----{HIDDEN} PRIVATE KEY {HIDDEN}-----",
     ),
-    # User and password of a URL; all of its query, where secrets and the paths of keys stand.
-    (re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{1,30}://)[^\s/@\"'<>]{0,500}@"), rf"\g<scheme>{HIDDEN}@"),
+    # Headers: all of the line.
     (
-        re.compile(r"(?P<url>\b(?:postgres(?:ql)?|cockroach(?:db)?|mysql|https?)://[^\s?\"'<>]{0,500}\?)[^\s\"'<>]+"),
-        rf"\g<url>{HIDDEN}",
-    ),
-    # PASSWORD 'x' and IDENTIFIED BY 'x' of SQL.
-    (re.compile(rf"(?P<sql>\b(?:password|identified\s+by)\s+)(?:{_QUOTED})", re.I), rf"\g<sql>'{HIDDEN}'"),
-    # Authorization: Bearer x
-    (re.compile(r"(?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.I), rf"\g<scheme>{HIDDEN}"),
-    # "password": "x", PGPASSWORD=x, token: x, --secret x; also escaped once more inside a JSON string.
-    (
-        re.compile(
-            rf"(?P<name>\b{_NAME}(?:\\?[\"'])?\s*(?:=>|:=|=|:)\s*)"
-            rf"(?:\\\"(?:[^\"\\\n])*\\\"|{_QUOTED}|(?!{HIDDEN})[^\s,;&}}\]\"']+)",
-            re.I,
-        ),
+        ("authorization", "cookie"),
+        _form(r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I),
         rf"\g<name>{HIDDEN}",
     ),
-    # ["--token", "x"] of a command's list.
-    (re.compile(rf"(?P<option>[\"']--?{_NAME}[\"']\s*,\s*)(?:{_QUOTED})", re.I), rf'\g<option>"{HIDDEN}"'),
-    (re.compile(rf"(?P<option>(?<!\S)--?{_NAME}\s+)(?!-)\S+", re.I), rf"\g<option>{HIDDEN}"),
-    # Secrets that are known by their form.
-    (re.compile(r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]+"), HIDDEN),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), HIDDEN),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
-    (re.compile(r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-][A-Za-z0-9_-]{16,}"), HIDDEN),
+    # User and password of a URL, also where its slashes are escaped or the whole of it; its query.
+    (
+        ("//", "\\/\\/"),
+        _form(
+            r"(?P<start>(?:\b[a-z][a-z0-9+.-]{0,30}+:)?\\?/\\?/)(?P<rest>(?:[^\s\"'<>‹›\\]|\\(?![nrt\"']))++)", re.I
+        ),
+        _hide_url,
+    ),
+    (
+        ("%3a%2f%2f",),
+        _form(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I),
+        rf"\g<start>{HIDDEN}%40",
+    ),
+    # user:password@host without a scheme; no digest of an image, no version of a package.
+    (
+        ("@",),
+        _form(
+            r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
+            r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
+        ),
+        rf"\g<user>{HIDDEN}@",
+    ),
+    # PASSWORD 'x', PASSWORD E'x', PASSWORD $$x$$ and IDENTIFIED BY 'x' of SQL.
+    (
+        ("password", "identified"),
+        _form(
+            rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
+            rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I,
+        ),
+        rf"\g<sql>'{HIDDEN}'",
+    ),
+    # Bearer x, with what makes it more than a word.
+    (
+        ("bearer", "basic"),
+        _form(
+            r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I
+        ),
+        rf"\g<scheme>{HIDDEN}",
+    ),
+    # "password": "x", PGPASSWORD=x, token: x, password%3Dx; also escaped once more inside a JSON string.
+    (
+        ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth"),
+        _form(
+            rf"(?P<name>(?:{_KEY}(?P<tail>[\w-]{{0,40}}+)|(?P<short>{_SHORT}(?=\\{{0,8}}[\"'\]=]|[ \t]=)))"
+            r"(?P<quote>\\{0,8}[\"'])?\]?[ \t]{0,20}(?:=>|:=|!=|={1,3}|:|%3[ad])[ \t]{0,20})"
+            r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
+            rf"(?P<value>{_ESCAPED}|{_QUOTED}|{_DOLLARS}"
+            r"|[\"'](?=[\w$!#%&*+/.-])[^\n\"']*+"
+            r"|(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))++)",
+            re.I,
+        ),
+        _hide_value,
+    ),
+    # ["--token", "x"] and --token x of a command.
+    (
+        ("-",),
+        _form(rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
+        rf'\g<option>"{HIDDEN}"',
+    ),
+    (
+        ("-",),
+        _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
+        rf"\g<option>{HIDDEN}",
+    ),
+    # curl -u a:b, mysql -pX, sshpass -p X
+    (
+        ("curl", "wget"),
+        _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
+        rf"\g<option>{HIDDEN}",
+    ),
+    (
+        ("mysql", "mariadb", "sshpass"),
+        _form(r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
+        rf"\g<option>{HIDDEN}",
+    ),
+    # <password>x</password>
+    (
+        ("</",),
+        _form(
+            rf"(?P<tag><[\w:.-]{{0,40}}{_KEY}[\w:.-]{{0,40}}+(?:\s[^<>\n]{{0,200}}+)?>)(?:<!\[CDATA\[)?[^<]{{1,2000}}+", re.I
+        ),
+        rf"\g<tag>{HIDDEN}",
+    ),
+    # Secrets that are known by their form: hashes of passwords, a licence, tokens.
+    (
+        ("scram-sha-", "md5", "$"),
+        _form(
+            r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
+            r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"
+        ),
+        HIDDEN,
+    ),
+    (("crl-",), _form(r"\bcrl-\d-[\w+/=-]{8,}+"), HIDDEN),
+    (("eyj",), _form(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
+    (("akia", "asia"), _form(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
+    (
+        ("gh", "glpat", "xox", "sk", "pk"),
+        _form(r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-](?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}+"),
+        HIDDEN,
+    ),
 )  # fmt: skip
+"""Each with the words (in small letters) without one of which it finds nothing, and what is shown instead."""
 
 
 def redacted(text: str) -> str:
     """The text without what looks like a password, a key, a token or the secret part of a DSN."""
-    for pattern, shown in _PATTERNS:
-        text = pattern.sub(shown, text)
+    for _ in range(PASSES):
+        before, small = text, text.lower()
+        for words, pattern, shown in _PATTERNS:
+            if any(word in small for word in words):
+                text = pattern().sub(shown, text)
+        if text == before:
+            break
     return text
 
 
 def redacted_value(name: str, value: str) -> str:
     """What stands under this name, unless the name says that it is a secret."""
-    return HIDDEN if _SECRET.fullmatch(name) else redacted(value)
+    shown = _under(name, value)
+    return shown if isinstance(shown, str) else value
 
 
 def redacted_json(value: Any) -> Any:
-    """A value as JSON has it, with every text in it redacted, and what a secret's name or option stands before."""
-    if isinstance(value, str):
-        return redacted(value)
+    """A value as JSON has it, of the same shape, with every text in it redacted, and what a secret's name or option stands before.
+
+    What JSON does not know becomes the text that Python has for it.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return _list([*value])
+    return redacted(str(value))
+
+
+def _mapping(value: Mapping[Any, Any]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    entry = next((value[name] for name in _NAMING if isinstance(value.get(name), str)), "")
+    for name, item in value.items():
+        shown = plain = redacted(name) if isinstance(name, str) else name
+        while shown in found:
+            shown = f"{plain} ({len(found)})"
+        found[shown] = _under(f"{entry}" if name == "value" and entry else str(name), item)
+    return found
+
+
+def _list(value: list[Any]) -> list[Any]:
+    program = PurePath(value[0]).name if value and isinstance(value[0], str) else ""
+    found = []
+    for before, item in zip(("", *value), value, strict=False):
+        named = isinstance(item, str) and isinstance(before, str)
+        if named and (_OPTION().fullmatch(before) or (before in _LOGIN and ":" in item)):
+            found.append(HIDDEN)
+        elif isinstance(item, str) and item.startswith("-p") and program.startswith(("mysql", "mariadb")):
+            found.append(f"-p{HIDDEN}" if item != "-p" else item)
+        else:
+            found.append(redacted_json(item))
+    return found
+
+
+def _under(name: str, value: Any) -> Any:
+    """What is shown of a value under a name."""
+    known = _NAME().search(name)
+    if known is None or known.end() != len(name) or (known["tail"] and _ABOUT().fullmatch(known["tail"])):
+        return redacted_json(value)
+    tail = known["tail"]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return value if _counts(tail, known[0], str(value)) else HIDDEN
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return _hidden(value, numbers=tail is not None and re.fullmatch(r"s?[_-]?\d*", tail) is not None)
+    return HIDDEN if value != "" else value
+
+
+def _hidden(value: Any, *, numbers: bool) -> Any:
+    """Everything in a value hidden, its shape kept."""
+    if isinstance(value, Mapping):
+        shown = _mapping(dict.fromkeys(value))
         return {
-            name: HIDDEN if isinstance(item, str) and _SECRET.fullmatch(str(name)) else redacted_json(item)
-            for name, item in value.items()
+            name: _hidden(item, numbers=numbers) for name, item in zip(shown, value.values(), strict=True)
         }
-    if isinstance(value, list | tuple):
-        options = [isinstance(item, str) and _OPTION.fullmatch(item) for item in ("", *value)]
-        return [
-            HIDDEN if told and isinstance(item, str) else redacted_json(item)
-            for told, item in zip(options, value, strict=False)
-        ]
-    return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_hidden(item, numbers=numbers) for item in value]
+    if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not numbers):
+        return value
+    return HIDDEN

@@ -12,7 +12,7 @@ from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.records import SCHEMA, Event, event_line
-from plugin.evidence.redaction import redacted_json
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
 ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, MANIFEST = (
@@ -108,7 +108,8 @@ class ArmStore:
     def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
         """Record a measurement that a test made itself. Raises ``TypeError`` or ``ValueError`` for what is no number."""
         number = value if isinstance(value, int) else float(value)
-        line = json.dumps({"metric": metric, "value": number, "unit": unit, "note": note}) + "\n"
+        said = {"metric": metric, "value": number, "unit": redacted(unit), "note": redacted(note)}
+        line = json.dumps(said) + "\n"
         with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
             file.write(line)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plugin.evidence.redaction import redacted
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.findings import CATEGORIES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
@@ -37,9 +37,9 @@ def attachments(
 ) -> Iterator[Attached]:
     """Everything attached to the result of an arm. Node logs come with anything but a pass."""
     for found in _all(arm, title=title, run=run, began_ms=began_ms, passed=passed):
-        yield Attached(
-            name=redacted(found.name), type=found.type, extension=found.extension, text=redacted(found.text)
-        )
+        # JSON has lost its secrets value by value; as a text it would lose its form with them.
+        text = found.text if found.type == "application/json" else redacted(found.text)
+        yield Attached(name=redacted(found.name), type=found.type, extension=found.extension, text=text)
 
 
 def _all(
@@ -83,7 +83,7 @@ def _csv(name: str, text: str) -> Attached:
 
 
 def _json(name: str, value: object) -> Attached:
-    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    text = json.dumps(redacted_json(value), indent=1, ensure_ascii=False, default=str)
     return Attached(name=name, type="application/json", extension="json", text=text)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from clusters.errors import BadInput
 from plugin import selection
+from plugin.evidence.redaction import redacted_json
 from plugin.run import Run
 
 RESULTS = "allure-results"
@@ -80,6 +81,7 @@ class AllureReports:
         self._run = run
         self._problems = [problem] if problem else []
         self._guard: Any = None
+        self._withheld = contextlib.ExitStack()
 
     @property
     def _listener(self) -> Any:
@@ -121,12 +123,16 @@ class AllureReports:
 
         self._guard = Guard()
         allure_commons.plugin_manager.register(self._guard)
+        from plugin.reports.allure_withheld import withheld
+
+        self._withheld.enter_context(withheld())
 
     def pytest_unconfigure(self) -> None:
         """Leave Allure as it was."""
         if self._guard is not None:
             import allure_commons
 
+            self._withheld.close()
             allure_commons.plugin_manager.unregister(self._guard)
             self._guard = None
 
@@ -181,7 +187,7 @@ class AllureReports:
                     "claim": id_,
                     "test": item.nodeid,
                     "sabotage": sabotage,
-                    "parameters": selection.parameters_of(item),
+                    "parameters": redacted_json(selection.parameters_of(item)),
                     "target": _target_of(item),
                     "suite": self._run.settings.suite,
                 }

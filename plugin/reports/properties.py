@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plugin.evidence.redaction import redacted
 from plugin.reports.text import number
 
 SABOTAGED: Mapping[str, str] = {"pass": "red as expected", "fail": "did not turn red"}
@@ -25,7 +26,7 @@ def properties(
     if reason:
         found.append(("why", reason))
     found += [(f"check.{r['check']['metric']}", _check(r)) for r in (verdict["results"] if verdict else ())]
-    return found
+    return [(redacted(name), redacted(value)) for name, value in found]
 
 
 def _check(result: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from plugin import run as runs
 from plugin.claims import Claim
+from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import paper
@@ -201,7 +202,7 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
 def as_table(verdict: Verdict) -> str:
     """A verdict as the text of an error or a terminal."""
     title = wrapped(f"claim {verdict.claim}: {word(verdict.outcome)}", "")
-    return "\n".join([*title, *verdict_lines(as_stored(verdict))])
+    return "\n".join([*title, *verdict_lines(redacted_json(as_stored(verdict)))])
 
 
 def print_verdict(

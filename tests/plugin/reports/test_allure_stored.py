@@ -261,6 +261,21 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
         assert [secret for secret in SECRETS if secret in text] == []
 
 
+def test_attached_json_stays_json(tmp_path: Path) -> None:
+    fingerprint = {
+        "tokens": 5,
+        "password": 12345678,
+        "log": 'token: x, {"secret": "y"}',
+        "list": ["--token", "x"],
+    }
+    (result,) = written(tmp_path, {"fingerprint": fingerprint})
+    shown = {"tokens": 5, "password": "…", "log": 'token: …, {"secret": "…"}', "list": ["--token", "…"]}
+    assert json.loads(result.attached("Plan and seed"))["arm"]["fingerprint"] == shown
+    for name in result.json["attachments"]:
+        if name["type"] == "application/json":
+            json.loads(result.attached(name["name"]))
+
+
 def test_no_secret_gets_into_evidence_and_verdict(tmp_path: Path) -> None:
     password, _, token, path = SECRETS
     dsn = f"postgresql://maria:{password}@db:26257/shop?sslkey=/home/{path}"

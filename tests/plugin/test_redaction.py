@@ -1,0 +1,283 @@
+"""What looks like a secret is taken out, in every form that is known; all else stays as it is."""
+
+import json
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from plugin.evidence.redaction import HIDDEN, redacted, redacted_json, redacted_value
+
+SAMPLE = Path(__file__).parents[2] / "docs" / "sample-run.tar.xz"
+SECRET = "hunter2SECRET"
+SHOWN = [
+    # URLs and DSNs
+    "postgresql://root:{}@db:26257/shop",
+    "postgresql://root:a@{}@db:26257/shop",
+    "postgresql://root:a/{}@db:26257/shop",
+    "postgresql://root:a?{}#b@db:26257/shop",
+    "postgresql://{}@db/shop",
+    "//root:a@{}@db/shop",
+    r'{{"dsn":"postgresql:\/\/root:{}@db\/shop"}}',
+    "postgresql://root@db:26257/shop?sslmode=verify-full&sslpassword={}",
+    "url=postgresql%3A%2F%2Froot%3A{}%40db%2Fshop",
+    "root:{}@db",
+    "root:{}@tcp(db:3306)/shop",
+    "root:{}@10.1.2.3:26257",
+    "host=db user=root password={} dbname=shop",
+    "Server=db;Password={};Database=shop",
+    "password%3D{}%26host%3Ddb",
+    # SQL
+    "ALTER USER root WITH PASSWORD '{}'",
+    "ALTER USER root WITH PASSWORD E'{}'",
+    "ALTER USER root PASSWORD $$ {} $$",
+    "ALTER USER root PASSWORD $x$it's {}$x$",
+    "CREATE USER root IDENTIFIED BY 'it''s {}'",
+    "ALTER USER root PASSWORD '{} cut off here",
+    # Names
+    '{{"password": "{}"}}',
+    '{{"password": "a\\"{}"}}',
+    '{{"log": "{{\\"token\\": \\"{}\\"}}"}}',
+    '{{"log": "{{\\"token\\": \\"a\\\\\\"{}\\"}}"}}',
+    "{{'password': b'{}'}}",
+    "Settings(password=SecretStr('{}'), host='db')",
+    "PGPASSWORD={} psql",
+    "DB_PASS={}",
+    "pass={}",
+    "auth={}",
+    "AZURE_ACCOUNT_KEY={}==",
+    "AccountName=x;AccountKey={}==;EndpointSuffix=y",
+    "AWS_SECRET_ACCESS_KEY={}",
+    "client.password: {}",
+    'os.environ["PASSWORD"] = "{}"',
+    "password=hun,ter;{}",
+    "password=hun}}ter{}",
+    'password="{} cut off he',
+    "assert password == '{}'",
+    "passphrase := {}",
+    # Headers
+    "Authorization: Basic {}==",
+    "Authorization: AWS4-HMAC-SHA256 Credential=x, Signature={}",
+    "Bearer {}x1",
+    "Cookie: a=1; session={}; b=2",
+    "X-Cockroach-API-Session: {}",
+    # Commands
+    "cockroach start --token {} --store=x",
+    "['cockroach', '--token', '{}']",
+    "curl -s -u root:{} http://db:8080/health",
+    "mysql -h db -uroot -p{} shop",
+    "sshpass -p {} ssh db",
+    # XML
+    "<password>{}</password>",
+    "<db:client-secret kind='x'><![CDATA[{}]]></db:client-secret>",
+]  # fmt: skip
+"""Where a secret may stand."""
+FORMS = [
+    "crl-0-EJL04ukFGAEiI1Rlc3Qga2V5",
+    "md5" + "0123456789abcdef" * 2,
+    "CRDB-BCRYPT$2a$10$vcmoIBvgeHjgScVHWRMWI.Z3v03WMixAw2bBS6qZihljSUuwi88Yq",
+    "SCRAM-SHA-256$4096:c2FsdHNhbHQ=$c3RvcmVk:c2VydmVy",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJl",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ghp_0123456789abcdefghijABCDEFGHIJ",
+]
+"""Secrets known by their form."""
+PLAIN = [
+    "n1: 5432@db is up",
+    "bob@example.org and mailto:bob@example.org",
+    "image cockroachdb/cockroach:v21.1.0@sha256:0123456789abcdef",
+    "npm:left-pad@1.3.0",
+    "http://localhost:8080/health and https://github.com/@scope/package",
+    'I261121 12:50:51.424134 750 kv/kvserver/replica_command.go:397 ⋮ [n1,s1,r12/1:‹/{Min-System/NodeLiveness}›] change replicas: [(n1,s1):1, (n2,s2):2, next=3, gen=4]',
+    'syntax error at or near "token"',
+    "tokens: 5, tokens_found=3, password_length: 12",
+    '{"tokens": 5, "token_count": 7}',
+    "password: null, token=None, password_encryption = scram-sha-256",
+    "def connect(password: str, token: str | None) -> None: ...",
+    "claims: 3 pass, 1 fail; pass=3 fail=0; outcome: pass",
+    "basic authentication; bearer of the name",
+    "ALTER USER root WITH PASSWORD $1",
+    "compass: north; author=bob; bypass=yes",
+    "test_x.py::test_y[postgresql://…@db/shop] and at:postgresql://…@db",
+    "-p 26257; psql -p 5432 -U root",
+    "<table><tr><td>password</td></tr></table>",
+]  # fmt: skip
+"""What only resembles one."""
+
+
+@pytest.mark.parametrize("form", SHOWN, ids=range(len(SHOWN)))
+def test_a_secret_is_hidden_wherever_it_stands(form: str) -> None:
+    shown = redacted(form.format(SECRET))
+    assert SECRET not in shown
+    assert HIDDEN in shown
+    assert redacted(shown) == shown
+    assert SECRET not in redacted(f"E   OSError: ({form.format(SECRET)}) refused\n and more of it")
+
+
+@pytest.mark.parametrize("secret", FORMS)
+def test_a_secret_is_known_by_its_form(secret: str) -> None:
+    shown = redacted(f"found {secret}, that was it")
+    assert secret[-8:] not in shown
+    assert shown.endswith(f"{HIDDEN}, that was it")
+
+
+@pytest.mark.parametrize("text", PLAIN, ids=range(len(PLAIN)))
+def test_what_only_resembles_a_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_a_private_key_whole_in_one_line_or_cut_off() -> None:
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n{body}\n-----END RSA PRIVATE KEY-----"
+    for text in (key, key.replace("\n", "\\n"), key[:80]):
+        assert body[:12] not in redacted(f"{text} (the key)")
+    assert redacted(f"{key} (the key)").endswith("(the key)")
+
+
+def test_what_stands_around_a_secret_stays() -> None:
+    assert redacted("user=rep password=x host=n2") == "user=rep password=… host=n2"
+    assert redacted('{"password": "x", "tokens": 5}') == '{"password": "…", "tokens": 5}'
+    assert redacted('{"password": 12345678, "n": 5}') == '{"password": "…", "n": 5}'
+    assert redacted("WITH PASSWORD 'x', LOGIN") == "WITH PASSWORD '…', LOGIN"
+    assert redacted("(postgresql://a:b@h/db?x=y) refused") == "(postgresql://…@h/db?… refused"
+    assert redacted("f(password='x', host='h')") == "f(password='…', host='h')"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"password": 12345678}, {"password": HIDDEN}),
+        ({"tokens": ["x", 5, None]}, {"tokens": [HIDDEN, HIDDEN, None]}),
+        ({"tokens": 5, "tokens_found": 3}, {"tokens": 5, "tokens_found": 3}),
+        ({"tokens_found": {"n1": 3}}, {"tokens_found": {"n1": 3}}),
+        ({"tokens_found": ["x"]}, {"tokens_found": [HIDDEN]}),
+        ({"credentials": {"user": "a", "on": True}}, {"credentials": {"user": HIDDEN, "on": True}}),
+        ({"client.password": "x", "db password": "y"}, {"client.password": HIDDEN, "db password": HIDDEN}),
+        ({"password_encryption": "scram-sha-256"}, {"password_encryption": "scram-sha-256"}),
+        ({"pass": "x", "auth": "y"}, {"pass": HIDDEN, "auth": HIDDEN}),
+        ({"pass": 12, "fail": 1}, {"pass": 12, "fail": 1}),
+        ({"name": "DB_PASSWORD", "value": "x"}, {"name": "DB_PASSWORD", "value": HIDDEN}),
+        ({"metric": "tokens", "value": 5}, {"metric": "tokens", "value": 5}),
+        ({"password": None, "token": True, "secret": ""}, {"password": None, "token": True, "secret": ""}),
+        (["cockroach", "--token", "x", "--port", "1"], ["cockroach", "--token", HIDDEN, "--port", "1"]),
+        (["curl", "-u", "a:b", "h"], ["curl", "-u", HIDDEN, "h"]),
+        (["psql", "-U", "root", "-p", "5432"], ["psql", "-U", "root", "-p", "5432"]),
+        (["/usr/bin/mysql", "-px", "db"], ["/usr/bin/mysql", "-p…", "db"]),
+        ({"postgresql://a:b@h": 1}, {"postgresql://…@h": 1}),
+        ({"//a:b@h": 1, "//a:c@h": 2}, {"//…@h": 1, "//…@h (1)": 2}),
+        (OSError("password=x"), "password=…"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_stands_under_a_secrets_name(value: Any, shown: Any) -> None:
+    assert redacted_json(value) == shown
+    assert redacted_json(shown) == shown
+
+
+def test_a_value_by_its_name() -> None:
+    assert redacted_value("password", "x") == HIDDEN
+    assert redacted_value("limit", "== 3 rows") == "== 3 rows"
+    assert redacted_value("dsn", "//a:b@h") == "//…@h"
+
+
+ALPHABET = "ab:@/=\"'\\ ?&,;{}[]()<>-_.\n…$%3D#"
+WORDS = st.sampled_from([
+    "password", "token", "PASSWORD ", "://", "//", "a:b@", "--secret ", "Bearer ", "cookie: ", "tokens", "$$", '\\"',
+    '": "', "%3D", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "<token>", "</", "curl -u ", "mysql -p",
+    "pass=", "auth", "12345678", "…", "crl-0-abcdefgh", "E'", "secret(", "https", "postgres",
+])  # fmt: skip
+TEXT = st.lists(WORDS | st.text(ALPHABET, max_size=4) | st.text(max_size=4), max_size=14).map("".join)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT | WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(TEXT)
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    shown = redacted(text)
+    assert redacted(shown) == shown
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUES)
+def test_json_keeps_its_shape(value: Any) -> None:
+    def shape(of: Any) -> Any:
+        if isinstance(of, dict):
+            return [shape(item) for item in of.values()]
+        return [shape(item) for item in of] if isinstance(of, list) else "value"
+
+    shown = redacted_json(value)
+    assert json.loads(json.dumps(shown)) == shown
+    assert shape(shown) == shape(value)
+    assert redacted_json(shown) == shown
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("abcXYZ019@/:?#%&=+.,;!$^*()_~-", min_size=1, max_size=30))
+def test_no_password_of_a_url_is_left(password: str) -> None:
+    shown = redacted(f"cannot connect to postgresql://root:{password}@db.example:26257/shop, gave up")
+    assert shown == "cannot connect to postgresql://…@db.example:26257/shop, gave up"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(min_size=1, max_size=40), st.sampled_from(["password", "API_KEY", "refreshToken"]))
+def test_no_secret_of_json_is_left(secret: str, name: str) -> None:
+    assume(HIDDEN not in secret)
+    text = json.dumps({"before": 1, name: secret, "after": [True]})
+    for shown in (redacted(text), json.dumps(redacted_json(json.loads(text)), ensure_ascii=False)):
+        assert json.loads(shown) == {"before": 1, name: HIDDEN, "after": [True]}
+    twice = json.loads(redacted(json.dumps({"log": text})))["log"]
+    assert json.loads(twice) == {"before": 1, name: HIDDEN, "after": [True]}
+
+
+def logs_and_events() -> Iterator[tuple[str, str]]:
+    with tarfile.open(SAMPLE) as archive:
+        for member in archive:
+            file = archive.extractfile(member) if member.isfile() else None
+            if file and not member.name.endswith(".tsv"):
+                yield member.name, file.read().decode("utf-8", "replace")
+
+
+def test_a_real_run_stays_as_it_is() -> None:
+    """A stored run of v21.1 holds no secret, and not a character of it is taken for one."""
+    seen = 0
+    for name, text in logs_and_events():
+        for line in text.splitlines():
+            seen += 1
+            assert redacted(line) == line, name
+            if name.endswith(".jsonl"):
+                value = json.loads(line)
+                assert redacted_json(value) == value, name
+    assert seen > 1000
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a-", "token", "token ", "token=", "password='", 'password="', "password=\\\"", 'token="\\"token=', "a://", "//a:@", "a:b@",
+        "a:", "a.", "PASSWORD $$", "PASSWORD $a$ PASSWORD $b$ ", "PASSWORD '", "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEYPRIVATE KEY", "PRIVATE KEY", "--token-", " --a-", "curl ", "mysql ", "<token ", "<token>", "basic ",
+        "cookie:", "[,;&", "password={", "%3A%2F%2F", "\\", "\\/\\/", "\"token\\", "'--token' ,", "eyJaaaaaaaa.", "crl-0-", "$6$", "(", "pass ",
+        "password=a,", "password=secret(", "A", "@", "-", " ", "\t", "…", "session_", "identified ", "Bearer a",
+    ],
+)  # fmt: skip
+def test_the_time_grows_with_the_length(part: str) -> None:
+    """Somebody who writes what is reported cannot make a report take for ever: 300 kB of anything take seconds at most."""
+
+    def seconds(size: int) -> float:
+        text = (part * (size // len(part) + 1))[:size]
+        began = time.process_time()
+        redacted(text)
+        redacted(f"token {text}")
+        redacted(f"x//:@{text}</ curl mysql PRIVATE KEY $")
+        return time.process_time() - began
+
+    assert seconds(100_000) < 4
