@@ -130,7 +130,6 @@ def claim_in_allure(view: Any) -> None:
     for branch in ("Survivability", "Node disruptions (RQ4)", "One of three nodes is killed"):
         view.get_by_text(branch, exact=True).last.click()
     view.get_by_test_id("tree-leaf").first.click()
-    view.get_by_text("Description", exact=True).last.click()
     view.get_by_text("Checks: ").last.click()
     view.get_by_text("Description", exact=True).last.evaluate("element => element.scrollIntoView()")
 
