@@ -96,7 +96,7 @@ async def test_a_cancelled_test_leaves_a_whole_cluster_at_whatever_moment(fault:
             nonlocal inside
             async with disturb(fake.cluster, fault, ["n1", "n2"]):
                 inside += 1
-                await asyncio.sleep(0.001)
+                await asyncio.Event().wait()
 
         task = asyncio.create_task(test())
         for _ in range(moment):
