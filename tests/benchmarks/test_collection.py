@@ -18,7 +18,7 @@ from tests.benchmarks.measuring import ROOT, Figure, Used, in_turns, spread, use
 
 MOST_ADDED_S = 0.5
 PAIRS = 7
-OURS = ("clusters", "fixtures", "plugin", "tests")
+OURS = ("clusters", "docs", "fixtures", "plugin", "tests")
 BARE_SETTINGS = """\
 [tool.pytest]
 addopts = ["--import-mode=importlib"]
