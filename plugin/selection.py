@@ -1,5 +1,6 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
+import os
 from collections.abc import Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
@@ -261,18 +262,22 @@ def _no_engine(engine: str, run: Run) -> str | None:
 
 
 def _refuse_claimless(item: pytest.Item, config: pytest.Config) -> None:
-    folder = Path(config.rootpath) / "tests" / "claims"
-    if folder in Path(item.path).parents:
+    if _in_claims(item, config):
         raise BadInput(
             f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the catalogue "
             "(pytest --claims lists them), or move the test"
         )
 
 
+def _in_claims(item: pytest.Item, config: pytest.Config) -> bool:
+    """Whether it is one of the suite's own claims. (As texts: this is asked of every test that is collected.)"""
+    return str(item.path).startswith(os.path.join(config.rootpath, "tests", "claims", ""))  # noqa: PTH118
+
+
 def _check_sentence(item: pytest.Item, claim: Claim, config: pytest.Config) -> None:
     """The docstring of a claim's own test is the claim's sentence: ``--collect-only -v`` prints it, reports quote it."""
     said = " ".join((getattr(getattr(item, "obj", None), "__doc__", None) or "").split())
-    if said != claim.sentence and Path(config.rootpath) / "tests" / "claims" in Path(item.path).parents:
+    if said != claim.sentence and _in_claims(item, config):
         raise BadInput(
             f"{_where(item)}: its docstring {said!r} is not the sentence of claim {claim.id}, {claim.sentence!r} "
             f"({claim.file}); make them the same"

@@ -26,7 +26,7 @@ Misbehaviour = Callable[[BaseHTTPRequestHandler, bytes], None]
 
 def packed(members: dict[str, bytes], *, links: dict[str, str] | None = None) -> bytes:
     whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)

@@ -1,5 +1,6 @@
 """The table of decisions: what passes, what refutes, and what is left open."""
 
+from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
@@ -12,8 +13,6 @@ from plugin.judge.metrics import SAFETY
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import arm, event, events
 from tests.plugin.judge.whole import history, last_read, whole
-
-LINES = history()
 
 
 def check(
@@ -108,16 +107,16 @@ def test_comparisons(comparison: Comparison, passing: list[float], failing: list
         assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.FAIL
 
 
-POOR: dict[str, dict[str, Any]] = {
-    "fault_bit": {"events": events(fault_bit=None)},
-    "fault_hit": {"events": events(fault_begin={"leases": {"n1": 0}})},
-    "written_past_recovery": {"history": history(until=22)},
+POOR: dict[str, Callable[[], dict[str, Any]]] = {
+    "fault_bit": lambda: {"events": events(fault_bit=None)},
+    "fault_hit": lambda: {"events": events(fault_begin={"leases": {"n1": 0}})},
+    "written_past_recovery": lambda: {"history": history(until=22)},
 }
 
 
 @pytest.mark.parametrize("unmet", POOR)
 def test_an_unmet_condition_of_the_claim_leaves_it_open_and_says_what_to_change(unmet: str) -> None:
-    verdict = decide(whole(**POOR[unmet]), [check()], needs=NEEDS)
+    verdict = decide(whole(**POOR[unmet]()), [check()], needs=NEEDS)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert unmet in verdict.why
     assert "To change:" in verdict.why
@@ -125,19 +124,19 @@ def test_an_unmet_condition_of_the_claim_leaves_it_open_and_says_what_to_change(
 
 @pytest.mark.parametrize("unmet", POOR)
 def test_a_lost_row_is_not_hidden_by_poor_evidence(unmet: str) -> None:
-    lines = POOR[unmet].get("history", LINES)
-    verdict = decide(whole(**POOR[unmet], final=last_read(lines, without=(17,))), [check()], needs=NEEDS)
+    lines = POOR[unmet]().get("history", history())
+    verdict = decide(whole(**POOR[unmet](), final=last_read(lines, without=(17,))), [check()], needs=NEEDS)
     assert verdict.outcome is Outcome.FAIL
 
 
 def test_a_lost_row_in_a_history_that_was_cut_off_is_lost() -> None:
-    cut = LINES[:-1]
+    cut = history()[:-1]
     assert decide(whole(history=cut, final=last_read(cut, without=(3,))), [check()]).outcome is Outcome.FAIL
     assert decide(whole(history=cut, final=last_read(cut)), [check()]).outcome is Outcome.INCONCLUSIVE
 
 
 def test_edited_evidence_neither_passes_nor_refutes() -> None:
-    for final in (last_read(LINES), last_read(LINES, without=(3,))):
+    for final in (last_read(history()), last_read(history(), without=(3,))):
         verdict = decide(
             whole(final=final, problems=("ledger-final.tsv was changed after the run",)), [check()]
         )
@@ -146,13 +145,13 @@ def test_edited_evidence_neither_passes_nor_refutes() -> None:
 
 
 def test_rows_that_stay_unreadable_refute() -> None:
-    verdict = decide(whole(final=last_read(LINES, unreadable=[1])), [check("lost"), check("unreadable")])
+    verdict = decide(whole(final=last_read(history(), unreadable=[1])), [check("lost"), check("unreadable")])
     assert verdict.outcome is Outcome.FAIL
     assert [r.outcome for r in verdict.results] == [Outcome.PASS, Outcome.FAIL]
 
 
 def test_rows_that_were_never_read_leave_the_claim_open() -> None:
-    verdict = decide(whole(final=last_read(LINES, unread=[1])), [check("lost"), check("unreadable")])
+    verdict = decide(whole(final=last_read(history(), unread=[1])), [check("lost"), check("unreadable")])
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "audit_complete is not met: buckets never read: 1; 2700 acknowledged rows in them" in verdict.why
 
@@ -167,7 +166,10 @@ def test_a_gap_beyond_its_limit_is_open_where_the_fault_did_not_hit() -> None:
 def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refutation() -> None:
     told = [*events(), event(31, "error", what="the prober died")]
     assert decide(whole(events=told), [check()]).outcome is Outcome.INCONCLUSIVE
-    assert decide(whole(events=told, final=last_read(LINES, without=(3,))), [check()]).outcome is Outcome.FAIL
+    assert (
+        decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome
+        is Outcome.FAIL
+    )
 
 
 def test_a_condition_that_only_a_check_needs() -> None:

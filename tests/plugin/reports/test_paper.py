@@ -1,14 +1,19 @@
 """What a source printed beside what was measured: questions answered, rows held against what was expected, both set-ups."""
 
+import functools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plugin.catalogue import load
+from plugin.claims import Claim
 from plugin.reports.paper import beside
 
-CLAIM = load().claim("survivability")
+
+@functools.cache
+def claim() -> Claim:
+    return load().claim("survivability")
 
 
 def verdict(
@@ -33,7 +38,7 @@ def verdict(
 
 
 def test_every_column_of_the_source_has_its_answer() -> None:
-    (table,) = beside(CLAIM, verdict())
+    (table,) = beside(claim(), verdict())
     assert (table.work, table.title) == ("thesis", "table 5.6")
     assert table.head == ("", "inserts", "dead node", "rows", "row number is id")
     assert table.rows == (
@@ -56,26 +61,26 @@ def test_every_column_of_the_source_has_its_answer() -> None:
 def test_rows_are_held_against_what_the_history_expects(
     counted: float | None, expected: str, told: str, ratio: str | None
 ) -> None:
-    (table,) = beside(CLAIM, verdict(counted=counted, expected=expected))
+    (table,) = beside(claim(), verdict(counted=counted, expected=expected))
     assert table.rows[1][3] == told
     assert [row[3] for row in table.rows[2:]] == ([ratio] if ratio else [])
 
 
 def test_what_was_not_so_is_not_called_so() -> None:
-    (table,) = beside(CLAIM, verdict(outcome="fail", bit=False))
+    (table,) = beside(claim(), verdict(outcome="fail", bit=False))
     assert (table.rows[1][2], table.rows[1][4]) == ("not proven", "no (1 sampled)")
-    (table,) = beside(CLAIM, verdict(outcome="inconclusive"))
+    (table,) = beside(claim(), verdict(outcome="inconclusive"))
     assert table.rows[1][4] == "-"
 
 
 def test_both_set_ups_are_told() -> None:
-    (table,) = beside(CLAIM, verdict(), machine="2 cores, 8 GiB memory")
+    (table,) = beside(claim(), verdict(), machine="2 cores, 8 GiB memory")
     (theirs, setup), (ours, here) = table.setups
     assert (theirs, ours) == ("set-up of the thesis", "set-up here")
     assert "three nodes" in setup
     assert "(3.3, 3.4, 7)" in setup
     assert here == "cockroach v24.1.3, 3 nodes as processes, all on one machine of 2 cores, 8 GiB memory"
-    bare = replace(CLAIM, paper={"table_5_6": CLAIM.paper["table_5_6"]})
+    bare = replace(claim(), paper={"table_5_6": claim().paper["table_5_6"]})
     assert beside(bare, verdict())[0].setups == ()
 
 
