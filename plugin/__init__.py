@@ -8,6 +8,7 @@ import pytest
 pytest_plugins = [
     "fixtures.arm",
     "fixtures.cluster",
+    "fixtures.cells",
     "fixtures.ledger",
     "fixtures.probe",
     "fixtures.fault",

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from clusters.declared import form, integer, keyed, member, number, read, record, suggestion, text
+from clusters.declared import form, integer, keyed, member, number, read, record, several, suggestion, text
 from clusters.errors import BadInput
 from clusters.model import NodeResources
 
@@ -59,6 +59,19 @@ class Probe:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Tpcc:
+    """The size of TPC-C's work. Times in seconds."""
+
+    ramp_s: float
+    """How long terminals are at work before anything is measured."""
+    measured_s: float
+    pairs: tuple[int, ...]
+    """At how many pairs of runs a comparison looks: declared before the first."""
+    processes: int
+    """Over so many processes the terminals are spread."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """A class of hardware and the size of work that suits it."""
 
@@ -73,6 +86,7 @@ class Profile:
     pace: Pace
     ledger: Ledger
     probe: Probe
+    tpcc: Tpcc
 
     def needs(self, nodes: int) -> HostNeeds:
         """What one host must have to carry ``nodes`` nodes of this profile as local processes."""
@@ -108,6 +122,13 @@ _PROFILE_RULES = {
         recovery_limit_s=number(above=0),
         operation_timeout_s=number(above=0),
         ranges_per_node=integer(minimum=1, maximum=100),
+    ),
+    "tpcc": record(
+        Tpcc,
+        ramp_s=number(),
+        measured_s=number(above=0),
+        pairs=several(integer(minimum=2, maximum=100), at_least=1),
+        processes=integer(minimum=1, maximum=1000),
     ),
     "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 }

@@ -77,6 +77,10 @@ class Substrate(Protocol):
         """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when nothing passes then."""
         ...
 
+    def cpu_seconds(self) -> float:
+        """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
+        ...
+
     async def wipe(self, name: str) -> None:
         """Delete the node's store. The process must be dead."""
         ...

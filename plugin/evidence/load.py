@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusters.errors import BadInput
 from plugin.evidence.records import (
@@ -22,6 +23,9 @@ from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.model import Measurement
 
+if TYPE_CHECKING:
+    from plugin.evidence.tpcc import TpccRun
+
 DESCRIBED: Mapping[str, type] = {
     "claim": str,
     "parameters": dict,
@@ -34,7 +38,7 @@ DESCRIBED: Mapping[str, type] = {
 }
 """What the judge must know of an arm beside its evidence."""
 
-HISTORY, FINAL, PROBE = "ledger.tsv", "ledger-final.tsv", "probe.jsonl"
+HISTORY, FINAL, PROBE, HOST = "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "host.jsonl"
 
 
 def describe_arm(directory: Path) -> Mapping[str, Any]:
@@ -116,8 +120,46 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         final=final,
         probe=probe,
         measurements=measurements,
+        tpcc=tpcc_runs(directory, problems),
+        host=_host(directory / HOST),
         problems=tuple(problems),
     )
+
+
+def tpcc_runs(directory: Path, problems: list[str]) -> "dict[str, TpccRun]":
+    """The TPC-C runs of an arm by name, each from the files of all its processes. What cannot be read is added to ``problems``."""
+    from plugin.evidence.tpcc import read_tpcc
+
+    files: dict[str, list[Path]] = {}
+    for path in sorted(directory.glob("tpcc-*.jsonl")):
+        files.setdefault(_run_of(path), []).append(path)
+    runs = {}
+    for name, mine in files.items():
+        try:
+            runs[name] = read_tpcc(mine)
+        except (MalformedRecord, OSError) as error:
+            problems.append(f"run {name}: {error}")
+    return runs
+
+
+def _run_of(path: Path) -> str:
+    """The run whose evidence this is; of a file that was cut off in its first line, what its name says."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        first = lines.readline()
+    try:
+        return str(json.loads(first)["run"])
+    except (ValueError, KeyError, TypeError):
+        return path.stem.removeprefix("tpcc-")
+
+
+def _host(path: Path) -> list[tuple[int, float]]:
+    """The host's load, second by second; what is no such line is left out, since nothing is decided by it alone."""
+    seen = []
+    for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
+        with suppress(ValueError, KeyError, TypeError):
+            data = json.loads(line)
+            seen.append((int(data["t"]), float(data["cpu_percent"])))
+    return seen
 
 
 def ended_in_error(directory: Path) -> bool:

@@ -1,12 +1,16 @@
 """What is derived from an arm's evidence, each thing once: the audit and the timings take one pass over the history."""
 
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.arm import ArmEvidence, Timeline, Window, timeline
 from plugin.judge.audit import Audit, audit
 from plugin.judge.availability import Availability, availability
+
+if TYPE_CHECKING:
+    from plugin.judge.loads import Loads
 
 
 class Analysis:
@@ -70,6 +74,13 @@ class Analysis:
             return None
         until = self.timeline.writing_end or self.timeline.end
         return throughput.buckets(self.activity.acknowledged, window, self.baseline, until=until)
+
+    @cached_property
+    def loads(self) -> "Loads":
+        """The TPC-C runs."""
+        from plugin.judge.loads import Loads
+
+        return Loads(self.evidence)
 
     def phase(self, name: str) -> Window | None:
         """The window ``before`` (the baseline), ``during`` (first fault to recovery) or ``after`` (on to the end of writing)."""

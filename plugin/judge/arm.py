@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
+
+if TYPE_CHECKING:
+    from plugin.evidence.tpcc import TpccRun
 
 Window = tuple[int, int]
 """A stretch of the arm's timeline, from and to, in microseconds."""
@@ -17,7 +20,8 @@ class ArmEvidence:
 
     ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
     where needed; ``None`` where the arm had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
-    those that a test recorded itself. ``problems`` says in words what is wrong with the files (edited after the run,
+    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``host`` the time and the CPU load in percent of each
+    second of the host. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited after the run,
     malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
@@ -32,6 +36,9 @@ class ArmEvidence:
     final: Callable[[], Iterable[FinalLine]] | None = None
     probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
     measurements: Sequence[Measurement] = ()
+    tpcc: "Mapping[str, TpccRun]" = field(default_factory=dict)
+    host: Sequence[tuple[int, float]] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 

@@ -1,14 +1,15 @@
 """The evidence gate: conditions that must hold before a measurement says anything, each with its reason in figures."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from plugin.judge.analysis import Analysis, analysis, cells_of
 from plugin.judge.arm import ArmEvidence, Fault, lasted
 from plugin.judge.availability import LAG_US, endpoint, holes, late
 from plugin.judge.findings import seconds
+from plugin.judge.known import Answer, ConditionInfo, some
 from plugin.judge.model import Condition
 from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
+from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
@@ -21,17 +22,6 @@ RANGES_A_NODE = 3
 
 END_TOLERANCE_US = 1_000_000
 """The last acknowledged write may come so much before the declared time is over: writers have a schedule."""
-
-Answer = tuple[bool, str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConditionInfo:
-    """What a condition asks for and what to change when it is not met."""
-
-    description: str
-    advice: str
-    check: Callable[[Analysis], Answer]
 
 
 def condition(evidence: ArmEvidence, name: str) -> Condition:
@@ -50,28 +40,23 @@ def advice(name: str) -> str:
     return info.advice if info else "correct its name in the catalogue"
 
 
-def _some(problems: Iterable[str], most: int = 3) -> str:
-    every = list(problems)
-    return "; ".join(every[:most]) + (f"; and {len(every) - most} more" if len(every) > most else "")
-
-
 def _integrity(a: Analysis) -> Answer:
     problems = [*a.evidence.problems, *(a.audit.problems if a.audit else ())]
     if problems:
-        return False, _some(problems)
+        return False, some(problems)
     return True, "all files are as they were sealed, no record is malformed or contradicts another"
 
 
 def _no_errors(a: Analysis) -> Answer:
     errors = [str(event.data.get("what", "error")) for event in a.evidence.events if event.name == "error"]
-    return not errors, _some(errors) if errors else "the harness recorded no error"
+    return not errors, some(errors) if errors else "the harness recorded no error"
 
 
 def _history_complete(a: Analysis) -> Answer:
     if a.audit is None:
         return False, "the arm has no ledger history"
     if a.audit.problems:
-        return False, _some(a.audit.problems)
+        return False, some(a.audit.problems)
     if not a.audit.ended:
         return False, "the history has no end: its writer died or was cut off"
     count = sum(kind.attempted for kind in a.audit.operations.values())
@@ -100,7 +85,7 @@ def _fault_bit(a: Analysis) -> Answer:
     missing = [f"{f.kind} of {node}" for f in faults for node in f.nodes if node not in f.bit]
     missing += [f"{f.kind} of no node" for f in faults if not f.nodes]
     if missing:
-        return False, f"not proven to have bitten: {_some(missing)}"
+        return False, f"not proven to have bitten: {some(missing)}"
     return True, f"proven on {', '.join(sorted(a.timeline.victims))}"
 
 
@@ -115,7 +100,7 @@ def _fault_hit(a: Analysis) -> Answer:
         if not met:
             return False, f"the fault did not hit what was measured: {why}"
         told.append(why)
-    return True, _some(told)
+    return True, some(told)
 
 
 def _hit(a: Analysis, fault: Fault) -> Answer:
@@ -191,7 +176,7 @@ def _probe_complete(a: Analysis) -> Answer:
     if not cells:
         missing.append("the probe declares no cells")
     if problems or missing:
-        return False, _some([*problems, *missing])
+        return False, some([*problems, *missing])
     return True, f"{len(cells)} cells of {len(set(map(endpoint, cells)))} endpoints watched without a hole"
 
 
@@ -234,7 +219,7 @@ def _writes_in_window(a: Analysis) -> Answer:
         if not sent + refused:
             return False, f"{name}: no write was attempted while it lasted"
         told.append(f"{name}: {sent} writes sent while it lasted, {refused} times no node took a writer")
-    return True, _some(told)
+    return True, some(told)
 
 
 def _generator_on_schedule(a: Analysis) -> Answer:
@@ -268,7 +253,7 @@ def _baseline_steady(a: Analysis) -> Answer:
 _LONGER = "lengthen the baseline or leave the machine less to do"
 
 KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
-    name: ConditionInfo(check=check, description=description, advice=advice)
+    **{name: ConditionInfo(check=check, description=description, advice=advice)
     for name, check, description, advice in (
         ("integrity", _integrity, "the evidence is as it was recorded and free of contradictions",
          "run the claim again and leave its evidence as it was written"),
@@ -297,6 +282,7 @@ KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
         ("generator_on_schedule", _generator_on_schedule, "the load generator kept its schedule in the baseline",
          "lower the rate, or leave the machine less to do"),
         ("baseline_steady", _baseline_steady, "the baseline obeys the throughput rule against itself", _LONGER),
-    )
+    )},
+    **TPCC_CONDITIONS,
 }  # fmt: skip
 """Every condition by name."""

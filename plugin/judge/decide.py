@@ -6,6 +6,7 @@ can be relied on, however poor the rest of the evidence is; for a pass it needs 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from math import isfinite
 from operator import eq, ge, gt, le, lt
@@ -47,6 +48,9 @@ def decide(
     Any refuted check refutes the claim. Otherwise any judged check that is inconclusive, or any unmet condition of the
     claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
     """
+    limits = {check.metric: check.limit for check in checks if check.limit is not None}
+    if evidence.tpcc:
+        evidence = replace(evidence, limits=limits)  # a comparison of arms must know its margin
     conditions: dict[str, Condition] = {}
 
     def unmet(names: Sequence[str]) -> list[Condition]:

@@ -1,7 +1,6 @@
 """What the judge can measure in an arm's evidence, by name."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 
 from plugin.judge import latency, throughput
@@ -9,28 +8,12 @@ from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.arm import ArmEvidence, Fault, lasted
 from plugin.judge.availability import Gap
 from plugin.judge.findings import CATEGORIES, seconds
+from plugin.judge.known import Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
+from plugin.judge.tpcc_metrics import TPCC_METRICS
 
 SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
 """The metrics whose violation refutes a claim even where the rest of the evidence is poor: a lost row is lost."""
-
-Measured = tuple[float | None, str, tuple[str, ...]]
-"""Value, note, examples."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricInfo:
-    """A metric: its unit, what it is, and the conditions without which it says nothing.
-
-    With ``safety`` a violation counts as soon as the records can be relied on (``integrity``), whatever else is
-    missing; a pass needs all of ``needs`` all the same.
-    """
-
-    unit: str
-    description: str
-    needs: tuple[str, ...]
-    measure: Callable[[Analysis], Measured]
-    safety: bool = False
 
 
 def measure(evidence: ArmEvidence, metric: str) -> Measurement:
@@ -55,26 +38,22 @@ def measure(evidence: ArmEvidence, metric: str) -> Measurement:
     return Measurement(metric=metric, value=None, note="the test recorded nothing under this name")
 
 
-def _nothing(why: str) -> Measured:
-    return None, why, ()
-
-
 NO_LEDGER = "the arm has no ledger history"
 NO_FAULT = "no fault was recorded"
 
 
 def _found(category: str, a: Analysis) -> Measured:
     if a.audit is None:
-        return _nothing(NO_LEDGER)
+        return nothing(NO_LEDGER)
     finding = a.audit.findings[category]
     if category not in ("stale", "phantom", "altered", "torn") and a.evidence.final is None:
-        return _nothing("there was no final read")
+        return nothing("there was no final read")
     return finding.count, "", finding.examples
 
 
 def _rows_missing(a: Analysis) -> Measured:
     if a.audit is None or a.audit.counted is None:
-        return _nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
+        return nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
     (least, most), counted = a.audit.expected, a.audit.counted
     expected = f"{least}" if least == most else f"{least} to {most}"
     return max(0, least - counted, counted - most), f"{counted} rows counted, {expected} expected", ()
@@ -82,28 +61,28 @@ def _rows_missing(a: Analysis) -> Measured:
 
 def _rows_counted(a: Analysis) -> Measured:
     if a.audit is None or a.audit.counted is None:
-        return _nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
+        return nothing(NO_LEDGER if a.audit is None else "the rows were never counted")
     return a.audit.counted, "SELECT count(*) at the end", ()
 
 
 def _sampled_row_mismatch(a: Analysis) -> Measured:
     if a.audit is None or not a.audit.sampled:
-        return _nothing(NO_LEDGER if a.audit is None else "no row was sampled")
+        return nothing(NO_LEDGER if a.audit is None else "no row was sampled")
     return a.audit.mismatched.count, f"{a.audit.sampled} sampled", a.audit.mismatched.examples
 
 
 def _acknowledged(a: Analysis) -> Measured:
-    return (a.audit.acknowledged, "inserted rows", ()) if a.audit else _nothing(NO_LEDGER)
+    return (a.audit.acknowledged, "inserted rows", ()) if a.audit else nothing(NO_LEDGER)
 
 
 def _indeterminate(a: Analysis) -> Measured:
-    return (a.audit.indeterminate, "writes", ()) if a.audit else _nothing(NO_LEDGER)
+    return (a.audit.indeterminate, "writes", ()) if a.audit else nothing(NO_LEDGER)
 
 
 def _inserts_shortfall(a: Analysis) -> Measured:
     declared = a.evidence.parameters.get("inserts", "")
     if a.audit is None or not declared.isdigit():
-        return _nothing(
+        return nothing(
             NO_LEDGER if a.audit is None else f"the arm declares no number of inserts ({declared!r})"
         )
     done = a.audit.acknowledged
@@ -112,10 +91,10 @@ def _inserts_shortfall(a: Analysis) -> Measured:
 
 def _gap(pick: str, a: Analysis) -> Measured:
     if a.availability is None:
-        return _nothing("there was no probe" if a.evidence.probe is None else NO_FAULT)
+        return nothing("there was no probe" if a.evidence.probe is None else NO_FAULT)
     gap: Gap | None = getattr(a.availability, pick)
     if gap is None:
-        return _nothing(
+        return nothing(
             "no probed endpoint is a hit node's own"
             if pick == "victims"
             else "no probed endpoint outside the hit nodes"
@@ -132,7 +111,7 @@ def _gap(pick: str, a: Analysis) -> Measured:
 def _degraded(a: Analysis) -> Measured:
     window, found, normal = a.timeline.disturbed, a.disturbed_buckets, a.baseline
     if window is None or found is None or normal is None:
-        return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
+        return nothing(NO_FAULT if window is None else "there is no baseline to compare with")
     value = throughput.degraded_s(found, window)
     low = sum(bucket.degraded for bucket in found)
     return (
@@ -145,7 +124,7 @@ def _degraded(a: Analysis) -> Measured:
 def _kept(a: Analysis) -> Measured:
     window, found, normal = a.timeline.disturbed, a.disturbed_buckets, a.baseline
     if window is None or found is None or normal is None:
-        return _nothing(NO_FAULT if window is None else "there is no baseline to compare with")
+        return nothing(NO_FAULT if window is None else "there is no baseline to compare with")
     low = sum(bucket.degraded for bucket in found)
     note = f"{len(found) - low} of {len(found)} buckets of {normal.width_s} s at 80 % of {normal.median:g} writes a bucket or more"
     return throughput.share_obeying(found), note, ()
@@ -154,7 +133,7 @@ def _kept(a: Analysis) -> Measured:
 def _throughput(phase: str, a: Analysis) -> Measured:
     window = a.phase(phase)
     if a.activity is None or a.baseline is None or window is None:
-        return _nothing(NO_LEDGER if a.activity is None else f"the phase {phase} was not recorded")
+        return nothing(NO_LEDGER if a.activity is None else f"the phase {phase} was not recorded")
     return (
         throughput.rate(a.activity.acknowledged, window, a.baseline.width_s),
         f"acknowledged writes {phase}",
@@ -165,31 +144,31 @@ def _throughput(phase: str, a: Analysis) -> Measured:
 def _latency(share: float, phase: str, a: Analysis) -> Measured:
     window = a.phase(phase)
     if window is None:
-        return _nothing(f"the phase {phase} was not recorded")
+        return nothing(f"the phase {phase} was not recorded")
     if a.evidence.probe is not None and (
         histogram := latency.merged(a.evidence.probe[1], window, a.timeline.victims)
     ):
         value = histogram.get_value_at_percentile(100 * share)
         return value / 1e3, f"of {histogram.get_total_count()} probes {phase}, from when each was due", ()
     if a.activity is None:
-        return _nothing(NO_LEDGER)
+        return nothing(NO_LEDGER)
     ordered = throughput.latencies(a.activity.sent, a.activity.acknowledged, window)
     value = throughput.percentile(ordered, share)
     if value is None:
-        return _nothing(f"no write sent {phase} was acknowledged")
+        return nothing(f"no write sent {phase} was acknowledged")
     return value / 1e3, f"of {len(ordered)} acknowledged writes sent {phase}, from when each was sent", ()
 
 
 def _recovery(a: Analysis) -> Measured:
     undo = [fault.undo for fault in a.timeline.faults if fault.undo is not None]
     if not undo or a.timeline.recovered is None:
-        return _nothing("no fault was undone" if not undo else "recovery was never declared")
+        return nothing("no fault was undone" if not undo else "recovery was never declared")
     return (a.timeline.recovered - max(undo)) / 1e6, "from the begin of the last undoing to recovery", ()
 
 
 def _unrecovered(a: Analysis) -> Measured:
     if not a.timeline.faults:
-        return _nothing(NO_FAULT)
+        return nothing(NO_FAULT)
     late = [event for event in a.evidence.events if event.name == "not_recovered"]
     if late:
         return (
@@ -197,23 +176,23 @@ def _unrecovered(a: Analysis) -> Measured:
             f"not whole {late[-1].data.get('limit_s')} s after the fault was undone: {late[-1].data.get('why')}",
             (),
         )
-    return (0, "", ()) if a.timeline.recovered is not None else _nothing("nobody waited for recovery")
+    return (0, "", ()) if a.timeline.recovered is not None else nothing("nobody waited for recovery")
 
 
 def _repair(a: Analysis) -> Measured:
     if not a.timeline.faults or a.timeline.recovered is None:
-        return _nothing(NO_FAULT if not a.timeline.faults else "recovery was never declared")
+        return nothing(NO_FAULT if not a.timeline.faults else "recovery was never declared")
     return (a.timeline.recovered - a.timeline.faults[0].begin) / 1e6, "from the first fault to recovery", ()
 
 
 def _without_quorum(a: Analysis) -> Measured:
     blocking = [fault for fault in a.timeline.faults if fault.blocks]
     if a.activity is None or not blocking:
-        return _nothing(NO_LEDGER if a.activity is None else "no fault took a majority")
+        return nothing(NO_LEDGER if a.activity is None else "no fault took a majority")
     wrong: list[str] = []
     for fault in blocking:
         if set(fault.nodes) - set(fault.bit):
-            return _nothing(f"{fault.kind} is not proven on all of {', '.join(fault.nodes)}")
+            return nothing(f"{fault.kind} is not proven on all of {', '.join(fault.nodes)}")
         wrong += _acknowledged_during(a, fault)
     return (
         len(wrong),
@@ -235,17 +214,17 @@ def _acknowledged_during(a: Analysis, fault: Fault) -> list[str]:
 def _resumed(a: Analysis) -> Measured:
     undone = a.timeline.undone
     if a.activity is None or undone is None:
-        return _nothing(NO_LEDGER if a.activity is None else "no fault was undone")
+        return nothing(NO_LEDGER if a.activity is None else "no fault was undone")
     first = min((t for t in a.activity.acknowledged if t >= undone), default=None)
     if first is None:
-        return _nothing("nothing was acknowledged after the fault was undone")
+        return nothing("nothing was acknowledged after the fault was undone")
     return (first - undone) / 1e6, "from the last fault undone to the first acknowledged write", ()
 
 
 def _unresumed(a: Analysis) -> Measured:
     undone, stopped = a.timeline.undone, a.timeline.writing_end
     if a.activity is None or undone is None or stopped is None:
-        return _nothing(
+        return nothing(
             NO_LEDGER
             if a.activity is None
             else "no fault was undone"
@@ -262,7 +241,7 @@ def _unresumed(a: Analysis) -> Measured:
 
 def _nodes_died(a: Analysis) -> Measured:
     if not a.evidence.events:
-        return _nothing("nothing was recorded")
+        return nothing("nothing was recorded")
     died = [event for event in a.evidence.events if event.name == "node.died"]
     return (
         len(died),
@@ -351,5 +330,6 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     "resumed_s": MetricInfo(
         unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
         description="from the last fault undone to the first acknowledged write"),
+    **TPCC_METRICS,
 }  # fmt: skip
 """Every metric that the judge measures itself, by name. Any other name is one that a test records."""

@@ -10,9 +10,11 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import TypeVar
 
 from plugin.judge.arm import Window
 
+T = TypeVar("T", int, float)
 SECOND = 1_000_000
 EXPECTED = 200
 """Operations that a bucket of the baseline expects at least."""
@@ -148,6 +150,6 @@ def latencies(sent: Sequence[int], acknowledged: Sequence[int], window: Window) 
     )
 
 
-def percentile(ordered: Sequence[int], share: float) -> int | None:
+def percentile(ordered: Sequence[T], share: float) -> T | None:
     """The nearest-rank percentile of sorted values; ``None`` of nothing."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None

@@ -118,6 +118,9 @@ class FakeSubstrate:
             self.fails[order] -= 1
             raise HarnessError(f"{order} was refused")
 
+    def cpu_seconds(self) -> float:
+        return 0.0
+
     async def wipe(self, name: str) -> None:
         self.orders.append(f"wipe {name}")
         if self.state(name) is not ProcessState.EXITED:

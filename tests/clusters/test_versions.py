@@ -96,6 +96,31 @@ class TestTable:
             assert change.source in before.sources
         assert list(CHANGES) == sorted(CHANGES, key=lambda change: change.since)
 
+    @pytest.mark.parametrize(
+        ("version", "backup", "restore"),
+        [
+            ("v20.2.0", "BACKUP DATABASE tpcc TO 'x'", "RESTORE tpcc.* FROM 'x' WITH into_db = 'two'"),
+            ("v21.2.0", "BACKUP DATABASE tpcc TO 'x'", "RESTORE tpcc.* FROM 'x' WITH into_db = 'two'"),
+            (
+                "v22.1.0",
+                "BACKUP DATABASE tpcc INTO 'x'",
+                "RESTORE tpcc.* FROM LATEST IN 'x' WITH into_db = 'two'",
+            ),
+            (
+                "v26.2.0",
+                "BACKUP DATABASE tpcc INTO 'x'",
+                "RESTORE tpcc.* FROM LATEST IN 'x' WITH into_db = 'two'",
+            ),
+        ],
+    )
+    def test_backup_of_a_database(self, version: str, backup: str, restore: str) -> None:
+        assert dialect(version).backup("tpcc", "x") == backup
+        assert dialect(version).restore("tpcc", "x", "two") == restore
+
+    def test_the_workload_opens_no_port(self) -> None:
+        assert dialect("v21.1.0").workload_shared == ("--pprofport=-1",)
+        assert dialect("v21.2.0").workload_shared == ("--pprofport=-1", "--prometheus-port=-1")
+
     def test_only_versions_that_were_run_say_so(self) -> None:
         said = {
             v: dialect(f"v{v}.1").status for v in ("20.2", "21.1", "21.2", "22.1", "23.1", "24.3", "26.2")

@@ -12,7 +12,7 @@ from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
 
 __all__ = ["CAPABILITIES", "Cockroach"]
 
-_LATER = frozenset({Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.TPCC, Capability.YCSB})
+_LATER = frozenset({Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB})
 """What it could do, and nothing here yet makes it do."""
 
 CAPABILITIES = frozenset(Capability) - _LATER

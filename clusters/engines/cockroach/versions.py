@@ -88,6 +88,11 @@ class Dialect:
     hold_upgrade_form: str = "SET CLUSTER SETTING cluster.preserve_downgrade_option = '{version}'"
     finalise_upgrade_form: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
 
+    backup_form: str = "BACKUP DATABASE {database} TO '{place}'"
+    restore_form: str = "RESTORE {database}.* FROM '{place}' WITH into_db = '{into}'"
+    workload_shared: tuple[str, ...] = ("--pprofport=-1",)
+    """Flags of ``workload init`` and ``workload run`` that keep them from opening ports on all interfaces: no port has such a number."""
+
     underreplicated: str = "ranges_underreplicated"
     """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10 s."""
     unavailable: str = "ranges_unavailable"
@@ -117,6 +122,14 @@ class Dialect:
         """Ask for ``count`` replicas of each of the table's ranges."""
         return f"ALTER TABLE {table} CONFIGURE ZONE USING num_replicas = {count}"
 
+    def backup(self, database: str, place: str) -> str:
+        """Back up a database to a place (a URL of a directory that no backup is in)."""
+        return self.backup_form.format(database=database, place=place)
+
+    def restore(self, database: str, place: str, into: str) -> str:
+        """Restore the tables of ``database`` from its backup at ``place`` into another database, which must exist."""
+        return self.restore_form.format(database=database, place=place, into=into)
+
     def hold_upgrade(self, version: str) -> str:
         """Keep the cluster at ``version`` (as ``cluster_version`` reports it), so that the old binary can come back."""
         return self.hold_upgrade_form.format(version=version)
@@ -141,6 +154,22 @@ _DOCS = "https://www.cockroachlabs.com/docs"
 _PULL = "https://github.com/cockroachdb/cockroach/pull"
 
 CHANGES: tuple[Change, ...] = (
+    Change(
+        since=(21, 2),
+        what="`workload` has a port for metrics, too",
+        source=f"{_PULL}/66224",
+        apply=lambda d: replace(d, workload_shared=(*d.workload_shared, "--prometheus-port=-1")),
+    ),
+    Change(
+        since=(22, 1),
+        what="backups go INTO a collection and are restored FROM one IN it (the old form is removed in 24.3)",
+        source=f"{_DOCS}/v22.1/backup; {_DOCS}/v24.3/restore; {_PULL}/78165; {_PULL}/133610",
+        apply=lambda d: replace(
+            d,
+            backup_form="BACKUP DATABASE {database} INTO '{place}'",
+            restore_form="RESTORE {database}.* FROM LATEST IN '{place}' WITH into_db = '{into}'",
+        ),
+    ),
     Change(
         since=(22, 1),
         what="`node drain` takes a node id or --self",

@@ -24,6 +24,8 @@ class Process(NamedTuple):
     session: int
     tty: int
     start: int
+    cpu: int
+    """Clock ticks of CPU that it has used, in user and in kernel mode."""
     code: int
     """Its wait status once it is a zombie (0 before, and where the kernel hides it)."""
 
@@ -56,6 +58,7 @@ def look(pid: int | str) -> Process | None:
         session=int(part[3]),
         tty=int(part[4]),
         start=int(part[19]),
+        cpu=int(part[11]) + int(part[12]),
         code=int(part[49]),
     )
 
@@ -79,6 +82,12 @@ def descendants(table: Mapping[int, Process], roots: Iterable[int]) -> set[int]:
                 found.add(pid)
                 todo.append(pid)
     return found
+
+
+def cpu_seconds(root: int) -> float:
+    """CPU used by everything that lives below a process, in seconds."""
+    table = snapshot()
+    return sum(table[pid].cpu for pid in descendants(table, [root])) / os.sysconf("SC_CLK_TCK")
 
 
 def mark_of(pid: int) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
-from clusters.substrates.processes import cgroups, clearing, leases
+from clusters.substrates.processes import cgroups, clearing, leases, proctree
 from clusters.substrates.processes.founding import found
 from clusters.substrates.processes.link import Link
 from clusters.substrates.processes.links import Links
@@ -395,6 +395,10 @@ class Processes:
             return ""
         ended = name in self._placements and self.state(name) is ProcessState.EXITED
         return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
+
+    def cpu_seconds(self) -> float:
+        """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
+        return proctree.cpu_seconds(self._watch.supervisor)
 
     async def wipe(self, name: str) -> None:
         """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""

@@ -1,0 +1,327 @@
+"""Whether two arms are equivalent, or one no worse than the other, from paired runs.
+
+The figure's log ratios, one a pair, are taken as normal. Equivalent: two one-sided tests (Schuirmann 1987), that is
+the interval of the mean log ratio lies inside the margin. No worse: only its lower end must. Wholly outside the margin:
+refuted. Anything else is undecided, never a pass. More pairs are run only at looks that were declared before, at a
+level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking at 5, 8 and 12 pairs at 0.05 each would let
+10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does (Holm).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, inf, isfinite, log, sqrt
+
+from plugin.judge.student import decided, student_quantile, student_tail
+
+LEVEL = 0.05
+"""The share of false passes, and of false refutations, that a comparison as a whole lets through."""
+
+LEVEL_A_LOOK = 0.022
+"""What keeps ``LEVEL`` over two or three looks."""
+
+POWER = 0.90
+"""How likely a comparison should come to a decision."""
+
+MOST_PAIRS = 200
+"""More pairs than this nobody runs: what needs them is called a difference that lies at the margin itself (our own choice)."""
+
+
+class Decision(StrEnum):
+    """What paired runs say."""
+
+    HOLDS = "holds"
+    """Equivalent, or no worse."""
+    REFUTED = "refuted"
+    """Different by more than the margin, or worse by more than it."""
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Margin:
+    """What a log ratio may be: from ``lower`` to ``upper``."""
+
+    percent: float
+    lower: float
+    upper: float
+
+
+def equivalence(percent: float) -> Margin:
+    """Within ± ``percent``, whichever of the arms is divided by the other: ±2 % is a ratio of 1/1.02 to 1.02."""
+    _positive(percent)
+    return Margin(percent=percent, lower=-log(1 + percent / 100), upper=log(1 + percent / 100))
+
+
+def non_inferiority(percent: float) -> Margin:
+    """A loss of less than ``percent``: 2 % is a ratio of 0.98 or more."""
+    _positive(percent)
+    if percent >= 100:
+        raise ValueError(f"a margin of {percent:g} %: a loss of everything would hold; give less than 100")
+    return Margin(percent=percent, lower=log(1 - percent / 100), upper=inf)
+
+
+def _positive(percent: float) -> None:
+    if not (percent > 0 and isfinite(percent)):
+        raise ValueError(f"a margin of {percent:g} %: nothing measured can lie in it; give more than 0")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Looks:
+    """At how many pairs a decision is sought, and the one-sided level of each look; both declared before the first run."""
+
+    at: tuple[int, ...]
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not self.at or self.at[0] < 2 or any(b <= a for a, b in zip(self.at, self.at[1:], strict=False)):
+            raise ValueError(f"looks at {self.at} pairs: give increasing numbers of at least 2")
+        if not 0 < self.alpha < 0.5:
+            raise ValueError(f"a level of {self.alpha}: give one between 0 and 0.5, such as {LEVEL}")
+
+
+def looks(*at: int) -> Looks:
+    """Looks at these numbers of pairs, at the level that suits their number: one look 0.05, up to three 0.022 each."""
+    count = len(at)
+    return Looks(at=at, alpha=LEVEL if count <= 1 else LEVEL_A_LOOK if count <= 3 else LEVEL / count)
+
+
+SEQUENTIAL = looks(5, 8, 12)
+"""The default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratio:
+    """A mean ratio, from ``n`` paired runs, with its interval; all as natural logarithms.
+
+    ``sd`` and the interval (one-sided level ``alpha`` at each end) are ``None`` of a single pair.
+    """
+
+    name: str
+    n: int
+    mean: float
+    alpha: float
+    sd: float | None = None
+    interval: tuple[float, float] | None = None
+
+    def decision(self, margin: Margin) -> Decision:
+        """By this interval alone."""
+        if self.interval is None:
+            return Decision.UNDECIDED
+        low, high = self.interval
+        if margin.lower <= low and high <= margin.upper:
+            return Decision.HOLDS
+        return Decision.REFUTED if high < margin.lower or low > margin.upper else Decision.UNDECIDED
+
+    def p_outside(self, margin: Margin) -> float:
+        """How likely a mean this far outside the margin would be, if the true one just lay in it."""
+        return self.p_beyond(max(self.mean - margin.upper, margin.lower - self.mean))
+
+    def p_beyond(self, distance: float) -> float:
+        """How likely a mean would lie by this log ratio or more on one side of the true one; 1 of a single pair."""
+        if self.sd is None:
+            return 1.0
+        if self.sd == 0:
+            return 0.0 if distance > 0 else 1.0
+        return student_tail(distance * sqrt(self.n) / self.sd, self.n - 1)
+
+    def visible(self) -> float | None:
+        """The smallest true log ratio that so many pairs of this spread would have told from 0 with 90 % probability."""
+        if self.sd is None:
+            return None
+        quantiles = (student_quantile(p, self.n - 1) for p in (1 - self.alpha, POWER))
+        return sum(quantiles) * self.sd / sqrt(self.n)
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return f"{self.name}: {exp(self.mean):.3f} (n = {self.n}, no interval)"
+        low, high = self.interval
+        return f"{self.name}: {exp(self.mean):.3f} ({exp(low):.3f} to {exp(high):.3f}, n = {self.n})"
+
+
+def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL) -> Ratio:
+    """The mean of log ratios and its interval. Raises ``ValueError`` for none at all."""
+    if not logs:
+        raise ValueError(f"{name}: no pair of runs to compare")
+    n = len(logs)
+    mean = sum(logs) / n
+    if n == 1:
+        return Ratio(name=name, n=n, mean=mean, alpha=alpha)
+    sd = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1))
+    half = student_quantile(1 - alpha, n - 1) * sd / sqrt(n)
+    return Ratio(name=name, n=n, mean=mean, alpha=alpha, sd=sd, interval=(mean - half, mean + half))
+
+
+def log_ratio(first: float, second: float) -> float:
+    """ln(second / first). Raises ``ValueError`` for figures that are not above 0."""
+    if not (first > 0 and second > 0 and isfinite(first) and isfinite(second)):
+        raise ValueError(f"{second:g} / {first:g}: a ratio needs two figures above 0")
+    return log(second / first)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """What all ratios together say at the last look that was reached, or the first that decided.
+
+    ``refuted`` names the ratios outside the margin, after Holm's correction. ``visible``: the smallest true difference that would have
+    been told from none (log ratio), the worst of all ratios.
+    ``unused``: pairs that were run beyond the last look reached, and are not looked at.
+    """
+
+    decision: Decision
+    ratios: tuple[Ratio, ...]
+    margin: Margin
+    looks: Looks
+    look: int
+    """How many looks were taken."""
+    n: int
+    refuted: tuple[str, ...] = ()
+    visible: float | None = None
+    unused: int = 0
+    aa: tuple[Ratio, ...] = ()
+    aa_differs: bool = False
+
+    def __str__(self) -> str:
+        """The decision in words, with interval, margin, n, what could have been seen, and what would settle it."""
+        words = [f"{self.decision} at a margin of {self.margin.percent:g} %"]
+        words += [str(each) for each in self.ratios]
+        words.append(f"look {self.look} of {len(self.looks.at)} at {self.looks.alpha:g}")
+        if self.visible is not None:
+            words.append(f"smallest difference it could have seen {percent(self.visible):.1f} %")
+        if self.refuted and len(self.ratios) > 1:
+            words.append(f"outside the margin: {', '.join(self.refuted)}")
+        if self.decision is Decision.UNDECIDED:
+            words.append(self.open)
+        words += [f"noise: {each}" for each in self.aa]
+        if self.aa_differs:
+            words.append("the same arm run twice differs by more than the margin, so nothing can be said")
+        return "; ".join(words)
+
+    @property
+    def needed(self) -> int | None:
+        """Pairs that would settle what is undecided with 90 % probability, if mean and spread stay as they were seen.
+
+        ``None`` where nothing is open, where a single pair shows no spread, and where more than ``MOST_PAIRS`` would be needed.
+        """
+        if self.decision is not Decision.UNDECIDED:
+            return None
+        most = self.n + 1
+        for each in self.ratios:
+            if each.sd is None:
+                return None
+            needed = pairs_needed(sd=each.sd, shift=each.mean, margin=self.margin, alpha=self.looks.alpha)
+            if needed is None:
+                return None
+            most = max(most, needed)
+        return most
+
+    @property
+    def open(self) -> str:
+        """What an undecided comparison lacks."""
+        first = f"the first look asks for {self.looks.at[0]} pairs" if not self.look else ""
+        if self.n < 2:
+            return f"n = {self.n} shows no spread: {first}"
+        needed = self.needed
+        settle = (
+            f"about {needed} pairs would settle it"
+            if needed is not None
+            else f"more than {MOST_PAIRS} pairs would be needed to settle it: the difference lies at the margin itself"
+        )
+        return f"{first}; {settle}" if first else settle
+
+
+def percent(log_value: float) -> float:
+    """How far a log ratio is from 1, in percent, whichever of the arms is divided by the other."""
+    return 100 * (exp(abs(log_value)) - 1)
+
+
+def compare(
+    pairs: Mapping[str, Sequence[float]],
+    margin: Margin,
+    declared: Looks = SEQUENTIAL,
+    *,
+    aa: Mapping[str, Sequence[float]] | None = None,
+) -> Compared:
+    """Compare the arms of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
+
+    ``aa`` are those of the same arm run twice: it measures the noise, and where it differs by more than the margin itself, nothing is decided.
+    Later pairs than those of the first look that decided are not looked at: who goes on after a decision chooses his result.
+    Raises ``ValueError`` where there is nothing to compare.
+    """
+    if not pairs:
+        raise ValueError("no arms to compare")
+    counts = [len(logs) for logs in pairs.values()]
+    reached = [at for at in declared.at if at <= min(counts)]
+    for look, at in enumerate(reached, 1):
+        found = _look(pairs, at, look, margin, declared, aa or {})
+        if found.decision is not Decision.UNDECIDED:
+            return found
+    return found if reached else _look(pairs, min(counts), 0, margin, declared, aa or {})
+
+
+def _look(
+    pairs: Mapping[str, Sequence[float]],
+    at: int,
+    look: int,
+    margin: Margin,
+    declared: Looks,
+    aa: Mapping[str, Sequence[float]],
+) -> Compared:
+    ratios = tuple(ratio(name, logs[:at], declared.alpha) for name, logs in pairs.items())
+    noise = tuple(ratio(name, logs[:at], declared.alpha) for name, logs in aa.items() if logs)
+    differs = any(differs_from_itself(each, margin) for each in noise)
+    refuted = holm({each.name: each.p_outside(margin) for each in ratios}, declared.alpha)
+    decision = Decision.UNDECIDED
+    if look and not differs:
+        if refuted:
+            decision = Decision.REFUTED
+        elif all(each.decision(margin) is Decision.HOLDS for each in ratios):
+            decision = Decision.HOLDS
+    visible = [value for each in ratios if (value := each.visible()) is not None]
+    return Compared(
+        decision=decision,
+        ratios=ratios,
+        margin=margin,
+        looks=declared,
+        look=look,
+        n=at,
+        refuted=refuted if decision is Decision.REFUTED else (),
+        visible=max(visible, default=None),
+        unused=max(map(len, pairs.values())) - at,
+        aa=noise,
+        aa_differs=differs,
+    )
+
+
+def differs_from_itself(noise: Ratio, margin: Margin) -> bool:
+    """Whether an arm differs from itself by more than the margin, to either side. One pair of runs has no interval."""
+    if noise.interval is None:
+        return abs(noise.mean) > -margin.lower
+    return (
+        noise.decision(Margin(percent=margin.percent, lower=margin.lower, upper=-margin.lower))
+        is Decision.REFUTED
+    )
+
+
+def holm(p_values: Mapping[str, float], alpha: float) -> tuple[str, ...]:
+    """The hypotheses that are rejected so that the chance of rejecting any true one is ``alpha`` (Holm 1979)."""
+    rejected = []
+    ordered = sorted(p_values.items(), key=lambda item: item[1])
+    for index, (name, p) in enumerate(ordered):
+        if p > alpha / (len(ordered) - index):
+            break
+        rejected.append(name)
+    return tuple(rejected)
+
+
+def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVEL) -> int | None:
+    """The fewest pairs that settle it with 90 % probability, when log ratios have this mean and standard deviation.
+
+    ``None`` where even ``MOST_PAIRS`` do not.
+    """
+    if sd <= 0:
+        return 2
+    for n in range(2, MOST_PAIRS + 1):
+        chance = decided(n, sd=sd, shift=shift, lower=margin.lower, upper=margin.upper, alpha=alpha)
+        if chance >= POWER:
+            return n
+    return None
