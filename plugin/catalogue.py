@@ -226,6 +226,7 @@ _CLAIM = form(
     needs=several(_CONDITION),
     arms=keyed(_argument, _by_suite(several(_arm_value, at_least=1))),
     include=several(_ID),
+    compares_versions=flag,
     checks=several(_check),
     paper=keyed(text(), anything),
     measured=keyed(text(), text()),

@@ -151,6 +151,8 @@ class Claim:
     """The values that each argument of the test takes, by suite."""
     include: tuple[str, ...] = ()
     """Sets of checks (``[checks]``) that come before its own."""
+    compares_versions: bool = False
+    """Whether one test of it holds a new version against an old one, instead of a test for each."""
     checks: tuple[CheckSpec, ...] = ()
     """All checks, those of ``include`` first."""
     paper: Mapping[str, Any] = field(default_factory=dict)

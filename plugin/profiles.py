@@ -69,6 +69,10 @@ class Tpcc:
     """At how many pairs of runs a comparison looks: declared before the first."""
     processes: int
     """Over so many processes the terminals are spread."""
+    workers: int
+    """So many workers that do not wait saturate the smallest cluster."""
+    saturated_s: float
+    """How long they are measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,6 +133,8 @@ _PROFILE_RULES = {
         measured_s=number(above=0),
         pairs=several(integer(minimum=2, maximum=100), at_least=1),
         processes=integer(minimum=1, maximum=1000),
+        workers=integer(minimum=1, maximum=100_000),
+        saturated_s=number(above=0),
     ),
     "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 }

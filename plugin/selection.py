@@ -98,7 +98,8 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     if id_ is None:
         return
     claim = run.catalogue.claim(id_)
-    if "target" in metafunc.fixturenames and len(run.targets) > 1:
+    several = len(run.targets) > 1 and not claim.compares_versions
+    if "target" in metafunc.fixturenames and several:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
     for name, values in claim.arms_for(run.settings.suite).items():
         if name in metafunc.fixturenames:
@@ -163,6 +164,8 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
         return "its test is planned, not written yet"
     if engine and (reason := _no_engine(engine, run)):
         return reason
+    if claim.compares_versions and len(run.targets) != 2:
+        return "compares two versions: give the old and the new one with --cockroach-version, twice"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
@@ -213,7 +216,7 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
         values = claim.arms_for(run.settings.suite)
         wanted = [
             (target, dict(zip(values, combination, strict=True)))
-            for target in run.targets
+            for target in (("",) if claim.compares_versions else run.targets)
             for combination in product(*values.values())
         ]
         missing = [

@@ -113,13 +113,15 @@ class TpccRun:
     """A run as read back, its processes merged second by second.
 
     ``audit`` and ``end`` (why it ended: "duration", "stopped" or more than one of those) are ``None`` unless every process
-    ended in order; ``audit`` also where a driver counts nothing of the kind. ``problems``: what is missing, cut off or contradicts itself, in words.
+    ended in order; ``audit`` also where a driver counts nothing of the kind. ``due``: how many transactions of each type came due
+    in the measured period, ``None`` where that does not follow from the schedule alone. ``problems``: what is missing, cut off or contradicts itself, in words.
     """
 
     header: TpccHeader
     seconds: Sequence[TpccSecond]
     audit: TpccAudit | None
     end: str | None
+    due: Mapping[str, int] | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -170,9 +172,10 @@ def tpcc_second_line(second: TpccSecond) -> str:
     return json.dumps({"t": second.t, "types": types, **values}, default=dict) + "\n"
 
 
-def tpcc_end_line(why: str, audit: TpccAudit | None) -> str:
+def tpcc_end_line(why: str, audit: TpccAudit | None, due: Mapping[str, int] | None = None) -> str:
     """The last line, newline included; without an audit for a driver that counts nothing of the kind."""
-    return json.dumps({"end": True, "why": why, "audit": None if audit is None else asdict(audit)}) + "\n"
+    end = {"end": True, "why": why, "audit": None if audit is None else asdict(audit), "due": due}
+    return json.dumps(end, default=dict) + "\n"
 
 
 @dataclass(slots=True)
@@ -180,6 +183,7 @@ class _File:
     header: TpccHeader
     seconds: dict[int, TpccSecond]
     audit: TpccAudit | None = None
+    due: Mapping[str, int] | None = None
     why: str | None = None
 
 
@@ -216,11 +220,13 @@ def read_tpcc(files: Sequence[Path]) -> TpccRun:
         problems.append(f"two files of process {', '.join(map(str, twice))}")
     ended = not missing and len(parts) == len(files) and all(part.why is not None for part in parts)
     audits = [part.audit for part in parts if part.audit is not None]
+    dues = [part.due for part in parts if part.due is not None]
     return TpccRun(
         header=header,
         seconds=tuple(_merge(parts)),
         audit=sum(audits, TpccAudit()) if ended and len(audits) == len(parts) else None,
         end=", ".join(sorted({str(part.why) for part in parts})) if ended else None,
+        due={n: sum(each[n] for each in dues) for n in TYPES} if ended and len(dues) == len(parts) else None,
         problems=tuple(problems),
     )
 
@@ -249,6 +255,7 @@ def _read(lines: Iterable[str]) -> _File | None:
             elif "end" in data:
                 part.why = str(data["why"])
                 part.audit = None if data["audit"] is None else TpccAudit(**_counts(data["audit"]))
+                part.due = None if data.get("due") is None else _counts({n: data["due"][n] for n in TYPES})
             else:
                 second = _second(data)
                 last = next(reversed(part.seconds), -1)

@@ -7,7 +7,7 @@ level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking a
 10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does (Holm).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, inf, isfinite, log, sqrt
@@ -89,6 +89,19 @@ SEQUENTIAL = looks(5, 8, 12)
 """The default."""
 
 
+class Logs(list[float]):
+    """Log ratios in the order they were run. ``least_sd``: the least they scatter by, for what they are made of are whole numbers."""
+
+    def __init__(self, values: Iterable[float], least_sd: float = 0.0) -> None:
+        super().__init__(values)
+        self.least_sd = least_sd
+
+
+def least_sd(logs: Sequence[float]) -> float:
+    """The least that these scatter by, where it is known."""
+    return logs.least_sd if isinstance(logs, Logs) else 0.0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ratio:
     """A mean ratio, from ``n`` paired runs, with its interval; all as natural logarithms.
@@ -138,15 +151,15 @@ class Ratio:
         return f"{self.name}: {exp(self.mean):.3f} ({exp(low):.3f} to {exp(high):.3f}, n = {self.n})"
 
 
-def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL) -> Ratio:
-    """The mean of log ratios and its interval. Raises ``ValueError`` for none at all."""
+def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL, least: float = 0.0) -> Ratio:
+    """The mean of log ratios and its interval; they are taken to scatter by ``least`` at least. Raises ``ValueError`` for none at all."""
     if not logs:
         raise ValueError(f"{name}: no pair of runs to compare")
     n = len(logs)
     mean = sum(logs) / n
     if n == 1:
         return Ratio(name=name, n=n, mean=mean, alpha=alpha)
-    sd = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1))
+    sd = max(least, sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1)))
     half = student_quantile(1 - alpha, n - 1) * sd / sqrt(n)
     return Ratio(name=name, n=n, mean=mean, alpha=alpha, sd=sd, interval=(mean - half, mean + half))
 
@@ -266,8 +279,8 @@ def _look(
     declared: Looks,
     aa: Mapping[str, Sequence[float]],
 ) -> Compared:
-    ratios = tuple(ratio(name, logs[:at], declared.alpha) for name, logs in pairs.items())
-    noise = tuple(ratio(name, logs[:at], declared.alpha) for name, logs in aa.items() if logs)
+    ratios = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in pairs.items())
+    noise = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in aa.items() if logs)
     differs = any(differs_from_itself(each, margin) for each in noise)
     refuted = holm({each.name: each.p_outside(margin) for each in ratios}, declared.alpha)
     decision = Decision.UNDECIDED

@@ -10,6 +10,7 @@ from plugin.judge.known import Answer, ConditionInfo, some
 from plugin.judge.model import Condition
 from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
 from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
+from plugin.judge.tpcc_consistency import CONSISTENCY_CONDITIONS
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
@@ -284,5 +285,6 @@ KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
         ("baseline_steady", _baseline_steady, "the baseline obeys the throughput rule against itself", _LONGER),
     )},
     **TPCC_CONDITIONS,
+    **CONSISTENCY_CONDITIONS,
 }  # fmt: skip
 """Every condition by name."""

@@ -11,6 +11,10 @@ RATIO, LOSS = "tpmc_ratio_interval", "tpmc_loss_interval"
 RATIOS = (RATIO, "efc_ratio_interval", "latency_p90_ratio_interval", "latency_p99_ratio_interval")
 """All metrics of arms that should be equal."""
 
+SATURATED_RATIO, SATURATED_LOSS = "saturated_tpmc_ratio_interval", "saturated_tpmc_loss_interval"
+SATURATED_P90 = "saturated_p90_ratio_interval"
+"""The same of runs without think times, beside runs that have them: what the arms could do."""
+
 CAPACITY, EFC_BELOW = "capacity_warehouses", "efc_below_knee"
 """The metrics of a ramp that conditions must know the limit of."""
 

@@ -16,26 +16,46 @@ from plugin.evidence.tpcc import TpccRun
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.capacity import LEAST_SHARE, Knee, Step, step_of
 from plugin.judge.comparison import Compared, Looks, Margin, equivalence, looks, non_inferiority
-from plugin.judge.known import LOSS, RATIO, RATIOS
+from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 from plugin.judge.model import Check
-from plugin.judge.parity import AA, Cell, Figure, Parity, Sample, efc_noise, knees, latency, parity, tpmc
+from plugin.judge.parity import (
+    AA,
+    Cell,
+    Figure,
+    Parity,
+    Sample,
+    cells,
+    knees,
+    latency,
+    parity,
+    tpmc,
+    tpmc_noise,
+)
 from plugin.judge.tpcc import Figures, figures
 from plugin.judge.tpcc_audit import BUILTIN
 
-MARGINS: Mapping[str, Callable[[float], Margin]] = {
-    **dict.fromkeys(RATIOS, equivalence),
-    LOSS: non_inferiority,
-}
-"""How the limit of each metric that compares arms becomes a margin."""
 
-FIGURES: Mapping[str, Figure] = {
-    RATIO: tpmc,
-    LOSS: tpmc,
-    "efc_ratio_interval": lambda step: step.efc,
-    "latency_p90_ratio_interval": partial(latency, "p90_ms"),
-    "latency_p99_ratio_interval": partial(latency, "p99_ms"),
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """What a metric compares: a figure, of saturated runs or of the others, of all arms or of the old and the new one; and what makes its limit a margin."""
+
+    figure: Figure
+    margin: Callable[[float], Margin] = equivalence
+    saturated: bool = False
+    against_old: bool = False
+
+
+COMPARISONS: Mapping[str, Comparison] = {
+    RATIO: Comparison(figure=tpmc),
+    LOSS: Comparison(figure=tpmc, margin=non_inferiority, against_old=True),
+    "efc_ratio_interval": Comparison(figure=lambda step: step.efc),
+    "latency_p90_ratio_interval": Comparison(figure=partial(latency, "p90_ms")),
+    "latency_p99_ratio_interval": Comparison(figure=partial(latency, "p99_ms")),
+    SATURATED_RATIO: Comparison(figure=tpmc, saturated=True),
+    SATURATED_LOSS: Comparison(figure=tpmc, margin=non_inferiority, saturated=True, against_old=True),
+    SATURATED_P90: Comparison(figure=partial(latency, "p90_ms"), saturated=True),
 }
-"""What each of them compares."""
+"""Every metric that compares arms."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,7 +183,7 @@ class Loads:
             )
             if theirs and ours:
                 means = [sum(f.tpmc or 0.0 for f in side) / len(side) for side in (theirs, ours)]
-                noise = [efc_noise(1.0, (f.warehouses * f.seconds for f in side)) for side in (theirs, ours)]
+                noise = [tpmc_noise(f.warehouses * f.seconds for f in side) for side in (theirs, ours)]
                 found[cell] = 100 * (means[0] / means[1] - 1), 200 * hypot(*noise)
         return found
 
@@ -199,26 +219,34 @@ class Loads:
 
     @cached_property
     def parity(self) -> Parity:
-        """The pairs of all arms."""
-        return parity(self.samples)
+        """The pairs of all arms, by their tpmC."""
+        return parity(self.paced)
+
+    @property
+    def paced(self) -> tuple[Sample, ...]:
+        """The runs with think times; where there are none, all of them."""
+        return tuple(sample for sample in self.samples if sample.waits) or self.samples
+
+    @property
+    def saturated(self) -> tuple[Sample, ...]:
+        """The runs without think times."""
+        return tuple(sample for sample in self.samples if not sample.waits)
 
     def pairs(self, metric: str) -> Parity | None:
-        """The pairs that this metric of ``MARGINS`` compares; ``None`` where old and new were not declared."""
-        if metric == LOSS:
-            return self._against_old
+        """The pairs that this metric of ``COMPARISONS`` compares; ``None`` where old and new were not declared."""
+        asked = COMPARISONS[metric]
         if metric == RATIO:
             return self.parity
-        return parity(self.samples, figure=FIGURES[metric])
-
-    @cached_property
-    def _against_old(self) -> Parity | None:
-        return parity(self.samples, versions=self.versions) if self.versions else None
+        if asked.against_old and not self.versions:
+            return None
+        samples = self.saturated if asked.saturated else self.paced
+        return parity(samples, versions=self.versions if asked.against_old else None, figure=asked.figure)
 
     def margin(self, metric: str) -> Margin | None:
         """Within which the arms must be, where a check says so and it can be used."""
         limit = self._evidence.limits.get(metric)
         try:
-            return MARGINS[metric](limit) if limit is not None else None
+            return COMPARISONS[metric].margin(limit) if limit is not None else None
         except ValueError:
             return None
 
@@ -229,12 +257,12 @@ class Loads:
 
     def margins(self) -> tuple[str, ...]:
         """The metrics for which a check sets a margin."""
-        return tuple(metric for metric in MARGINS if self.margin(metric))
+        return tuple(metric for metric in COMPARISONS if self.margin(metric))
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """All cells."""
-        return self.parity.cells
+        return cells(self.samples)
 
     @cached_property
     def knees(self) -> Mapping[str, Knee]:
@@ -253,7 +281,8 @@ class Loads:
 
         Runs of an arm that repeats another are not among them.
         """
-        mine = [load for load in self.deciding if load.found is not None and not load.arm.endswith(AA)]
+        every = [load for load in self.deciding if load.found is not None and not load.arm.endswith(AA)]
+        mine = [load for load in every if load.run and load.run.header.waits] or every
         if self.ramp is not None and all(len(cell.arms) == 1 for cell in self.cells):
             taken: Step = self.ramp.capacity or self.ramp.steps[0]
             return [load for load in mine if load.name in taken.runs]

@@ -10,6 +10,7 @@ from plugin.judge.availability import Gap
 from plugin.judge.findings import CATEGORIES, seconds
 from plugin.judge.known import Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
+from plugin.judge.tpcc_consistency import CONSISTENCY_METRICS
 from plugin.judge.tpcc_metrics import TPCC_METRICS
 
 SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
@@ -331,5 +332,6 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
         description="from the last fault undone to the first acknowledged write"),
     **TPCC_METRICS,
+    **CONSISTENCY_METRICS,
 }  # fmt: skip
 """Every metric that the judge measures itself, by name. Any other name is one that a test records."""

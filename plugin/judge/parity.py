@@ -8,10 +8,21 @@ what saturated arms can do. Against an older version only the older one must rea
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import sqrt
+from math import hypot, sqrt
 
 from plugin.judge.capacity import COMPARABLE_EFC, Knee, Step, knee, mean_step
-from plugin.judge.comparison import LEVEL, Compared, Looks, Margin, Ratio, compare, log_ratio, ratio
+from plugin.judge.comparison import (
+    LEVEL,
+    Compared,
+    Logs,
+    Looks,
+    Margin,
+    Ratio,
+    compare,
+    least_sd,
+    log_ratio,
+    ratio,
+)
 from plugin.judge.tpcc import ALL
 
 AA = " (A/A)"
@@ -19,6 +30,9 @@ AA = " (A/A)"
 
 GENERATOR_NOISE = 1.4
 """A run's tpmC varies by this over the square root of warehouses times seconds (measured: 5.7 % with 10 warehouses and 60 s)."""
+
+ROUNDING = sqrt(1 / 12)
+"""The standard error of a count of new-orders, were all else equal: it is a whole number."""
 
 ONE_SIDED = 1.645
 """Standard errors that an efficiency may fall short by chance, one time in twenty."""
@@ -60,12 +74,11 @@ class Cell:
 
     def short(self, arm: str) -> bool:
         """Whether the arm falls short of 94 %, by more than so short a run may by chance."""
-        runs = self.samples[arm].values()
-        if not all(sample.waits for sample in runs):
+        runs = self.samples[arm]
+        if not all(sample.waits for sample in runs.values()):
             return False
         efc = self.efc(arm)
-        noise = efc_noise(efc, (sample.step.warehouses * sample.seconds for sample in runs))
-        return efc + ONE_SIDED * noise < COMPARABLE_EFC
+        return efc + ONE_SIDED * efc_noise(efc, runs.values()) < COMPARABLE_EFC
 
     def saturated(self, arms: Sequence[str]) -> str:
         """Which of the arms fall short, in words, against the best arm; empty where none does."""
@@ -76,10 +89,10 @@ class Cell:
             if arm in self.samples and self.short(arm)
         )
 
-    def logs(self, first: str, second: str, figure: "Figure") -> tuple[list[float], list[str]]:
+    def logs(self, first: str, second: str, figure: "Figure") -> tuple[Logs, list[str]]:
         """The log ratios second / first of the blocks in which both ran, in order, and what is wrong with the other blocks."""
         one, other = self.samples[first], self.samples[second]
-        logs, gaps = [], []
+        logs, gaps, rounding = [], [], 0.0
         for block in sorted(one.keys() | other.keys()):
             if block not in one or block not in other:
                 arm = first if block not in one else second
@@ -90,7 +103,10 @@ class Cell:
                 gaps.append(f"{self.name}, block {block}: an arm finished no new-order")
             else:
                 logs.append(log_ratio(*values))
-        return logs, gaps
+                counts = one[block].step.served, other[block].step.served
+                if figure is tpmc and all(counts):
+                    rounding = max(rounding, ROUNDING * hypot(*(1 / count for count in counts)))
+        return Logs(logs, rounding), gaps
 
 
 Figure = Callable[[Step], float]
@@ -112,10 +128,18 @@ def signed(ratio_: float) -> str:
     return f"{100 * (ratio_ - 1):+.1f} %".replace("-", "−")
 
 
-def efc_noise(efc: float, sizes: Iterable[float]) -> float:
-    """One standard error of an efficiency, in its own percent, from runs of these warehouses times seconds; 0 where one is not known."""
+def tpmc_noise(sizes: Iterable[float]) -> float:
+    """One standard error of a tpmC, as a part of it, from runs of these warehouses times seconds; 0 where one is not known."""
     known = [*sizes]
-    return efc * GENERATOR_NOISE / sqrt(sum(known)) if known and all(known) else 0.0
+    return GENERATOR_NOISE / sqrt(sum(known)) if known and all(known) else 0.0
+
+
+def efc_noise(efc: float, samples: Iterable[Sample]) -> float:
+    """One standard error of an efficiency, in its own percent: that of whole numbers where it is known what was due, else the generator's."""
+    runs = [*samples]
+    if runs and all(sample.step.due for sample in runs):
+        return efc * ROUNDING * sqrt(len(runs)) / max(1, sum(sample.step.due for sample in runs))
+    return efc * tpmc_noise(sample.step.warehouses * sample.seconds for sample in runs)
 
 
 def cells(samples: Iterable[Sample]) -> tuple[Cell, ...]:
@@ -157,7 +181,7 @@ class Parity:
         n = min(map(len, self.pairs.values()))
         at = max((look for look in declared.at if look <= n), default=n) if declared else n
         alpha = declared.alpha if declared else LEVEL
-        return tuple(ratio(name, logs[:at], alpha) for name, logs in self.pairs.items())
+        return tuple(ratio(name, logs[:at], alpha, least_sd(logs)) for name, logs in self.pairs.items())
 
     @property
     def nothing(self) -> str:
@@ -175,8 +199,8 @@ def parity(
     """The pairs of arms of all comparable cells, compared by ``figure``; with ``versions``, only that of the old and the new one."""
     found = cells(samples)
     comparable, saturated, gaps = [], [], []
-    pairs: dict[str, list[float]] = {}
-    aa: dict[str, list[float]] = {}
+    pairs: dict[str, Logs] = {}
+    aa: dict[str, Logs] = {}
     for cell in found:
         if words := cell.saturated(versions[:1] if versions else cell.arms):
             saturated.append(words)

@@ -39,7 +39,8 @@ class Figures:
     """One run in figures, over its measured seconds.
 
     ``efc`` is tpmC in percent of 12.86 a warehouse, ``capacity_share`` in percent of 12.605. ``latencies`` has "all" and each
-    type that ended at least once; ``finished`` counts those that committed or were rolled back as they should. Rates of the
+    type that ended at least once; ``finished`` counts those that committed or were rolled back as they should, ``due`` those that
+    the schedule asked for in that time, where it says so. Rates of the
     generator: ``cpu_share`` of a core a process, on average; ``lag_p95_ms`` of its seconds' worst lateness. ``None`` for what no
     second tells of.
     """
@@ -49,6 +50,7 @@ class Figures:
     tpmc: float | None
     latencies: Mapping[str, Latencies] = field(default_factory=dict)
     finished: Mapping[str, int] = field(default_factory=dict)
+    due: Mapping[str, int] | None = None
     retries: Mapping[str, int] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
     ambiguous: int = 0
@@ -113,6 +115,7 @@ def figures(run: TpccRun) -> Figures:
             if (found := _latencies(histogram)) is not None
         },
         finished=finished,
+        due=run.due,
         retries=dict(sum((Counter(second.retries) for second in seconds), Counter())),
         errors=dict(sum((Counter(second.errors) for second in seconds), Counter())),
         ambiguous=sum(second.ambiguous for second in seconds),

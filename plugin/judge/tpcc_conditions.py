@@ -122,9 +122,13 @@ def _aa_quiet(a: Analysis) -> Answer:
 
 
 def _noise(pairs: "Parity | None", at: int | None, alpha: float) -> "list[Ratio]":
-    from plugin.judge.comparison import ratio
+    from plugin.judge.comparison import least_sd, ratio
 
-    return [ratio(name, logs[:at], alpha) for name, logs in pairs.aa.items() if logs] if pairs else []
+    return (
+        [ratio(name, logs[:at], alpha, least_sd(logs)) for name, logs in pairs.aa.items() if logs]
+        if pairs
+        else []
+    )
 
 
 def _differs_at_all(one: "Ratio") -> bool:
@@ -150,21 +154,21 @@ def _knee_found(a: Analysis) -> Answer:
 
 
 def _efc_told(a: Analysis) -> Answer:
-    from plugin.judge.parity import GENERATOR_NOISE, efc_noise
+    from plugin.judge.parity import efc_noise
 
     ramp, limit = a.loads.ramp, a.evidence.limits.get(EFC_BELOW)
     if ramp is None or not ramp.below:
         return False, "no load below the knee was tried" if a.loads.samples else NO_RUN
     low = min(ramp.below, key=lambda step: step.efc)
-    sizes = [s.step.warehouses * s.seconds for s in a.loads.samples if set(s.step.runs) <= set(low.runs)]
-    noise = efc_noise(low.efc, sizes)
+    samples = [s for s in a.loads.samples if set(s.step.runs) <= set(low.runs)]
+    noise = efc_noise(low.efc, samples)
     why = f"{low.efc:.1f} % at {low.warehouses} warehouses, by chance ± {noise:.1f}"
     if limit is None or low.efc >= limit or low.efc + SURE * noise < limit:
         return True, why
-    needed = (SURE * GENERATOR_NOISE * low.efc / (limit - low.efc)) ** 2
+    longer = (SURE * noise / (limit - low.efc)) ** (1 if low.due else 2)
     return (
         False,
-        f"{why}: {limit:g} % is missed by less than chance explains; {needed:.0f} warehouses × seconds would tell",
+        f"{why}: {limit:g} % is missed by less than chance explains; {longer:.1f} times as many warehouses × seconds would tell",
     )
 
 

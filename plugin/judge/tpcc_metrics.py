@@ -6,7 +6,19 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from plugin.judge.analysis import Analysis
-from plugin.judge.known import CAPACITY, EFC_BELOW, LOSS, RATIO, RATIOS, Measured, MetricInfo, nothing
+from plugin.judge.known import (
+    CAPACITY,
+    EFC_BELOW,
+    LOSS,
+    RATIO,
+    RATIOS,
+    SATURATED_LOSS,
+    SATURATED_P90,
+    SATURATED_RATIO,
+    Measured,
+    MetricInfo,
+    nothing,
+)
 
 if TYPE_CHECKING:
     from plugin.judge.capacity import Knee
@@ -125,7 +137,7 @@ def _far_end(one: "Ratio", metric: str) -> float:
 
     assert one.interval is not None
     low, high = one.interval
-    return 100 * (1 - exp(low)) if metric == LOSS else max(percent(low), percent(high))
+    return 100 * (1 - exp(low)) if metric in (LOSS, SATURATED_LOSS) else max(percent(low), percent(high))
 
 
 def _smallest(a: Analysis) -> Measured:
@@ -139,6 +151,40 @@ def _smallest(a: Analysis) -> Measured:
         return nothing(pairs.nothing if not ratios else f"n = {ratios[0].n}: one pair shows no spread")
     worst = max(seen, key=lambda name: seen[name])
     return percent(seen[worst]), f"{worst}, with 90 % probability at n = {ratios[0].n}", ()
+
+
+NO_SATURATED = "no run without think times"
+
+
+def _headroom(a: Analysis) -> Measured:
+    """By arm, from the means of all its runs."""
+    arms: dict[str, tuple[list[float], list[float]]] = {}
+    for sample in a.loads.samples:
+        arms.setdefault(sample.arm, ([], []))[sample.waits].append(sample.step.tpmc)
+    found = {
+        arm: 100 * (1 - sum(paced) * len(most) / (len(paced) * sum(most)))
+        for arm, (most, paced) in arms.items()
+        if paced and sum(most) > 0
+    }
+    if not found:
+        return nothing(NO_SATURATED if a.loads.samples else NO_RUN)
+    return min(found.values()), "; ".join(f"{arm} {value:.1f}" for arm, value in found.items()), ()
+
+
+def _headroom_lost(a: Analysis) -> Measured:
+    """Whichever of two arms has less."""
+    pairs = a.loads.pairs(SATURATED_RATIO)
+    ratios = pairs.ratios(a.loads.declared[0]) if pairs else ()
+    if not ratios:
+        return nothing(NO_SATURATED if a.loads.samples else NO_RUN)
+    if any(each.interval is None for each in ratios):
+        return nothing(f"n = {ratios[0].n}: one pair has no interval ({'; '.join(map(str, ratios))})")
+    surely = [max(0.0, low, -high) for each in ratios if each.interval for low, high in (each.interval,)]
+    slower = a.loads.pairs(SATURATED_P90)
+    told = [*ratios, *(slower.ratios(a.loads.declared[0]) if slower else ())]
+    kinds = ["tpmC"] * len(ratios) + ["p90"] * (len(told) - len(ratios))
+    note = "; ".join(f"{kind} of {each}" for kind, each in zip(kinds, told, strict=True))
+    return 100 * (1 - exp(-max(surely))), note, ()
 
 
 def _drivers(a: Analysis) -> Measured:
@@ -171,6 +217,21 @@ TPCC_METRICS: Mapping[str, MetricInfo] = {
             description=f"the same of their {of}")
         for metric, of in zip(RATIOS[1:], ("efc", "p90 latency", "p99 latency"), strict=True)
     },
+    SATURATED_RATIO: MetricInfo(
+        unit="%", needs=_PAIRS, measure=partial(_interval, SATURATED_RATIO),
+        description="the same of their tpmC without think times: of what they could do"),
+    SATURATED_LOSS: MetricInfo(
+        unit="%", needs=_PAIRS, measure=partial(_interval, SATURATED_LOSS),
+        description="the most tpmC without think times that the new arm may have lost against the old one"),
+    SATURATED_P90: MetricInfo(
+        unit="%", needs=_PAIRS, measure=partial(_interval, SATURATED_P90),
+        description="the same of their p90 latency without think times"),
+    "headroom": MetricInfo(
+        unit="%", needs=_LOAD, measure=_headroom,
+        description="how much of what an arm does without think times the load with them leaves over; of several arms the least"),
+    "headroom_lost": MetricInfo(
+        unit="%", needs=_LOAD, measure=_headroom_lost,
+        description="by how much one arm surely does less than another without think times: the nearer end of the interval, 0 where it includes none"),
     "smallest_difference_seen": MetricInfo(
         unit="%", needs=_LOAD, measure=_smallest,
         description="the smallest true difference of tpmC that so many pairs of such a spread tell from none with 90 % probability"),

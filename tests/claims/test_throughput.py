@@ -1,7 +1,10 @@
-"""Throughput: the same whatever the size of the cluster, as long as none is saturated (thesis RQ2, tables 5.3 to 5.5)."""
+"""Throughput: the same whatever the size of the cluster, as long as none is saturated; how much a cluster carries (thesis RQ2)."""
+
+from collections.abc import Sequence
 
 import pytest
 
+from clusters.engines import Engine
 from fixtures.cells import Cells
 from fixtures.judge import Judge
 
@@ -10,5 +13,33 @@ from fixtures.judge import Judge
 @pytest.mark.topology(nodes=9)
 async def test_clusters_of_several_sizes(cells: Cells, judge: Judge, sizes: str, warehouses: int) -> None:
     """Three, six and nine nodes reach the same throughput as long as none of them is saturated."""
-    await cells.compare(*cells.of_nodes(*map(int, sizes.split())), work=cells.work(warehouses))
+    await cells.compare(*cells.of_nodes(*map(int, sizes.split())), warehouses=warehouses)
+    assert judge.decide()
+
+
+@pytest.mark.claim("parity-resources")
+@pytest.mark.topology(nodes=3)
+async def test_nodes_of_several_sizes(cells: Cells, judge: Judge, sizes: str, warehouses: int) -> None:
+    """Small, medium and large nodes reach the same throughput as long as none of them is saturated."""
+    await cells.compare(*cells.of_resources(*sizes.split(), nodes=3), warehouses=warehouses)
+    assert judge.decide()
+
+
+@pytest.mark.claim("stress")
+@pytest.mark.topology(nodes=3)
+async def test_a_load_that_rises(cells: Cells, judge: Judge, loads: str, drivers: str) -> None:
+    """Throughput grows with the load up to a capacity that suits the hardware."""
+    (side,) = cells.of_nodes(3)
+    sizes = [*map(int, loads.split())]
+    async with cells.loaded(side, max(sizes), name=side.name) as loaded:
+        await cells.ramp(loaded, sizes)
+        await cells.beside(loaded, min(sizes), drivers)
+    assert judge.decide()
+
+
+@pytest.mark.claim("regression")
+@pytest.mark.topology(nodes=3)
+async def test_a_new_version(cells: Cells, judge: Judge, versions: Sequence[Engine], warehouses: int) -> None:
+    """A new version loses no throughput against the old one."""
+    await cells.compare(*cells.of_versions(*versions, nodes=3), warehouses=warehouses, old_and_new=True)
     assert judge.decide()

@@ -1,28 +1,125 @@
-"""Throughput on clusters that were given too little on purpose: every test here must find its claim refuted."""
+"""Throughput that is wrong on purpose: nodes with too little CPU, wrong data, and load generators that cannot be believed."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
-from clusters.model import NodeResources
-from fixtures.cells import Cells, Work
+from clusters import topology
+from clusters.engines import Engine
+from clusters.errors import BadInput
+from fixtures import loaded as loading
+from fixtures.arm import Arm
+from fixtures.cells import Cells, Side, Work
 from fixtures.judge import Judge
+from fixtures.loaded import Loaded
+from plugin.judge.loads import Loads
+from tests.sabotage.throttle import Throttle, stumbling
+from tests.sabotage.wrong_mix import EasierSpec
 
 pytestmark = pytest.mark.topology(nodes=3)
 
-SHARE = 0.7
-"""Of the CPU that the nodes used when nothing held them back."""
+FREE, NINE_TENTHS, SEVEN_TENTHS = "all the CPU it wants", "90 % of it", "70 % of it"
+SHARES = {NINE_TENTHS: 0.9, SEVEN_TENTHS: 0.7}
+BLOCKS = 5
 
 
-@pytest.mark.sabotage("parity")
-async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge) -> None:
-    """Three nodes get 70 % of the CPU that three nodes without a limit used; the load does not think, so that CPU is what limits it."""
-    (free,) = cells.of_nodes(3)
+@pytest.fixture
+def engine(arm: Arm) -> Engine:
+    """CockroachDB where there is one, else the control."""
+    try:
+        return arm.run.named("cockroach")
+    except BadInput:
+        return arm.run.named("postgres")
 
-    def resources() -> NodeResources:
-        cores = SHARE * cells.cpus[free.name] / len(free.topology.nodes)
-        return replace(cells.resources, cpus=cores)
 
-    capped = replace(free, name="3 nodes with 70 % of the CPU", resources=resources)
-    await cells.compare(free, capped, work=Work(warehouses=1, ramp_s=5, measured_s=15, workers=4))
+@asynccontextmanager
+async def small(cells: Cells, engine: Engine, *, warehouses: int = 1) -> AsyncIterator[Loaded]:
+    """As few nodes as the engine runs on, with a limit of CPU that binds nobody."""
+    nodes = 1 if engine.name == "cockroach" else 3
+    cores = float(cells.host.cores)
+    side = Side(
+        name=FREE,
+        engine=engine,
+        topology=topology.of(nodes=nodes),
+        resources=replace(cells.resources, cpus=cores),
+    )
+    async with cells.loaded(side, warehouses, name=side.name) as loaded:
+        yield loaded
+
+
+@pytest.mark.sabotage("parity-resources")
+async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """Nodes get 90 % and 70 % of the CPU that they used when nothing held them back; the load does not think, so that CPU is what limits it."""
+    work = Work(warehouses=1, ramp_s=1, measured_s=6, workers=4)
+    async with small(cells, engine) as loaded:
+        sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in (FREE, *SHARES)]
+        throttle = Throttle(loaded.cluster)
+        free: dict[str, float] = {}
+        async for block, name, side in cells.order(*sides, looks=(BLOCKS,)):
+            share = SHARES.get(side.name)
+            throttle.limit({node: share * cores for node, cores in free.items()} if share else None)
+            before = throttle.used()
+            await cells.run(loaded, work, arm=name, block=block)
+            if share is None:
+                used = throttle.used()
+                free = {n: (used[n] - before[n]) / (work.ramp_s + work.measured_s) for n in used}
+        throttle.limit(None)
+        await loaded.check()
+    found = Loads(cells.evidence)
+    (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
+    (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
+    assert slower[1] < 0, f"a tenth of the CPU less does not show in tpmC: {slower}"
+    assert waits[1] > 0, f"a tenth of the CPU less does not show in p90: {waits}"
     assert judge.refuted("tpmc_ratio_interval")
+
+
+def ratios(found: Loads, metric: str, arms: str) -> Sequence[tuple[float, float]]:
+    """The intervals of the log ratio of these arms."""
+    pairs = found.pairs(metric)
+    assert pairs is not None
+    every = pairs.ratios(found.declared[0])
+    return [each.interval for each in every if each.name.startswith(arms) and each.interval]
+
+
+@pytest.mark.sabotage("stress")
+async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """The load's processes are stopped four fifths of the time: what they measure is themselves."""
+    async with small(cells, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
+        await short_ramp(cells, loaded)
+    assert judge.inconclusive("generator_not_starved", "knee_found")
+
+
+@pytest.mark.sabotage("stress")
+async def test_a_wrong_mix(
+    cells: Cells, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generator deals itself eight new-orders and twelve payments of 23 cards, instead of ten and ten."""
+    monkeypatch.setattr(loading, "TpccSpec", EasierSpec)
+    async with small(cells, engine, warehouses=2) as loaded:
+        await short_ramp(cells, loaded)
+    assert judge.inconclusive("tpcc_audited", "knee_found")
+
+
+async def short_ramp(cells: Cells, loaded: Loaded) -> None:
+    """Two loads with think times, too small to find a limit, and workers that do not wait, to have many transactions."""
+    for size in (1, 2):
+        await cells.run(loaded, Work(warehouses=size, ramp_s=4, measured_s=8), arm="small")
+    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=10, workers=4), arm="small")
+    await loaded.check()
+
+
+@pytest.mark.sabotage("stress")
+async def test_an_order_line_that_is_gone(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """One order line is deleted after the load, and nothing else is done."""
+    async with small(cells, engine) as loaded:
+        connection = await loaded.cluster.deployment.connect()
+        try:
+            await connection.execute(
+                "DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 17 AND ol_number = 1"
+            )
+        finally:
+            connection.terminate()
+        await loaded.check()
+    assert judge.refuted("inconsistent")

@@ -27,6 +27,7 @@ CAPABILITIES = frozenset(
         Capability.PAUSE,
         Capability.DRAIN,
         Capability.ADD_NODE,
+        Capability.NODE_RESOURCES,
         Capability.CUT_LINKS,
         Capability.TPCC,
         Capability.YCSB,

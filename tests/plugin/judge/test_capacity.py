@@ -1,13 +1,14 @@
 """Pass criterion, knee and search, by hand and on clusters with any capacity."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import ceil, log2
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.judge.capacity import MOST_P90_S, Step, knee, mean_step, next_warehouses, step_of
+from plugin.judge.capacity import MOST_P90_S, Step, knee, mean_step, next_step, step_of
 from plugin.judge.tpcc import figures
 from tests.plugin.judge.loads import load
 
@@ -110,44 +111,57 @@ def test_what_is_no_ramp() -> None:
             knee(wrong)
 
 
-def searched(capacity: int, *, start: int, most: int, resolution: float = 0.1) -> list[int]:
+def searched(capacity: int, *declared: int, resolution: float = 0.1) -> list[int]:
     """The loads tried on a cluster that carries exactly so many warehouses."""
     tried: list[Step] = []
-    while (size := next_warehouses(tried, start=start, most=most, resolution=resolution)) is not None:
+    while (size := next_step(tried, declared, resolution=resolution)) is not None:
         assert all(each.warehouses != size for each in tried), "no load is tried twice"
         tried.append(step(size, 98 if size <= capacity else 50))
     return [each.warehouses for each in tried]
 
 
 def test_the_search_by_hand() -> None:
-    assert searched(13, start=4, most=64) == [4, 8, 16, 12, 14, 13]
-    assert searched(13, start=4, most=64, resolution=0.25) == [4, 8, 16, 12, 14]
-    assert searched(5, start=40, most=64) == [40, 20, 10, 5, 7, 6]
-    assert searched(100, start=4, most=10) == [4, 8, 10]
-    assert searched(0, start=4, most=10) == [4, 2, 1]
-    assert searched(1, start=1, most=1) == [1]
+    assert searched(13, 4, 8, 16, 32, 64) == [4, 8, 16, 32, 12, 14, 13]
+    assert searched(13, 4, 8, 16, 32, 64, resolution=0.25) == [4, 8, 16, 32, 12, 14]
+    assert searched(5, 40, 64) == [40, 64, 20, 10, 5, 7, 6]
+    assert searched(100, 4, 8, 10) == [4, 8, 10]
+    assert searched(0, 4, 8) == [4, 8, 2, 1]
+    assert searched(1, 1) == [1]
+    assert searched(3, 4, 2) == [2, 4, 3], "in any order, the last fails and there is nothing beyond"
 
 
-@given(st.integers(0, 3000), st.integers(1, 300), st.integers(0, 3000), st.sampled_from([0.02, 0.1, 0.5]))
+@given(st.integers(0, 3000), st.lists(st.integers(1, 3000), min_size=1), st.sampled_from([0.02, 0.1, 0.5]))
 def test_the_search_finds_any_capacity_in_few_runs(
-    capacity: int, start: int, more: int, resolution: float
+    capacity: int, declared: list[int], resolution: float
 ) -> None:
-    most = start + more
-    tried = searched(capacity, start=start, most=most, resolution=resolution)
-    assert max(tried) <= most
+    tried = searched(capacity, *declared, resolution=resolution)
+    assert max(tried) <= max(declared)
     found = max((size for size in tried if size <= capacity), default=0)
-    wrong = min((size for size in tried if size > capacity), default=most + 1)
-    if found and found < most:
+    wrong = min((size for size in tried if size > capacity), default=max(declared) + 1)
+    if found and found < max(declared):
         assert wrong - found <= max(1, resolution * found)
     elif not found:
         assert 1 in tried
-    assert (
-        len(tried)
-        <= 2 + abs(ceil(log2(max(1, min(capacity, most)) / start))) + ceil(log2(2 / resolution)) + 2
-    )
+    steps = sum(size <= capacity for size in set(declared)) + 2
+    widest = max(b - a for a, b in pairwise([0, *sorted({*declared, max(declared) + 1})]))
+    assert len(tried) <= steps + ceil(log2(widest)) + 1
 
 
 def test_a_search_that_nothing_can_come_of() -> None:
-    for start, most, resolution in ((0, 10, 0.1), (11, 10, 0.1), (1, 10, 0.0)):
-        with pytest.raises(ValueError, match="1 <= start <= most"):
-            next_warehouses([], start=start, most=most, resolution=resolution)
+    for declared, resolution in (([], 0.1), ([0, 10], 0.1), ([1], 0.0)):
+        with pytest.raises(ValueError, match="at least 1 warehouse"):
+            next_step([], declared, resolution=resolution)
+
+
+def test_a_short_run_is_judged_by_what_was_served_of_what_came_due() -> None:
+    """Of two warehouses, a minute asks for 15 to 35 new-orders: by tpmC alone, every other healthy run would fail."""
+    few = replace(step(2, 60), served=15, due=15)
+    assert (few.passes, step(2, 60).passes) == (True, False)
+    assert few.capacity_share == pytest.approx(100)
+    assert few.efc == pytest.approx(100 * 12.605 / 12.86)
+    assert not replace(few, served=12).passes
+    both = mean_step([few, replace(step(2, 130), served=30, due=35)])
+    assert (both.served, both.due) == (45, 50)
+    assert both.tpmc == pytest.approx(0.95 * 12.605 * 2)
+    assert both.capacity_share == pytest.approx(90)
+    assert mean_step([few, step(2)]).due == 0, "as long as one is not known, tpmC decides"

@@ -52,8 +52,9 @@ def test_a_cell_with_a_saturated_arm_is_left_out_and_named() -> None:
 
 def test_the_rule_allows_for_the_noise_of_short_runs_only() -> None:
     """92 % of ten warehouses in a minute may be 94 by chance; of ten in ten hours, or of one whose length is unknown, it may not."""
-    assert efc_noise(92, [600]) == pytest.approx(92 * 0.0572, rel=0.01)
-    assert efc_noise(92, []) == efc_noise(92, [600, 0]) == 0
+    minute, unknown = sample("a", size=10, seconds=60), sample("a", size=10, seconds=0)
+    assert efc_noise(92, [minute]) == pytest.approx(92 * 0.0572, rel=0.01)
+    assert efc_noise(92, []) == efc_noise(92, [minute, unknown]) == 0
     for seconds, comparable in ((60, True), (36_000, False), (0, False)):
         found = parity(sample(arm, efc=92, size=10, seconds=seconds) for arm in "ab")
         assert bool(found.comparable) is comparable

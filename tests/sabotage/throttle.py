@@ -1,0 +1,88 @@
+"""Less CPU for nodes that run, and a stumbling load generator."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+
+from clusters.cluster import Cluster
+from clusters.errors import HarnessError
+from clusters.substrates.processes import cgroups
+
+PERIOD_US = 100_000
+
+
+class Throttle:
+    """The CPU limit of every node of a cluster whose nodes were started with one: it can be changed while they run."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._groups = {node: _group(cluster, node) for node in cluster.nodes}
+
+    def used(self) -> dict[str, float]:
+        """The CPU seconds that each node's processes have used."""
+        return {node: sum(map(_cpu_s, _pids(group))) for node, group in self._groups.items()}
+
+    def limit(self, cores: dict[str, float] | None) -> None:
+        """Let each node use so many cores, or as many as there are."""
+        for node, group in self._groups.items():
+            quota = -1 if cores is None else max(1000, int(cores[node] * PERIOD_US))
+            old = group / "cpu.cfs_quota_us"
+            if old.exists():
+                old.write_text(str(quota))
+            else:
+                (group / "cpu.max").write_text(f"{'max' if quota < 0 else quota} {PERIOD_US}")
+
+
+def _pids(group: Path) -> list[int]:
+    return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+
+
+def _cpu_s(pid: int) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+def _group(cluster: Cluster, node: str) -> Path:
+    home = cluster.deployment.process(node).cwd
+    for group in Path(cgroups.parents()["cpu"]).glob(f"roachproof-*/{node}"):
+        for pid in _pids(group):
+            with contextlib.suppress(psutil.Error):
+                if Path(psutil.Process(pid).cwd()).is_relative_to(home):
+                    return group
+    raise HarnessError(f"{node} has no control group: start it with a limit of CPU")
+
+
+@contextlib.asynccontextmanager
+async def stumbling(program: str, *, held_s: float = 0.4, free_s: float = 0.1) -> AsyncIterator[None]:
+    """Whatever this process starts as that program is stopped for so long, again and again."""
+
+    async def hold() -> None:
+        while True:
+            found = [p for p in psutil.Process().children(recursive=True) if program in _command(p)]
+            for sent, pause in ((signal.SIGSTOP, held_s), (signal.SIGCONT, free_s)):
+                for process in found:
+                    with contextlib.suppress(psutil.Error):
+                        process.send_signal(sent)
+                await asyncio.sleep(pause)
+
+    task = asyncio.create_task(hold())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        for process in psutil.Process().children(recursive=True):
+            if program in _command(process):
+                process.send_signal(signal.SIGCONT)
+
+
+def _command(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""

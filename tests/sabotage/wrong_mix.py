@@ -1,0 +1,22 @@
+"""A TPC-C generator that deals itself an easier pack: two new-orders fewer, two payments more."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fixtures.workloads import program
+from fixtures.workloads.tpcc import cards, terminals
+from fixtures.workloads.tpcc.spec import TpccSpec
+
+PACK = (0,) * 8 + (1,) * 12 + (2, 3, 4)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EasierSpec(TpccSpec):
+    """As ``TpccSpec``, for this program."""
+
+    PROGRAM: ClassVar[str] = "tests.sabotage.wrong_mix"
+
+
+if __name__ == "__main__":
+    cards.PACK = PACK
+    program.run(EasierSpec, terminals.main)
