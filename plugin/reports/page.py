@@ -175,7 +175,7 @@ def _outcome(arm: StoredArm) -> tuple[str, str, str]:
     """Word, sign and style."""
     outcome, _ = arm.concluded
     if arm.sabotage and outcome == "pass":
-        return "RED AS EXPECTED", SIGNS["pass"], "good"
+        return ("INCONCLUSIVE" if arm.doubted else "RED") + " AS EXPECTED", SIGNS["pass"], "good"
     sign = SIGNS["fail"] if outcome == NOT_RED else SIGNS.get(outcome, "…")
     return word(outcome), sign, STYLES.get(outcome, "none")
 

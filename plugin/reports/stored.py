@@ -26,7 +26,7 @@ NOT_RED = "did not turn red"
 UNREADABLE = "unreadable"
 """Of an arm that this release cannot read."""
 EXPECTED = "sabotage.expected"
-"""The event of a sabotage that names the checks (``metrics``) of which one must turn red."""
+"""The event of a sabotage that names the checks (``metrics``) of which one must turn red, or the ``conditions`` that must not be met."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ class StoredArm:
 
     @property
     def sabotage(self) -> bool:
-        """Whether it is expected to be refuted."""
+        """Whether it is expected to be refuted, or not to be believed."""
         return bool(self.described.get("sabotage"))
 
     @property
@@ -78,8 +78,19 @@ class StoredArm:
         if not self.sabotage or self.verdict is None or self.outcome != "fail":
             return False
         failed = {r["check"]["metric"] for r in self.verdict["results"] if r["outcome"] == "fail"}
-        named = [set(map(str, e.data.get("metrics", ()))) for e in self.events if e.name == EXPECTED]
-        return not named or bool(failed & named[-1])
+        named = self._expected("metrics")
+        return named is None or bool(failed & named)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether it is a sabotage of the measurement, and nothing was decided for want of exactly the conditions it names."""
+        if not self.sabotage or self.verdict is None or self.outcome != "inconclusive":
+            return False
+        return self._expected("conditions") == {c["name"] for c in self.verdict["conditions"] if not c["met"]}
+
+    def _expected(self, what: str) -> set[str] | None:
+        named = [set(map(str, e.data.get(what, ()))) for e in self.events if e.name == EXPECTED]
+        return named[-1] if named else None
 
     @property
     def why(self) -> str:
@@ -106,12 +117,14 @@ class StoredArm:
     def concluded(self) -> tuple[str, str]:
         """How it came out in every report, and why: its verdict's outcome, or why there is none that counts.
 
-        A sabotage that turned red is a pass, and ``NOT_RED`` if it did not. A verdict on half a test is none
+        A sabotage that turned red, or was not believed where that was asked for, is a pass, and ``NOT_RED`` if it did not. A verdict on half a test is none
         (``ENDED_EARLY``), unless what was lost by then refutes the claim.
         """
         judged = self.verdict is not None and self.outcome not in (HARNESS, SKIPPED)
         if judged and self.ended and (self.sabotage or self.outcome == "inconclusive"):
             return ENDED_EARLY, f"{self.ended}. {self.why}"
+        if judged and self.doubted:
+            return "pass", f"inconclusive, as it must be: {self.why}"
         if judged and self.sabotage:
             return ("pass", f"refuted, as it must be: {self.why}") if self.red else (NOT_RED, self.why)
         return self.outcome, self.why

@@ -22,11 +22,15 @@ from plugin.evidence.records import (
 )
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
+from plugin.judge.tpcc_consistency import CONSISTENCY_CONDITIONS
 from tests.plugin.judge.histories import SECOND, arm, event, events, probe
 from tests.plugin.judge.whole import history, last_read, seen, whole
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN_CONDITIONS if name not in TPCC_CONDITIONS])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in KNOWN_CONDITIONS if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS}],
+)
 def test_a_whole_arm_meets_every_condition(name: str) -> None:
     found = condition(whole(), name)
     assert found.met, found.why

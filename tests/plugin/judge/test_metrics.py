@@ -40,6 +40,7 @@ EXPECTED = {
     "unresumed": 0,
     "nodes_died": 0,
     "resumed_s": 0.0,
+    "inconsistent": None,
 }
 
 

@@ -46,10 +46,10 @@ def test_what_a_planned_claim_measures_is_known(metric: str) -> None:
     assert TPCC_METRICS[metric].unit
     named = {
         c.metric: c.unit
-        for claim in ("parity", "parity-resources", "stress")
+        for claim in ("parity", "parity-resources", "stress", "regression")
         for c in load_catalogue().claim(claim).checks
     }
-    assert set(named) <= {*TPCC_METRICS, "nodes_died"}
+    assert set(named) <= {*TPCC_METRICS, "nodes_died", "inconsistent"}
     if metric in named:
         assert named[metric] == TPCC_METRICS[metric].unit
 
