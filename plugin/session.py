@@ -230,8 +230,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.longrepr = why
     elif report.when == "call":
         outcome = "pass"
-        verdict, ending = ("fail", "judge.refuted('…')") if sabotage else ("pass", "judge.decide()")
-        if ("verdict", verdict) not in item.user_properties:
+        wanted, ending = ("red", "judge.refuted('…')") if sabotage else ("verdict", "judge.decide()")
+        if (wanted, "expected" if sabotage else "pass") not in item.user_properties:
             # Nothing passes because nothing was judged.
             report.outcome, outcome = "failed", "harness"
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
@@ -257,7 +257,7 @@ def _say_to_machines(item: pytest.Item, report: pytest.TestReport, id_: str, *, 
     arm = dict(item.user_properties).get("arm")
     outcome, why = item.stash.get(OUTCOME, ("", ""))
     stored = stored_verdict(Path(str(arm))) if arm else None
-    report.user_properties[:] = [p for p in report.user_properties if p[0] != "verdict"]
+    report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
     report.user_properties += properties(id_, sabotage=sabotage, outcome=outcome, why=why, verdict=stored)
 
 
