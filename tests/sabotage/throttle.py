@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -25,10 +25,11 @@ class Throttle:
         """The CPU seconds that each node's processes have used."""
         return {node: sum(map(_cpu_s, _pids(group))) for node, group in self._groups.items()}
 
-    def limit(self, cores: dict[str, float] | None) -> None:
+    def limit(self, cores: Mapping[str, float] | float | None) -> None:
         """Let each node use so many cores, or as many as there are."""
         for node, group in self._groups.items():
-            quota = -1 if cores is None else max(1000, int(cores[node] * PERIOD_US))
+            most = cores[node] if isinstance(cores, Mapping) else cores
+            quota = -1 if most is None else max(1000, int(most * PERIOD_US))
             old = group / "cpu.cfs_quota_us"
             if old.exists():
                 old.write_text(str(quota))
