@@ -85,17 +85,24 @@ SECONDS = st.builds(
 AUDITS = st.builds(TpccAudit, **dict.fromkeys(("new_orders", "order_lines", "stock_levels"), COUNT))
 
 
-@given(one=SECONDS, audit=AUDITS, why=st.sampled_from(["duration", "stopped"]))
+DUE = st.none() | st.fixed_dictionaries(dict.fromkeys(TYPES, COUNT))
+
+
+@given(one=SECONDS, audit=AUDITS, why=st.sampled_from(["duration", "stopped"]), due=DUE)
 @settings(deadline=None, derandomize=True, max_examples=50)
 def test_what_was_written_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, one: TpccSecond, audit: TpccAudit, why: str
+    tmp_path_factory: pytest.TempPathFactory,
+    one: TpccSecond,
+    audit: TpccAudit,
+    why: str,
+    due: dict[str, int] | None,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "tpcc-hypothesis.jsonl"
-    write(path, tpcc_header_line(header()), tpcc_second_line(one), tpcc_end_line(why, audit))
+    write(path, tpcc_header_line(header()), tpcc_second_line(one), tpcc_end_line(why, audit, due))
     run = read_tpcc([path])
     assert run.header == header()
     assert list(run.seconds) == [one]
-    assert (run.audit, run.end, run.problems) == (audit, why, ())
+    assert (run.audit, run.end, run.due, run.problems) == (audit, why, due, ())
 
 
 def test_processes_are_merged_second_by_second(tmp_path: Path) -> None:
@@ -105,7 +112,7 @@ def test_processes_are_merged_second_by_second(tmp_path: Path) -> None:
             tmp_path / f"tpcc-r01-{i}.jsonl",
             tpcc_header_line(header(process=i, processes=2)),
             *(tpcc_second_line(one) for one in seconds),
-            tpcc_end_line("duration", audit),
+            tpcc_end_line("duration", audit, {**dict.fromkeys(TYPES, 0), "payment": 4 + i}),
         )
         for i, seconds in enumerate(
             [
@@ -121,6 +128,7 @@ def test_processes_are_merged_second_by_second(tmp_path: Path) -> None:
     assert run.problems == ()
     assert run.end == "duration"
     assert run.audit == TpccAudit(new_orders=6, payments=10)
+    assert run.due == {**dict.fromkeys(TYPES, 0), "payment": 9}
     first, last = run.seconds
     assert (first.t, last.t) == (4 * SECOND, 5 * SECOND)
     assert first.types["payment"].ok == 3
