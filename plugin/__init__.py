@@ -13,6 +13,7 @@ pytest_plugins = [
     "fixtures.probe",
     "fixtures.fault",
     "fixtures.judge",
+    "fixtures.micro",
 ]
 
 

@@ -34,6 +34,8 @@ class Settings:
     dsn: str | None
     run_dir: Path
     seed: int
+    micro_turns: int
+    """In how many turns each micro benchmark is measured."""
     keep: bool
     dry_run: bool
     look_only: bool
@@ -104,6 +106,13 @@ def add(parser: pytest.Parser) -> None:
         help="where the evidence goes (default: .roachproof/<time>-<pid> below the root directory)",
     )
     option("--seed", type=int, metavar="N", help="seed of everything random (default: drawn, and printed)")
+    option(
+        "--micro-turns",
+        type=int,
+        default=5,
+        metavar="N",
+        help="in how many turns each micro benchmark is measured on each version (default: 5; one has no interval)",
+    )
     option("--keep", action="store_true", help="keep the stores of the clusters after the run")
     option(
         "--dry-run",
@@ -156,6 +165,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
+    if get("micro_turns") < 1:
+        raise BadInput(f"--micro-turns {get('micro_turns')}: must be at least 1; leave it out to have 5")
     root = Path(config.rootpath)
     report = Path(config.invocation_params.dir, get("report")).absolute() if get("report") else None
     if report and report.suffix != ".html":
@@ -177,6 +188,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         if get("run_dir")
         else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
+        micro_turns=get("micro_turns"),
         keep=get("keep"),
         dry_run=get("dry_run"),
         look_only=get("dry_run") or get("claims"),

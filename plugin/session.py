@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, NodeDied
+from plugin import micro, selection
 from plugin import run as runs
-from plugin import selection
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.records import SKIPPED
 from plugin.evidence.redaction import redacted
@@ -55,6 +55,7 @@ class Session:
     other_failures: int = 0
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    benchmarks: micro.Counts = field(default_factory=micro.Counts)
     ticker: Ticker | None = None
     page: str = ""
     """Where the page of this session is, or why there is none."""
@@ -128,16 +129,17 @@ def instruct_worker(node: Any) -> None:
 
 def refuse(config: pytest.Config, items: list[pytest.Item], error: BadInput) -> None:
     """End the session with status 4; a worker runs nothing and lets its controller say why."""
+    items.clear()  # nothing is looked for on behalf of tests that will not run
     if runs.of(config).controller:
         raise pytest.UsageError(str(error)) from error
     config.workeroutput[PROPERTY] = str(error)  # type: ignore[attr-defined]
-    items.clear()
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """See ``selection.parametrize``."""
+    """See ``selection.parametrize`` and ``micro.parametrize``."""
     try:
         selection.parametrize(metafunc, runs.of(metafunc.config))
+        micro.parametrize(metafunc, runs.of(metafunc.config))
     except BadInput:
         return  # said with file and line by ``select``, which sees the same test
 
@@ -152,9 +154,10 @@ def named_without_secrets(metafunc: pytest.Metafunc) -> None:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """See ``selection.select``."""
+    """See ``selection.select`` and ``micro.select``."""
     try:
         selection.select(items, runs.of(config), config)
+        micro.select(config, items)
     except BadInput as error:
         refuse(config, items, error)
 
@@ -166,12 +169,12 @@ def prepare(session: pytest.Session) -> None:
     if (
         option.collectonly
         or run.settings.dry_run
-        or not any(selection.claim_id(item)[0] for item in session.items)
+        or not any(selection.claim_id(item)[0] or micro.is_benchmark(item) for item in session.items)
     ):
         return
     try:
         run.begin()
-        if not any(map(selection.needs_engine, session.items)):
+        if not any(selection.needs_engine(item) or micro.needs_engine(item) for item in session.items):
             return
         for target in run.targets:
             run.engine(target)
@@ -221,6 +224,7 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
 
     id_, sabotage = selection.claim_id(item)
     if id_ is None:
+        micro.classify(item, call, report)
         return
     outcome = why = ""
     if call.excinfo is not None:
@@ -291,7 +295,7 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
     properties = dict(report.user_properties)
     said: Any = properties.get(PROPERTY)
     if said is None:
-        session.other_failures += report.failed
+        session.other_failures += micro.remember(session.benchmarks, report)
         return
     arm = Path(str(properties["arm"])) if "arm" in properties else None
     earlier = next((o for o in session.outcomes if o.nodeid == report.nodeid), None)
@@ -366,9 +370,10 @@ def finish(session: pytest.Session) -> None:
         int(session.exitstatus),
         bad_input=bool(heard.refusals) or any(o.outcome == "bad input" for o in heard.outcomes),
         refuted=heard.other_failures > 0 or any(o.outcome == "fail" for o in heard.outcomes),
-        harness=any(o.outcome == "harness" for o in heard.outcomes),
+        harness=heard.benchmarks.harness > 0 or any(o.outcome == "harness" for o in heard.outcomes),
         inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes)
-        or (bool(claims) and not decided),
+        or (bool(claims) and not decided)
+        or (heard.benchmarks.nothing and not claims),
         undecided=heard.undecided,
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,

@@ -9,7 +9,7 @@ from tests.plugin.conftest import Gate
 
 OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--catalogue", "--cockroach", "--cockroach-version",
-    "--dsn", "--allow-disruption", "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
+    "--dsn", "--allow-disruption", "--run-dir", "--seed", "--micro-turns", "--keep", "--dry-run", "--claims", "--judge",
     "--report",
 ]  # fmt: skip
 FOREIGN = ("--substrate", "external", "--dsn", "postgresql://bob:hunter2@db.example:26257/shop?sslkey=secret")
@@ -36,6 +36,7 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--substrate", "kubernetes"), ["--substrate kubernetes", "not available", "local processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper"]),
         (("--seed", "seven"), ["--seed", "'seven'", "int"]),
+        (("--micro-turns", "0"), ["--micro-turns 0", "at least 1", "leave it out"]),
         (("--seed", "-1"), ["--seed -1", "from 0 to 2147483647", "leave it out"]),
         (("--seed", "2147483648"), ["--seed 2147483648", "from 0 to 2147483647", "leave it out"]),
         (("--profile", "lapdog"), ["--profile", "'lapdog' is unknown", "did you mean 'laptop'?"]),

@@ -1,0 +1,341 @@
+"""The micro level, seen by the session: which tests are its benchmarks, in which order, when they say nothing, where figures go.
+
+A test is a micro benchmark when it asks for the fixture ``micro``. It is measured by pytest-benchmark, once a version and turn; its
+records are kept in the run directory, and in pytest-benchmark's storage as the baseline of each version.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput, HarnessError
+from plugin import run as runs
+from plugin.evidence.redaction import redacted_json
+from plugin.evidence.store import slug, write_json
+from plugin.host import carries
+from plugin.run import Run
+
+FIXTURE = "micro"
+PROPERTY = "micro"
+"""Name of the user property of a report that says how a micro benchmark came out."""
+MEASURED, NOT_EVALUATED, HARNESS = "measured", "not evaluated", "harness failed"
+RECORD = "benchmarks.json"
+WAY_OUT = "measure them in a run of their own: tox -e micro"
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """What this process measured. ``benchmarks`` are pytest-benchmark's own records, ``begun`` and ``ended`` tests by target."""
+
+    benchmarks: list[Any] = field(default_factory=list)
+    begun: dict[str, set[str]] = field(default_factory=dict)
+    ended: dict[str, set[str]] = field(default_factory=dict)
+    apart: str = ""
+    """Why the versions were not measured in turns; empty where they were."""
+    load: list[float] = field(default_factory=list)
+    """The machine's load average before the first and after the last."""
+
+
+KEY: pytest.StashKey[Measured] = pytest.StashKey()
+PASSED: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether a test's body ended well, with its statement timed."""
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """How the session's micro benchmarks came out, by the reports of all its workers. ``others``: tests that passed besides."""
+
+    measured: int = 0
+    harness: int = 0
+    not_evaluated: dict[str, int] = field(default_factory=dict)
+    """How many, by reason."""
+    others: int = 0
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there were benchmarks, none was measured, and nothing else passed either."""
+        return bool(self.not_evaluated) and not (self.measured or self.others)
+
+
+def is_benchmark(item: pytest.Item) -> bool:
+    """Whether the test is one of the micro level."""
+    return FIXTURE in getattr(item, "fixturenames", ())
+
+
+def needs_engine(item: pytest.Item) -> bool:
+    """Whether it will start the database that was asked for."""
+    return is_benchmark(item) and item.get_closest_marker("skip") is None
+
+
+def target_of(item: pytest.Item, run: Run) -> str:
+    """The target that the test is measured on."""
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("target", run.targets[0]) if callspec else run.targets[0])
+
+
+def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
+    """One instance a turn and version asked for. What is marked as a claim, too, is left to ``select`` to refuse."""
+    if FIXTURE not in metafunc.fixturenames or _marked(metafunc.definition):
+        return
+    if len(run.targets) > 1:
+        metafunc.parametrize("target", run.targets, indirect=True, scope="function")
+    turns = range(1, run.settings.micro_turns + 1)
+    metafunc.parametrize("turn", turns, indirect=True, scope="function", ids=[f"turn{n}" for n in turns])
+
+
+def _marked(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("claim", "sabotage"))
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the micro benchmarks in order, and skip them, saying why, where they can measure nothing. Raises ``BadInput``."""
+    found = [item for item in items if is_benchmark(item)]
+    if not found:
+        return
+    if marked := next(filter(_marked, found), None):
+        raise BadInput(
+            f"{marked.nodeid}: the fixture {FIXTURE} is for benchmarks, which decide no claim; leave out one of the two"
+        )
+    if not config.pluginmanager.hasplugin("benchmark"):
+        raise BadInput(f"{found[0].nodeid}: needs pytest-benchmark, which is not at hand; {WAY_OUT}")
+    run = runs.of(config)
+    in_turns(items, run)
+    if config.option.collectonly:
+        return
+    if reason := switched_off(config) or carries(run.profile, run.host, len(run.topology.nodes)):
+        for item in found:
+            # First of all, or pytest-benchmark's own reason would be the one that is shown.
+            item.add_marker(pytest.mark.skip(reason=f"{NOT_EVALUATED}: {reason}"), append=False)
+    else:
+        config.stash[KEY] = Measured(apart=not_side_by_side(run))
+        config.pluginmanager.register(Hooks(), "roachproof-micro")
+
+
+def in_turns(items: list[pytest.Item], run: Run) -> None:
+    """Order each file's micro benchmarks, in the places they have among its tests.
+
+    Turn by turn, in each a statement on all versions back to back, every other time in the opposite order. Where the clusters
+    cannot be up side by side, version by version.
+    """
+    apart = bool(not_side_by_side(run))
+    for path in dict.fromkeys(item.path for item in items if is_benchmark(item)):
+        places = [at for at, item in enumerate(items) if item.path == path and is_benchmark(item)]
+        mine = [items[at] for at in places]
+        tests = list(dict.fromkeys(getattr(item, "originalname", item.name) for item in mine))
+
+        def key(item: pytest.Item, tests: Sequence[str] = tests) -> tuple[int, int, int]:
+            turn = int(item.callspec.params["turn"])  # type: ignore[attr-defined]
+            test = tests.index(getattr(item, "originalname", item.name))
+            version = run.targets.index(target_of(item, run))
+            if apart:
+                return version, turn, test
+            return turn, test, version if (turn + test) % 2 else -version
+
+        for at, item in zip(places, sorted(mine, key=key), strict=True):
+            items[at] = item
+
+
+def not_side_by_side(run: Run) -> str:
+    """Why the clusters of all versions cannot be up at once; empty where they can."""
+    nodes = len(run.topology.nodes) * len(run.targets)
+    return carries(run.profile, run.host, nodes) or ""
+
+
+def switched_off(config: pytest.Config) -> str:
+    """What keeps pytest-benchmark from measuring, and the way out; empty where nothing does."""
+    option = config.option
+    if hasattr(config, "workerinput") or getattr(option, "dist", "no") != "no":
+        return f"pytest-xdist runs tests beside each other, and pytest-benchmark measures nothing then (-n); {WAY_OUT}, without -n"
+    if option.benchmark_skip and not option.benchmark_only:
+        return "--benchmark-skip was given; leave it out to measure"
+    if option.benchmark_disable and not option.benchmark_enable:
+        return "--benchmark-disable was given, and nothing would be timed; leave it out to measure"
+    return ""
+
+
+def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Say in the report how a micro benchmark came out. One that timed nothing has failed."""
+    if not is_benchmark(item):
+        return
+    micro = getattr(item, "funcargs", {}).get(FIXTURE)
+    if report.when == "call" and report.passed:
+        if micro is not None and micro.measured:
+            report.user_properties.append((PROPERTY, MEASURED))
+            item.stash[PASSED] = True
+        else:
+            report.outcome = "failed"
+            report.longrepr = (
+                f"{item.nodeid}: nothing was timed; give micro.measure the statement and its operation"
+            )
+    elif call.excinfo is not None and call.excinfo.errisinstance(HarnessError):
+        report.user_properties.append((PROPERTY, HARNESS))
+    elif report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if reason.startswith(f"{NOT_EVALUATED}: "):
+            report.user_properties.append((PROPERTY, NOT_EVALUATED))
+
+
+def remember(counts: Counts, report: pytest.TestReport) -> bool:
+    """Count a report of a test without a claim. Returns whether it is a failure of the test's own."""
+    said = dict(report.user_properties).get(PROPERTY)
+    if said == NOT_EVALUATED and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ").removeprefix(f"{NOT_EVALUATED}: ")
+        counts.not_evaluated[reason] = counts.not_evaluated.get(reason, 0) + 1
+    elif said == HARNESS:
+        counts.harness += 1
+        return False
+    elif report.when == "call" and report.passed:
+        counts.measured += said == MEASURED
+        counts.others += said != MEASURED
+    return report.failed
+
+
+def summary(terminal: Any, counts: Counts) -> None:
+    """Count what was not measured, with the reason and the way out."""
+    from plugin.reports.terminal import wrapped
+
+    if not counts.not_evaluated:
+        return
+    terminal.write_sep("=", "micro benchmarks")
+    for reason, number in counts.not_evaluated.items():
+        for line in wrapped(f"{number} not evaluated: {reason}", ""):
+            terminal.write_line(line, yellow=True)
+    if counts.nothing:
+        terminal.write_line("NOTHING WAS MEASURED", yellow=True, bold=True)
+
+
+class Hooks:
+    """Hears a session that measures micro benchmarks; only there it is registered."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def pytest_benchmark_update_machine_info(
+        self, config: pytest.Config, machine_info: dict[str, Any]
+    ) -> None:
+        """Say by what settings figures of this machine can be compared."""
+        machine_info["roachproof"] = settings(runs.of(config))
+        machine_info["roachproof_load"] = list(config.stash[KEY].load)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keep what was measured: in the run directory, and as the baseline of each version."""
+        config, measured = session.config, session.config.stash[KEY]
+        if not measured.benchmarks:
+            return
+        measured.load.append(round(os.getloadavg()[0], 2))
+        benchmarks: Any = config.pluginmanager.get_plugin("pytest-benchmark")
+        commit = config.hook.pytest_benchmark_generate_commit_info(config=config)
+        record = {"machine_info": benchmarks.get_machine_info(), "commit_info": commit}
+        try:
+            self._lines = keep(config, measured, benchmarks.storage, record)
+        except OSError as error:
+            from plugin.session import KEY as SESSION
+
+            config.stash[SESSION].benchmarks.harness += 1
+            self._lines = [f"What was measured could not be written: {error.strerror}: {error.filename}"]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the table of versions."""
+        if self._lines:
+            terminalreporter.write_sep("=", "micro benchmarks, version against version")
+            for line in self._lines:
+                terminalreporter.write_line(line)
+
+
+def settings(run: Run) -> Mapping[str, Any]:
+    """Everything besides the machine and the version that moves a figure; baselines of others are not compared with."""
+    from importlib import metadata
+
+    from fixtures.micro import ROWS
+
+    return {
+        "substrate": run.settings.substrate,
+        "profile": run.profile.name,
+        "nodes": len(run.topology.nodes),
+        "topology": run.topology.name,
+        "cores": run.host.cores,
+        "rows": ROWS,
+        "asyncpg": metadata.version("asyncpg"),
+    }
+
+
+def keep(config: pytest.Config, measured: Measured, storage: Any, about: Mapping[str, Any]) -> list[str]:
+    """Write the records of what was measured; returns the lines of the table."""
+    from plugin.reports.micro import newest, table, turns
+
+    def record(benchmarks: Sequence[Any], *, data: bool) -> dict[str, Any]:
+        made = config.hook.pytest_benchmark_generate_json(
+            config=config, benchmarks=benchmarks, include_data=data, **about
+        )
+        config.hook.pytest_benchmark_update_json(config=config, benchmarks=benchmarks, output_json=made)
+        return {**made, "machine_info": redacted_json(made["machine_info"])}
+
+    directory = runs.of(config).settings.run_dir / "micro"
+    whole = record(measured.benchmarks, data=True)
+    directory.mkdir(exist_ok=True)
+    write_json(directory / RECORD, whole)
+    now = list(turns(whole))
+    stored, left = baselines(storage.load(), whole["machine_info"])
+    versions = {each.version for each in now}
+    others = newest(each for each in stored if each.engine == now[0].engine and each.version not in versions)
+    notes = [
+        f"{left} stored run{'s' * (left > 1)} of another machine or with other settings: not compared with."
+    ] * bool(left)
+    cores, (before, *_, after) = runs.of(config).host.cores, measured.load
+    busy = " It was busy with other work: measure again when it is quiet." * (before > cores / 2)
+    notes.append(
+        f"Load average of this machine of {cores:g} cores: {before:.1f} before, {after:.1f} at the end.{busy}"
+    )
+    for version in sorted(versions):
+        notes.append(_save(measured, version, storage, record, keep_data=config.option.benchmark_save_data))
+    notes.append(f"Every round: {directory / RECORD}")
+    alone = len({each.column for each in now}) == 1
+    return table(now, others if alone else [], apart=measured.apart, notes=notes)
+
+
+def baselines(
+    stored: Iterator[tuple[Any, Mapping[str, Any]]], machine: Mapping[str, Any]
+) -> tuple[list[Any], int]:
+    """The turns that are stored of this machine with these settings, and how many stored runs are of others."""
+    from plugin.reports.micro import turns
+
+    found, left = [], 0
+    for place, record in stored:
+        mine = list(turns(record, file=str(place)))
+        if mine and _place(record.get("machine_info", {})) == _place(machine):
+            found += mine
+        else:
+            left += bool(mine)
+    return found, left
+
+
+def _place(machine: Mapping[str, Any]) -> tuple[object, ...]:
+    cpu = machine.get("cpu") or {}
+    return (
+        machine.get("node"),
+        machine.get("machine"),
+        machine.get("python_version"),
+        cpu.get("brand_raw"),
+        cpu.get("count"),
+        machine.get("roachproof"),
+    )
+
+
+def _save(measured: Measured, version: str, storage: Any, record: Any, *, keep_data: bool) -> str:
+    """Store a version's figures under its name, if all its tests were measured. Returns the line that says so."""
+    mine = [each for each in measured.benchmarks if each.extra_info["roachproof"]["version"] == version]
+    targets = {each.extra_info["roachproof"]["target"] for each in mine}
+    missing = sum(len(measured.begun[name] - measured.ended.get(name, set())) for name in targets)
+    if missing:
+        return f"{version} is not stored as a baseline: {missing} of its benchmarks failed."
+    name = slug(f"{mine[0].extra_info['roachproof']['engine']}-{version}")
+    try:
+        storage.save(record(mine, data=keep_data), name)
+    except Exception as error:  # whatever a storage raises, the figures were measured and are shown
+        return f"{version} could not be stored as a baseline in {storage}: {type(error).__name__} {error}; name another with --benchmark-storage."
+    return f"{version} is stored as a baseline, named {name}, in {Path(str(storage))}."
