@@ -29,10 +29,10 @@ WAY_OUT = "measure them in a run of their own: tox -e micro"
 
 @dataclass(kw_only=True)
 class Measured:
-    """What this process measured. ``benchmarks`` are pytest-benchmark's own records, ``begun`` and ``ended`` tests by target."""
+    """What this process measured. ``benchmarks`` are pytest-benchmark's own records, ``wanted`` and ``ended`` tests by target."""
 
     benchmarks: list[Any] = field(default_factory=list)
-    begun: dict[str, set[str]] = field(default_factory=dict)
+    wanted: dict[str, set[str]] = field(default_factory=dict)
     ended: dict[str, set[str]] = field(default_factory=dict)
     apart: str = ""
     """Why the versions were not measured in turns; empty where they were."""
@@ -111,7 +111,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
             # First of all, or pytest-benchmark's own reason would be the one that is shown.
             item.add_marker(pytest.mark.skip(reason=f"{NOT_EVALUATED}: {reason}"), append=False)
     else:
-        config.stash[KEY] = Measured(apart=not_side_by_side(run))
+        config.stash[KEY] = measured = Measured(apart=not_side_by_side(run))
+        for item in found:
+            measured.wanted.setdefault(target_of(item, run), set()).add(item.nodeid)
         config.pluginmanager.register(Hooks(), "roachproof-micro")
 
 
@@ -192,6 +194,18 @@ def remember(counts: Counts, report: pytest.TestReport) -> bool:
         counts.measured += said == MEASURED
         counts.others += said != MEASURED
     return report.failed
+
+
+def print_plan(items: Sequence[pytest.Item], run: Run) -> None:
+    """What the micro benchmarks would start and measure."""
+    if number := sum(map(is_benchmark, items)):
+        named = ", ".join(filter(None, run.targets)) or run.settings.engine
+        place = f"a cluster of {run.topology.name} each" + (
+            ", one after the other" * bool(not_side_by_side(run))
+        )
+        print(
+            f"micro benchmarks: {number} measurements on {named}, {place}; nothing is disturbed and nothing judged"
+        )
 
 
 def summary(terminal: Any, counts: Counts) -> None:
@@ -330,9 +344,9 @@ def _save(measured: Measured, version: str, storage: Any, record: Any, *, keep_d
     """Store a version's figures under its name, if all its tests were measured. Returns the line that says so."""
     mine = [each for each in measured.benchmarks if each.extra_info["roachproof"]["version"] == version]
     targets = {each.extra_info["roachproof"]["target"] for each in mine}
-    missing = sum(len(measured.begun[name] - measured.ended.get(name, set())) for name in targets)
+    missing = sum(len(measured.wanted[name] - measured.ended.get(name, set())) for name in targets)
     if missing:
-        return f"{version} is not stored as a baseline: {missing} of its benchmarks failed."
+        return f"{version} is not stored as a baseline: {missing} of its benchmarks failed or were not run."
     name = slug(f"{mine[0].extra_info['roachproof']['engine']}-{version}")
     try:
         storage.save(record(mine, data=keep_data), name)

@@ -40,6 +40,8 @@ class Turn:
     """The stored baseline it comes from; empty for this run."""
     when: str = ""
     """When the baseline was stored (UTC)."""
+    load: float = 0.0
+    """The load average of the machine before it was measured."""
 
     @property
     def column(self) -> str:
@@ -59,6 +61,7 @@ class Ratio:
 def turns(record: Mapping[str, Any], *, file: str = "") -> Iterator[Turn]:
     """The turns in a record of pytest-benchmark (its JSON). What other benchmarks stored there is passed over."""
     when = str(record.get("datetime", ""))[:16].replace("T", " ")
+    load = next(iter(record.get("machine_info", {}).get(f"{OWN}_load", ())), 0.0)
     for each in record.get("benchmarks", ()):
         about = each.get("extra_info", {}).get(OWN)
         if about:
@@ -75,6 +78,7 @@ def turns(record: Mapping[str, Any], *, file: str = "") -> Iterator[Turn]:
                 retries=int(about["retries"]),
                 file=file,
                 when=when if file else "",
+                load=float(load),
             )
 
 
@@ -220,9 +224,10 @@ def _origins(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, se
         )
     elif several:
         lines.append(f"Measured in this run: {', '.join(columns)}, in {most} turn{'s' * (most > 1)}.")
-    origins = sorted({(each.column, each.when, each.file) for each in stored})
+    origins = sorted({(each.column, each.when, each.file, each.load) for each in stored})
     lines += [
-        f"* {version}: a stored baseline of {when} UTC ({file}), not interleaved with this run; the machine may have changed since."
-        for version, when, file in origins
+        f"* {version}: a stored baseline of {when} UTC ({file}; load average {load:.1f} before it), not interleaved with this "
+        "run; the machine may have changed since."
+        for version, when, file, load in origins
     ]
     return lines

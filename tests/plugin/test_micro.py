@@ -92,7 +92,7 @@ def test_one_version_is_compared_with_what_is_stored_of_others(gate: Gate) -> No
     assert second.status == 0, second.text
     assert re.search(rf"^ +{re.escape(OLD)}\* +{re.escape(NEW)}$", second.text, re.MULTILINE)
     assert re.search(
-        rf"\* {re.escape(OLD)}: a stored baseline of \d{{4}}-\d\d-\d\d \d\d:\d\d UTC \(\S*0001_cockroach-{OLD}\.json\), "
+        rf"\* {re.escape(OLD)}: a stored baseline of \d{{4}}-\d\d-\d\d \d\d:\d\d UTC \(\S*0001_cockroach-{OLD}\.json; load average [\d.]+ before it\), "
         "not interleaved with this run; the machine may have changed since",
         plain(second),
     )
@@ -108,8 +108,23 @@ def test_a_version_is_no_baseline_when_a_benchmark_of_it_failed(
     monkeypatch.setenv("BROKEN", NEW)
     ran = gate(*prepared(gate, OLD, NEW))
     assert ran.status == 1, ran.text
-    assert f"{NEW} is not stored as a baseline: 2 of its benchmarks failed" in plain(ran)
+    assert f"{NEW} is not stored as a baseline: 2 of its benchmarks failed or were not run" in plain(ran)
     assert [path.name for path in stored(gate)] == [f"0001_cockroach-{OLD}.json"]
+
+
+def test_a_run_that_was_cut_short_leaves_no_baseline(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured until then is shown and kept with the run."""
+    monkeypatch.setenv("BROKEN", NEW)
+    ran = gate(*prepared(gate, OLD, NEW), "-x")
+    assert ran.status == 1, ran.text
+    assert f"{OLD} is not stored as a baseline: 3 of its benchmarks failed or were not run" in plain(ran)
+    assert f"{NEW} is not stored as a baseline: 3 of its benchmarks failed or were not run" in plain(ran)
+    assert not stored(gate)
+    whole = json.loads((gate.run_dir / "micro" / "benchmarks.json").read_text())
+    assert [each["name"] for each in whole["benchmarks"]] == [
+        f"test_read[{OLD}-turn1]",
+        f"test_read[{NEW}-turn1]",
+    ]
 
 
 def test_what_is_refused_with_40001_is_repeated_and_counted(
@@ -133,7 +148,7 @@ def test_what_is_refused_with_40001_is_repeated_and_counted(
         (("-n", "2"), "without -n"),
         (("--benchmark-disable",), "--benchmark-disable was given"),
         (("--benchmark-skip",), "--benchmark-skip was given"),
-        (("--profile", "adversity-9"), "this host cannot carry 1 node of profile adversity-9"),
+        (("--profile", "adversity-15"), "this host cannot carry 1 node of profile adversity-15"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -94,8 +94,9 @@ def test_a_stored_baseline_says_from_when_it_is() -> None:
     stored = list(turns(record(OLD, {READ: [1, 1]}), file="0001_x.json"))
     lines = table(of(NEW, [2, 2]), stored, apart="", notes=[])
     assert lines[2].split() == [f"{OLD}*", NEW]
-    assert f"* {OLD}: a stored baseline of 2026-11-20 10:00 UTC (0001_x.json), not interleaved" in " ".join(
-        lines
+    assert (
+        f"* {OLD}: a stored baseline of 2026-11-20 10:00 UTC (0001_x.json; load average 0.5 before it), not interleaved"
+        in " ".join(lines)
     )
     alone = " ".join(table(of(NEW, [2, 2]), [], apart="", notes=[]))
     assert "Nothing to compare with" in alone
