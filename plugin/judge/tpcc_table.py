@@ -41,7 +41,11 @@ class Line:
 
 def table(evidence: ArmEvidence) -> tuple[Line, ...]:
     """A line for each cell, arm, driver and size of load in which something was measured, by size."""
-    loads = Loads(evidence)
+    return lines_of(Loads(evidence))
+
+
+def lines_of(loads: Loads) -> tuple[Line, ...]:
+    """The table of runs whose figures are known already."""
     groups: dict[tuple[str, str, str, int], list[Load]] = {}
     for load in loads.runs:
         if load.found is not None and load.found.tpmc is not None:

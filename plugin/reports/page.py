@@ -22,6 +22,8 @@ from plugin.reports.stored import (
     names_of,
 )
 from plugin.reports.text import SIGNS, machine, number, word
+from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
+from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, rows, sentences
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES: Mapping[str, str] = {
@@ -76,7 +78,7 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         judge=judge,
         data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),  # noqa: S704 - escaped here
         css=asset("page.css"),
-        js=asset("page.js"),
+        js=asset("load.js") + asset("page.js"),
         uplot_css=asset("uplot.css"),
         uplot_js=asset("uplot.js"),
     )
@@ -164,10 +166,41 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
         "series": arm.series is not None,
         "resilience": [_cost(fault) for fault in (arm.series.resilience if arm.series else ())],
         "checks": [_check(result, told) for result in _in_order(verdict["results"])],
-        "paper": beside(claim, verdict, machine=on) if claim and arm.verdict else [],
+        "paper": beside(claim, verdict, machine=on, tpcc=arm.tpcc) if claim and arm.verdict else [],
+        "load": _load(arm),
         "conditions": verdict["conditions"],
         "events": [_event(event) for event in arm.events[:MOST_EVENTS]],
         "happened": len(arm.events),
+    }
+
+
+def _load(arm: StoredArm) -> dict[str, Any] | None:
+    """The runs of TPC-C as the page's tables and lines have them."""
+    found = arm.tpcc
+    if found is None:
+        return None
+    table = rows(found)
+    # Where a cell is named after its load, and one driver ran, that column tells nothing.
+    cells = {row.cells[0] == f"{row.cells[4]} warehouses" for row in table}
+    drivers = {row.cells[2] for row in table}
+    without = ({"cell"} if cells == {True} else set()) | ({"driver"} if len(drivers) < 2 else set())
+    shown = [i for i, name in enumerate(HEAD) if name not in without]
+    return {
+        "sentences": sentences(found),
+        "disagree": [one for one in sentences(found) if one.startswith("The two drivers disagree")],
+        "head": [(HEAD[i], HEAD[i] in WORDS) for i in shown],
+        "rows": [
+            {
+                "cells": [(row.cells[i], HEAD[i] in WORDS, HEAD[i] in row.over) for i in shown],
+                "style": " ".join(["saturated"] * row.saturated + ["repeats"] * row.repeats),
+            }
+            for row in table
+        ],
+        "explained": EXPLAINED,
+        "looks": found.looks,
+        "forests": [forest(of) for of in found.comparisons],
+        "strips": strips(found) if found.compares else [],
+        "ramps": len(ramps(found)),
     }
 
 
@@ -274,7 +307,13 @@ def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
         "sabotage": told["sabotage"],
         "checks": checks,
         "series": arm.series and _rounded(arm),
+        "ramps": [*ramps(arm.tpcc), *_printed(arm)] if arm.tpcc else [],
     }
+
+
+def _printed(arm: StoredArm) -> list[dict[str, Any]]:
+    claim = arm.claim
+    return ramps_printed(claim, claim.source.work if claim.source else "source") if claim else []
 
 
 def _rounded(arm: StoredArm) -> dict[str, Any]:

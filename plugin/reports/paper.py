@@ -7,6 +7,7 @@ from typing import Any
 
 from plugin.claims import Claim
 from plugin.reports.text import figure, number
+from plugin.reports.tpcc import Tpcc
 
 EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
 """The end of the note of ``rows_missing``."""
@@ -19,6 +20,7 @@ class Beside:
     """One table of a source, its row for an arm and below it what was measured and the ratio; ``-`` where nothing answers.
 
     ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured: (whose, what).
+    ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a terminal.
     """
 
     title: str
@@ -27,17 +29,42 @@ class Beside:
     rows: tuple[tuple[str, ...], ...]
     note: str
     setups: tuple[tuple[str, str], ...] = ()
+    reading: tuple[str, ...] = ()
+    long: bool = False
 
 
-def beside(claim: Claim, verdict: Mapping[str, Any], *, machine: str = "") -> list[Beside]:
-    """The tables of the source that have a row for the arm of this verdict. ``machine``: on what it ran, in words."""
-    found = []
-    for table, rows in claim.paper.items():
-        for row in rows if isinstance(rows, list | tuple) else ():
-            if isinstance(row, Mapping) and _is_of(row, verdict["context"]):
-                title = re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
-                found.append(_beside(title, row, claim, verdict, machine))
+def beside(
+    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", tpcc: Tpcc | None = None
+) -> list[Beside]:
+    """The tables of the source that have a row for the arm of this verdict, and those of TPC-C whole.
+
+    ``machine``: on what it ran, in words; ``tpcc``: what was found of its runs.
+    """
+    found = [
+        _beside(_title(table), row, claim, verdict, machine)
+        for table, rows in claim.paper.items()
+        for row in (rows if isinstance(rows, list | tuple) else ())
+        if isinstance(row, Mapping) and _is_of(row, verdict["context"])
+    ]
+    if tpcc is not None:
+        from plugin.reports.paper_tables import tables_beside
+
+        titles = {name: _title(name) for name in claim.paper}
+        found += tables_beside(claim, tpcc, titles, _setups(claim, verdict["context"], machine))
     return found
+
+
+def _title(table: str) -> str:
+    """``table_5_6`` as the source calls it."""
+    return re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
+
+
+def _setups(claim: Claim, context: Mapping[str, str], machine: str) -> tuple[tuple[str, str], ...]:
+    told = claim.paper.get(SETUP)
+    if not told:
+        return ()
+    work = claim.source.work if claim.source else "the source"
+    return (f"set-up of the {work}", str(told)), ("set-up here", _setup(context, machine))
 
 
 def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
@@ -56,16 +83,13 @@ def _beside(
     ]
     if any(ratio != "-" for _, ratio in cells):
         lines.append(("ratio", *(ratio for _, ratio in cells)))
-    told = claim.paper.get(SETUP)
     return Beside(
         title=title,
         work=work,
         head=("", *(column.replace("_", " ") for column in row)),
         rows=tuple(lines),
         note=claim.note,
-        setups=((f"set-up of the {work}", str(told)), ("set-up here", _setup(verdict["context"], machine)))
-        if told
-        else (),
+        setups=_setups(claim, verdict["context"], machine),
     )
 
 

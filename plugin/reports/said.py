@@ -1,12 +1,17 @@
 """What decided an arm, as people read it who know none of our names: a sentence, and below it each thing that decided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
+from plugin.judge.known import CAPACITY
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
+from plugin.reports.tpcc_words import compared, ramped
+
+MOST_TOLD = 4
+"""Ratios told in the one sentence of a verdict; the page and its table have all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,10 +36,36 @@ def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
         count, all_ = len(missing), len(arm.verdict["conditions"])
         told = f"{count} of {all_} conditions {'is' if count == 1 else 'are'} not met"
         return f"The evidence is not good enough to decide: {told}.", missing
+    measured = _measured(arm)
     if outcome in ("fail", "inconclusive", NOT_RED) or arm.red:
         wanted = "inconclusive" if outcome == "inconclusive" else "fail"
-        return why, [_point(r) for r in arm.verdict["results"] if r["outcome"] == wanted]
+        decisive = [r for r in arm.verdict["results"] if r["outcome"] == wanted]
+        words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
+        points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]
+        return ("; ".join(words) if words and len(words) == len(decisive) else why), points
+    if outcome == "pass" and measured:
+        return "; ".join([*measured.values(), why]), ()
     return why, ()
+
+
+def _measured(arm: StoredArm) -> dict[str, str]:
+    """What the metrics of TPC-C that have a limit came to, each in one sentence without its full stop."""
+    if arm.tpcc is None or arm.verdict is None:
+        return {}
+    limited = {r["check"]["metric"] for r in arm.verdict["results"] if r["check"]["limit"] is not None}
+    found = {}
+    for of in arm.tpcc.comparisons:
+        if of.metric in limited:
+            lines = compared(
+                replace(of, ratios=tuple(one for one in of.ratios if not one.noise), visible=None)
+            )
+            most = f"; and {len(lines) - MOST_TOLD} more" if len(lines) > MOST_TOLD else ""
+            found[of.metric] = _capital("; ".join(lines[:MOST_TOLD]) + most)
+    if CAPACITY in limited:
+        told = [ramped(name, knee, alone=len(arm.tpcc.ramps) == 1) for name, knee in arm.tpcc.ramps.items()]
+        if told:
+            found[CAPACITY] = _capital("; ".join(told))
+    return found
 
 
 def meaning(metric: str) -> str:
@@ -60,9 +91,12 @@ def _missing(verdict: Mapping[str, Any], *, advise: bool) -> list[Point]:
     return found
 
 
-def _point(result: Mapping[str, Any]) -> Point:
+def _point(result: Mapping[str, Any], told: str = "") -> Point:
     measured = result["measurement"]
     metric = result["check"]["metric"]
     return Point(
-        name=metric, meaning=meaning(metric), text=measured["note"], examples=tuple(measured["examples"])
+        name=metric,
+        meaning=meaning(metric),
+        text=told or measured["note"],
+        examples=tuple(measured["examples"]),
     )

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge import throughput
@@ -15,6 +16,10 @@ from plugin.judge.activity import Activity
 from plugin.judge.analysis import cells_of
 from plugin.judge.arm import ArmEvidence, Fault, Timeline, Window, timeline
 from plugin.judge.availability import availability, endpoint
+
+if TYPE_CHECKING:
+    from plugin.reports.tpcc import Tpcc
+    from plugin.reports.tpcc_series import LoadSeries
 
 SECOND = 1_000_000
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -82,6 +87,8 @@ class Series:
     faults: tuple[Band, ...] = ()
     nodes: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
     resilience: tuple[Resilience, ...] = ()
+    load: "LoadSeries | None" = None
+    """The TPC-C runs, of an arm that has some; it has no nodes' lanes then, as every run is on a fresh cluster."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,8 +119,10 @@ def _seen(evidence: ArmEvidence) -> _Seen:
     return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal, end=last)
 
 
-def series(evidence: ArmEvidence) -> Series:
-    """The series of an arm, also of one that ended early or recorded nothing."""
+def series(evidence: ArmEvidence, tpcc: "Tpcc | None" = None) -> Series:
+    """The series of an arm, also of one that ended early or recorded nothing. ``tpcc``: what was found of its TPC-C runs."""
+    if tpcc is not None:
+        return _of_runs(evidence, tpcc)
     a = _seen(evidence)
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
@@ -138,6 +147,15 @@ def series(evidence: ArmEvidence) -> Series:
         nodes=_nodes(a),
         resilience=tuple(_resilience(a, fault) for fault in a.timeline.faults),
     )
+
+
+def _of_runs(evidence: ArmEvidence, tpcc: "Tpcc") -> Series:
+    from plugin.reports.tpcc_series import load_series
+
+    ends = [event.t for event in evidence.events]
+    ends += [run.seconds[-1].t for run in evidence.tpcc.values() if run.seconds]
+    seconds = -(-max(ends, default=0) // SECOND)
+    return Series(seconds=seconds, load=load_series(evidence, tpcc, seconds))
 
 
 def _counted(times: Iterable[int], seconds: int) -> list[int]:

@@ -15,6 +15,7 @@ from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Verdict
 from plugin.reports.series import Series, series
+from plugin.reports.tpcc import Tpcc, tpcc_of
 from plugin.run import RUN_FILE
 
 ENDED_EARLY = "ended early"
@@ -43,6 +44,7 @@ class StoredArm:
     series: Series | None
     events: Sequence[Event]
     problem: str = ""
+    tpcc: Tpcc | None = None
 
     @property
     def outcome(self) -> str:
@@ -149,9 +151,15 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
             directory=directory, described=_raw(directory / ARM_FILE), claim=None, verdict=None, series=None,
             events=(), problem=redacted(str(error)),
         )  # fmt: skip
-    seen, problem = None, ""
+    told = redacted_json(as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)))
+    # Arms and cells are named by events, and reports name them.
+    evidence = replace(
+        evidence, events=[replace(event, data=redacted_json(event.data)) for event in evidence.events]
+    )
+    seen, tpcc, problem = None, None, ""
     try:
-        seen = series(evidence)
+        tpcc = tpcc_of(evidence, _limits(described, told))
+        seen = series(evidence, tpcc)
     except (
         Exception
     ) as error:  # whatever somebody wrote into the files: the verdict and the events are shown all the same
@@ -160,13 +168,22 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
         directory=directory,
         described=redacted_json(described),
         claim=catalogue.claims.get(evidence.claim),
-        verdict=redacted_json(
-            as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory))
-        ),
+        verdict=told,
         series=seen if seen and seen.seconds else None,
-        events=[replace(event, data=redacted_json(event.data)) for event in evidence.events],
+        events=evidence.events,
         problem=redacted(problem),
+        tpcc=tpcc,
     )
+
+
+def _limits(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
+    """The limits that were judged by, or else were declared."""
+    checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
+    return {
+        str(check["metric"]): float(check["limit"])
+        for check in checks
+        if isinstance(check, Mapping) and isinstance(check.get("limit"), int | float)
+    }
 
 
 def stored_run(

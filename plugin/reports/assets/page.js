@@ -11,8 +11,8 @@
     return (s < 0 ? "−" : "") + (hours ? `${hours}:${two(minutes)}` : minutes) + ":" + two(whole % 60);
   };
   const number = (v, unit) => (v == null ? "–" : (Math.abs(v) >= 100 || Number.isInteger(v) ? v.toFixed(0) : v.toFixed(1)) + (unit ? " " + unit : ""));
-  const STATES = { up: "up", starting: "wait", "coming back": "back" };
-  const stateColour = (name) => colour(STATES[name] || "hit");
+  const STATES = { up: "up", starting: "wait", "coming back": "back", loading: "wait", ramp: "back", measured: "up", stopping: "wait" };
+  const stateColour = (name) => colour(STATES[name] || STATES[name.split(" ").pop()] || "hit"); // (of a run: "r01 measured")
 
   // A band behind the lines for each fault, with its name; names that would touch go one below the other, as far as there is room.
   const bands = (all) => (u) => {
@@ -58,10 +58,11 @@
         const left = u.valToPos(begin, "x", true), right = u.valToPos(end, "x", true);
         ctx.fillStyle = row.phases ? colour("wait") : stateColour(name);
         ctx.fillRect(left, top, Math.max(right - left - dpr, dpr), tall);
-        const shown = Math.max(left, bbox.left);
-        if (Math.min(right, bbox.left + bbox.width) - shown > ctx.measureText(name).width + 8 * dpr) {
+        const shown = Math.max(left, bbox.left), room = Math.min(right, bbox.left + bbox.width) - shown - 8 * dpr;
+        const text = [name, name.endsWith("measured") ? name.split(" ")[0] : name].find((words) => room > ctx.measureText(words).width);
+        if (text) {
           ctx.fillStyle = colour("ink");
-          ctx.fillText(name, shown + 4 * dpr, top + 2 * dpr);
+          ctx.fillText(text, shown + 4 * dpr, top + 2 * dpr);
         }
       }
       if (row.reached) {
@@ -82,14 +83,15 @@
   const axis = (extra) => ({ stroke: () => colour("quiet"), font: "12px system-ui, sans-serif", grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") }, ...extra });
 
   const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
+  const times = { values: (_, vs) => vs.map(clock), incrs: STEPS, space: 60, size: 36 };
   let paper = 0; // how wide a chart is on paper; 0 on a screen
   const DASHES = (u, i) => { const dash = u.series[i].dash; return dash ? (dash[0] > 3 ? "dashed" : "dotted") : "solid"; };
-  function chart(home, group, { title, height, data, series, draw, y = {}, x = {}, quiet = false }) {
+  function chart(home, group, { title, height, data, series, draw, y = {}, x = {}, across = times, quiet = false }) {
     const options = {
       title, height, legend: { show: !quiet, markers: { dash: DASHES } }, width: paper || home.clientWidth || 1100, padding: [8, 14, 0, 0], series: [{ label: "time", value: (_, v) => clock(v), ...x }, ...series],
       cursor: { sync: { key: group, setSeries: false }, drag: { x: true, y: false, setScale: true } },
       scales: { x: { time: false }, ...(y.scale ? { y: y.scale } : {}) },
-      axes: [axis({ values: (_, vs) => vs.map(clock), incrs: STEPS, space: 60, size: 36 }), axis({ size: 64, ...(y.axis || {}) })],
+      axes: [axis(across), axis({ size: 64, ...(y.axis || {}) })],
       hooks: { drawAxes: [draw] },
     };
     return new uPlot(options, data, home);
@@ -133,7 +135,10 @@
   }
 
   function drawArm(home) {
-    const arm = arms[+home.dataset.arm], s = arm.series, x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
+    const arm = arms[+home.dataset.arm], s = arm.series;
+    if (home.dataset.ramp != null) return load.ramp(home, arm.ramps[+home.dataset.ramp]);
+    if (s.load) return load.runs(home, arm);
+    const x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
     const charts = [];
     charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: upwards,
       data: [x, filled(s.throughput, s.seconds), Array(s.seconds).fill(s.normal)],
@@ -151,14 +156,21 @@
       charts.push(chart(home, group, { title: "Nodes (red below: share of ranges that the probe did not reach through it)", quiet: true, height: 66 + 28 * rows.length, draw: lanes(rows),
         data: [x, Array(s.seconds).fill(null)], series: [{ show: false, label: "" }],
         y: { scale: { range: [0, rows.length] }, axis: { splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => rows.map((row) => row.name), grid: { show: false }, ticks: { show: false } } } }));
+    speak(home, charts, (second) => words(arm, rows, second));
+  }
+
+  // What stands at the cursor, in words, below the charts.
+  function speak(home, charts, words) {
     const told = document.createElement("p");
     told.className = "told quiet";
     told.setAttribute("aria-live", "polite");
     home.append(told);
-    const tell = (u) => (told.textContent = u.cursor.idx == null ? "" : words(arm, rows, u.cursor.idx));
+    const tell = (u) => (told.textContent = u.cursor.idx == null ? "" : words(u.cursor.idx));
     charts.forEach((u) => (u.hooks.setCursor = [tell]));
     drawn.set(home, charts);
   }
+
+  const load = loadCharts({ chart, line, bands, lanes, clock, number, steps, bars, dots, logarithmic, upwards, withRoom, xs, speak });
 
   function keys(home) {
     home.addEventListener("keydown", (event) => {
@@ -166,7 +178,7 @@
       if (!charts) return;
       const u = charts[0], { min, max } = u.scales.x, wide = max - min, all = u.data[0], first = all[0], last = all[all.length - 1];
       const show = (low, high) => charts.forEach((c) => c.batch(() => c.setScale("x", { min: Math.max(first, low), max: Math.min(last, high) })));
-      const at = u.cursor.idx ?? Math.round((min + max) / 2) - first;
+      const at = u.cursor.idx ?? u.valToIdx((min + max) / 2);
       const point = (index) => {
         const i = Math.min(all.length - 1, Math.max(0, index)), value = all[i];
         if (value < min) show(Math.max(first, value - wide * 0.1), Math.max(first, value - wide * 0.1) + wide);
@@ -195,9 +207,10 @@
     const apart = pair[0].names.map((name, i) => name !== pair[1].names[i]);
     const short = pair.map((arm, i) => (i ? "second: " : "first: ") + (arm.names.filter((_, i) => apart[i]).join(" · ") || arm.names[1]));
     const both = (unit, extra) => short.map((name, i) => line(name, i ? "b" : "a", unit, { ...extra, ...(i ? { dash: [6, 3] } : {}) }));
+    const runs = pair.every((arm) => arm.series.load); // of TPC-C and anything else only their own would be comparable
     drawn.set(comparison, [
-      chart(comparison, "compare", { title: "Acknowledged writes a second", height: 240, draw: behind, y: upwards, data: [x, ...pair.map((arm) => moved(arm, arm.series.throughput))], series: both("", { paths: steps, ...dots }) }),
-      chart(comparison, "compare", { title: "Latency p99 of the probe (logarithmic)", height: 240, draw: behind, y: logarithmic, data: [x, ...pair.map((arm) => moved(arm, arm.series.latency.p99))], series: both("ms", {}) }),
+      chart(comparison, "compare", { title: runs ? "New-orders a minute (tpmC)" : "Acknowledged writes a second", height: 240, draw: behind, y: upwards, data: [x, ...pair.map((arm) => moved(arm, runs ? arm.series.load.tpmc : arm.series.throughput))], series: both("", { paths: steps, ...dots }) }),
+      chart(comparison, "compare", { title: `Latency p99 of ${runs ? "all transactions" : "the probe"} (logarithmic)`, height: 240, draw: behind, y: logarithmic, data: [x, ...pair.map((arm) => moved(arm, runs ? arm.series.load.latency.p99 : arm.series.latency.p99))], series: both("ms", {}) }),
     ]);
     const side = document.getElementById("side"), table = document.createElement("table");
     const row = (cells, tag) => { const tr = table.insertRow(); cells.forEach((text) => { const cell = document.createElement(tag); cell.textContent = text; tr.append(cell); }); };
