@@ -162,6 +162,7 @@ def replay(
             title=below if len(chosen) == 1 or arm == directory else f"{directory.name}/{below}",
             about=str(described.get("about") or "") if sabotage else None,
             claim=run.catalogue.claims.get(verdict.claim),
+            arm=arm,
         )
         changes = differences(stored_verdict(arm), verdict)
         writer.line(

@@ -17,7 +17,14 @@ from plugin.reports.series import Resilience
 from plugin.reports.stored import NOT_RED, StoredArm
 from plugin.reports.terminal import verdict_lines
 from plugin.reports.text import machine, number, word
+from plugin.reports.tpcc import Tpcc
+from plugin.reports.tpcc_words import EXPLAINED, HEAD, rows, sentences
 
+DESCRIBED = (
+    "cell", "arm", "driver", "remarks", "runs", "tpmC", "efc %", "of 12.605 %", "avg ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms",
+    "max ms", "CPU %", "headroom %", "retries", "errors", "ambiguous",
+)  # fmt: skip
+"""Columns of the papers' table that a description shows."""
 SABOTAGES = "Sabotages (expected red)"
 
 
@@ -211,6 +218,7 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
         rows.append(("A control", f"{engine_of(arm, run)} was tested. This says nothing about CockroachDB."))
     rows += [
         ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
+        ("What was found", "; ".join(sentences(arm.tpcc)) if arm.tpcc else ""),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
         ("On", machine(run.get("host") or {})),
@@ -224,8 +232,27 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
         f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text
     )
     on = machine(run.get("host") or {})
-    tables = "".join(map(_table, beside(claim, arm.verdict, machine=on))) if claim and arm.verdict else ""
-    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{tables}"
+    tables = (
+        "".join(map(_table, beside(claim, arm.verdict, machine=on, tpcc=arm.tpcc)))
+        if claim and arm.verdict
+        else ""
+    )
+    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{_runs(arm.tpcc) if arm.tpcc else ''}{tables}"
+
+
+def _runs(found: Tpcc) -> str:
+    """The papers' table, of columns that fit a description; the attached one has all."""
+    table = [[row.cells[HEAD.index(name)] for name in DESCRIBED] for row in rows(found)]
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in DESCRIBED)
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>" for cells in table
+    )
+    return (
+        "<p><b>All runs, as the papers print them</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table><p>{html.escape(EXPLAINED)}</p>"
+        if table
+        else ""
+    )
 
 
 def _table(table: Beside) -> str:
@@ -238,6 +265,7 @@ def _table(table: Beside) -> str:
     return (
         f"<p><b>Source beside measurement: {html.escape(table.title)}</b></p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        + "".join(f"<p>{html.escape(told)}.</p>" for told in table.reading)
         + "".join(f"<p>{html.escape(whose)}: {html.escape(what)}</p>" for whose, what in table.setups)
     )
 

@@ -3,8 +3,9 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from plugin.evidence.redaction import redacted, redacted_json
@@ -14,6 +15,8 @@ from plugin.reports import node_logs, timeline
 from plugin.reports.paper import beside
 from plugin.reports.stored import StoredArm
 from plugin.reports.text import machine, number, word
+from plugin.reports.tpcc import Tpcc
+from plugin.reports.tpcc_words import sentences
 
 AUDITED = (
     *CATEGORIES, "acknowledged", "inserts_shortfall", "indeterminate", "rows_counted", "rows_missing",
@@ -45,19 +48,21 @@ def attachments(
 def _all(
     arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
 ) -> Iterator[Attached]:
-    if arm.series is not None and (arm.series.throughput or arm.series.latency or arm.series.nodes):
-        try:
-            yield _svg("Timeline", timeline.as_svg(arm.series, redacted(title)))
-        except ImportError:
-            why = (
-                "The picture of the timeline is missing: matplotlib is not installed (dependency group run)."
-            )
-            yield Attached(name="Timeline (no picture)", type="text/plain", extension="txt", text=why)
+    if arm.tpcc is not None:
+        yield from _tpcc(arm, arm.tpcc, redacted(title))
+    elif arm.series is not None and (arm.series.throughput or arm.series.latency or arm.series.nodes):
+        yield _picture("Timeline", partial(timeline.as_svg, arm.series, redacted(title)))
         yield _csv("Timeline, second by second", timeline.as_csv(arm.series))
     if arm.verdict:
         on = machine(run.get("host") or {})
-        for table in beside(arm.claim, arm.verdict, machine=on) if arm.claim else ():
-            rows = [table.head, *table.rows, *table.setups, ("what differs", table.note)]
+        for table in beside(arm.claim, arm.verdict, machine=on, tpcc=arm.tpcc) if arm.claim else ():
+            rows = [
+                table.head,
+                *table.rows,
+                *(("the judge on what was printed", told) for told in table.reading),
+                *table.setups,
+                ("what differs", table.note),
+            ]
             yield _csv(f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]]))
         if audit := _audit(arm.verdict):
             yield _csv("Ledger audit", audit)
@@ -74,8 +79,32 @@ def _all(
             yield Attached(name=f"Log of node {node}", type="text/plain", extension="txt", text=text)
 
 
-def _svg(name: str, text: str) -> Attached:
-    return Attached(name=name, type="image/svg+xml", extension="svg", text=text)
+def _tpcc(arm: StoredArm, found: Tpcc, title: str) -> Iterator[Attached]:
+    """Every run, the papers' table, and what compares them: as pictures and as tables."""
+    from plugin.reports import tpcc_pictures as pictures
+
+    if arm.series is not None and arm.series.load is not None:
+        yield _picture("Timeline", partial(pictures.runs_svg, arm.series, title))
+    for of in found.comparisons:
+        yield _picture(f"Ratios of {of.figure} against the margin", partial(pictures.ratios_svg, of, title))
+    if found.ramps:
+        yield _picture("Ramp", partial(pictures.ramp_svg, found.ramps, title))
+    yield _csv("All runs, as the papers print them", pictures.table_csv(found))
+    if found.comparisons:
+        yield _csv("Ratios of the arms", pictures.ratios_csv(found))
+    if told := sentences(found):
+        text = "".join(f"{one}.\n" for one in told)
+        yield Attached(name="What was found", type="text/plain", extension="txt", text=text)
+    if arm.series is not None and arm.series.load is not None:
+        yield _csv("Timeline, second by second", pictures.seconds_csv(arm.series, found))
+
+
+def _picture(name: str, draw: Callable[[], str]) -> Attached:
+    try:
+        return Attached(name=name, type="image/svg+xml", extension="svg", text=draw())
+    except ImportError:
+        why = f"The picture of the {name[:1].lower()}{name[1:]} is missing: matplotlib is not installed (dependency group run)."
+        return Attached(name=f"{name} (no picture)", type="text/plain", extension="txt", text=why)
 
 
 def _csv(name: str, text: str) -> Attached:

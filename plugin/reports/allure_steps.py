@@ -43,6 +43,10 @@ def steps_of(arm: StoredArm, began_ms: int, outcome: str) -> list[Step]:
     """The phases of the test with what was done in each, then each condition of the evidence and each check."""
     phases = arm.series.phases if arm.series else ()
     steps = [_phase(band, arm.events, began_ms) for band in phases]
+    if arm.tpcc is not None:
+        from plugin.reports.allure_runs import run_steps
+
+        steps = run_steps(arm.tpcc, arm.events, began_ms)
     if outcome in ("harness", ENDED_EARLY) and steps and not any(e.name == "arm.end" for e in arm.events):
         steps[-1] = replace(
             steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
@@ -65,7 +69,7 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
         if e.name == "fault.begin"
     )
     name = PHASES.get(band.name, band.name) + (f": {'; '.join(kinds)}" if kinds else "")
-    shown = tuple(_event(event, began_ms) for event in inside[:MOST_EVENTS])
+    shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
     if len(inside) > MOST_EVENTS:
         more = f"… {len(inside) - MOST_EVENTS} more events, all of them in the evidence"
         shown += (replace(shown[-1], name=more, parameters={}),)
@@ -73,7 +77,8 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     return Step(name=name, status="passed", start=begin, stop=end, steps=shown)
 
 
-def _event(event: Event, began_ms: int) -> Step:
+def event_step(event: Event, began_ms: int) -> Step:
+    """An event with its facts."""
     at = began_ms + event.t // 1000
     facts = {str(name): _short(value) for name, value in event.data.items()}
     status = "broken" if event.name in ("error", "node.died") else "passed"

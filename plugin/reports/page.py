@@ -23,7 +23,7 @@ from plugin.reports.stored import (
 )
 from plugin.reports.text import SIGNS, machine, number, word
 from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
-from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, rows, sentences
+from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, agreed, rows, sentences
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES: Mapping[str, str] = {
@@ -181,13 +181,14 @@ def _load(arm: StoredArm) -> dict[str, Any] | None:
         return None
     table = rows(found)
     # Where a cell is named after its load, and one driver ran, that column tells nothing.
-    cells = {row.cells[0] == f"{row.cells[4]} warehouses" for row in table}
+    cells = {row.cells[0] == f"{row.cells[HEAD.index('WH')]} warehouses" for row in table}
     drivers = {row.cells[2] for row in table}
     without = ({"cell"} if cells == {True} else set()) | ({"driver"} if len(drivers) < 2 else set())
     shown = [i for i, name in enumerate(HEAD) if name not in without]
+    disagree = [agreed(one) for one in found.drivers if one.disagreements]
     return {
-        "sentences": sentences(found),
-        "disagree": [one for one in sentences(found) if one.startswith("The two drivers disagree")],
+        "sentences": [told for told in sentences(found) if told not in disagree],
+        "disagree": disagree,
         "head": [(HEAD[i], HEAD[i] in WORDS) for i in shown],
         "rows": [
             {

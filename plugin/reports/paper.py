@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plugin.claims import Claim
 from plugin.reports.text import figure, number
-from plugin.reports.tpcc import Tpcc
+
+if TYPE_CHECKING:
+    from plugin.reports.tpcc import Tpcc
 
 EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
 """The end of the note of ``rows_missing``."""
@@ -34,7 +36,7 @@ class Beside:
 
 
 def beside(
-    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", tpcc: Tpcc | None = None
+    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", tpcc: "Tpcc | None" = None
 ) -> list[Beside]:
     """The tables of the source that have a row for the arm of this verdict, and those of TPC-C whole.
 
@@ -51,6 +53,27 @@ def beside(
 
         titles = {name: _title(name) for name in claim.paper}
         found += tables_beside(claim, tpcc, titles, _setups(claim, verdict["context"], machine))
+    return found
+
+
+SHORT = ("tpmc", "efc", "p90 ms")
+"""Columns of a whole table that a terminal shows."""
+
+
+def answered(table: Beside) -> list[str]:
+    """The rows of a whole table that were measured here too, in words: the main figures and their ratios."""
+    found = []
+    for printed, ours, shares in zip(table.rows, table.rows[1:], table.rows[2:], strict=False):
+        if shares[0] != "ratio":
+            continue
+        columns = list(zip(table.head, printed, ours, shares, strict=True))[1:-1]
+        place = ", ".join(f"{theirs} {head}" for head, theirs, _, share in columns if share == "-")
+        told = "; ".join(
+            f"{head} {theirs} printed, {mine} here ({share})"
+            for head, theirs, mine, share in columns
+            if head in SHORT and share != "-"
+        )
+        found.append(f"{table.title}, {place}: {told}")
     return found
 
 

@@ -11,9 +11,9 @@ from plugin.judge.paper import PaperParity, paper_knee, paper_parity, rows
 from plugin.judge.tpcc_audit import BUILTIN
 from plugin.judge.tpcc_table import Line
 from plugin.reports.paper import Beside
-from plugin.reports.text import figure, number
+from plugin.reports.text import figure
 from plugin.reports.tpcc import Tpcc
-from plugin.reports.tpcc_words import remarks
+from plugin.reports.tpcc_words import plain
 
 ARMS = ("nodes", "size")
 """Columns that say which arm a row is of; a ramp's table has none."""
@@ -67,7 +67,7 @@ def tables_beside(
             rows=tuple(_rows(table, found, work)),
             note=claim.note,
             setups=(*setups, ("runs here", runs_here(found))),
-            reading=tuple(reading(table, work)),
+            reading=tuple(reading(table, f"{titles.get(table.title, table.title)} of the {work}")),
             long=True,
         )
         for table in printed(claim)
@@ -108,7 +108,7 @@ def _rows(table: Printed, found: Tpcc, work: str) -> Iterator[tuple[str, ...]]:
         if row is not None:
             yield (f"{work} printed", *(figure(row[column]) for column in columns), _judged(table, *place))
         if line is not None:
-            yield ("measured here", *(_measured(column, line, table.arm) for column in columns), remarks(line, found))  # fmt: skip
+            yield ("measured here", *(_measured(column, line, table.arm) for column in columns), _ours(table, line, found))  # fmt: skip
         if row is not None and line is not None:
             yield ("ratio", *(_ratio(column, row, line) for column in columns), "-")
 
@@ -133,7 +133,16 @@ def _measured(column: str, line: Line, arm: str) -> str:
     value = _value(column, line)
     if value is None:
         return "-"
-    return number(round(value, 1)) + (f" ({OURS[column].removesuffix('_ms')})" if column in OURS else "")
+    return plain(value) + (f" ({OURS[column].removesuffix('_ms')})" if column in OURS else "")
+
+
+def _ours(table: Printed, line: Line, found: Tpcc) -> str:
+    """What the judge says of a line of ours, in the words it has for the source's."""
+    knee = found.ramps.get(line.arm)
+    if not table.arm and knee is not None:
+        capacity = knee.capacity is not None and knee.capacity.warehouses == line.warehouses
+        return ("passes" if line.passes else "does not pass") + (": capacity" if capacity else "")
+    return "comparable" if line.comparable else "saturated"
 
 
 def _ratio(column: str, row: Mapping[str, Any], line: Line) -> str:
@@ -158,15 +167,15 @@ def _step(knee: Knee, warehouses: int) -> Step:
     return next(step for step in knee.steps if step.warehouses == warehouses)
 
 
-def reading(table: Printed, work: str) -> Iterator[str]:
-    """What the judge reads from the source's table, in sentences without their full stop."""
+def reading(table: Printed, called: str) -> Iterator[str]:
+    """What the judge reads from the source's table, in sentences without their full stop. ``called``: how readers know it."""
     if table.parity is None:
-        yield f"From the {work}'s table alone the judge finds a capacity of {table.knees['']}"
+        yield f"From {called} alone the judge finds a capacity of {table.knees['']}"
         return
     found = table.parity
     doubts = f": {', '.join(found.doubts)}" if found.doubts else ""
     verdict = "inconclusive" if found.decision == "undecided" else str(found.decision)
-    yield f"From the {work}'s table alone the judge says: {verdict}{doubts}"
+    yield f"From {called} alone the judge says: {verdict}{doubts}"
     ratios = found.ratios()
     if ratios:
         low, high = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
-from plugin.judge.known import CAPACITY
+from plugin.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
 from plugin.reports.tpcc_words import compared, ramped
@@ -42,9 +42,9 @@ def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
         decisive = [r for r in arm.verdict["results"] if r["outcome"] == wanted]
         words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
         points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]
-        return ("; ".join(words) if words and len(words) == len(decisive) else why), points
+        return ("; ".join(dict.fromkeys(words)) if words and len(words) == len(decisive) else why), points
     if outcome == "pass" and measured:
-        return "; ".join([*measured.values(), why]), ()
+        return "; ".join([*dict.fromkeys(measured.values()), why]), ()
     return why, ()
 
 
@@ -61,10 +61,10 @@ def _measured(arm: StoredArm) -> dict[str, str]:
             )
             most = f"; and {len(lines) - MOST_TOLD} more" if len(lines) > MOST_TOLD else ""
             found[of.metric] = _capital("; ".join(lines[:MOST_TOLD]) + most)
-    if CAPACITY in limited:
-        told = [ramped(name, knee, alone=len(arm.tpcc.ramps) == 1) for name, knee in arm.tpcc.ramps.items()]
-        if told:
-            found[CAPACITY] = _capital("; ".join(told))
+    told = [ramped(name, knee, alone=len(arm.tpcc.ramps) == 1) for name, knee in arm.tpcc.ramps.items()]
+    for metric in (CAPACITY, EFC_BELOW):
+        if told and metric in limited:
+            found[metric] = _capital("; ".join(told))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Verdict
 from plugin.reports.series import Series, series
-from plugin.reports.tpcc import Tpcc, tpcc_of
+from plugin.reports.tpcc import Tpcc, limits_of, tpcc_of, without_secrets
 from plugin.run import RUN_FILE
 
 ENDED_EARLY = "ended early"
@@ -152,13 +152,10 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
             events=(), problem=redacted(str(error)),
         )  # fmt: skip
     told = redacted_json(as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)))
-    # Arms and cells are named by events, and reports name them.
-    evidence = replace(
-        evidence, events=[replace(event, data=redacted_json(event.data)) for event in evidence.events]
-    )
+    evidence = without_secrets(evidence)
     seen, tpcc, problem = None, None, ""
     try:
-        tpcc = tpcc_of(evidence, _limits(described, told))
+        tpcc = tpcc_of(evidence, limits_of(described, told))
         seen = series(evidence, tpcc)
     except (
         Exception
@@ -174,16 +171,6 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
         problem=redacted(problem),
         tpcc=tpcc,
     )
-
-
-def _limits(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
-    """The limits that were judged by, or else were declared."""
-    checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
-    return {
-        str(check["metric"]): float(check["limit"])
-        for check in checks
-        if isinstance(check, Mapping) and isinstance(check.get("limit"), int | float)
-    }
 
 
 def stored_run(

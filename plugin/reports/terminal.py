@@ -19,6 +19,7 @@ from plugin.reports import paper
 from plugin.reports.text import number, word
 
 if TYPE_CHECKING:
+    from plugin.reports.tpcc import Tpcc
     from plugin.session import TestOutcome
 
 WIDTH = 100
@@ -121,7 +122,9 @@ def _print_outcome(
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
     lines = origin_lines(claim) if claim and origin else []
     lines += verdict_lines(verdict) if verdict else []
-    lines += paper_lines(claim, verdict) if claim and verdict else []
+    found = _runs(outcome.arm, verdict) if outcome.arm and verdict else None
+    lines += run_lines(found) if found else []
+    lines += paper_lines(claim, verdict, found) if claim and verdict else []
     # Why a test ended otherwise than by its verdict. A sabotage says it with the table that is shown already.
     why = outcome.why.splitlines()[:1] or ([] if verdict else ["no verdict was reached"])
     for line in [*lines, *(part for text in why for part in wrapped(text))]:
@@ -141,10 +144,34 @@ def origin_lines(claim: Claim) -> list[str]:
     return lines
 
 
-def paper_lines(claim: Claim, verdict: Mapping[str, Any]) -> list[str]:
-    """What the source's tables printed for the arm with these parameters, to be read beside what was measured."""
+def _runs(arm: Path, verdict: Mapping[str, Any]) -> "Tpcc | None":
+    """What the TPC-C runs of an arm show, of one that has some."""
+    if next(arm.glob("tpcc-*.jsonl"), None) is None:
+        return None
+    from plugin.reports.tpcc import tpcc_at
+
+    return tpcc_at(arm, verdict)
+
+
+def run_lines(found: "Tpcc") -> list[str]:
+    """What was found by TPC-C, in sentences, and the papers' table in short."""
+    from plugin.reports.tpcc_words import sentences, short
+
+    lines = [part for told in sentences(found) for part in wrapped(f"{told}.")]
+    return [*lines, *(f"    {line}" for line in short(found, WIDTH - 4))]
+
+
+def paper_lines(claim: Claim, verdict: Mapping[str, Any], found: "Tpcc | None" = None) -> list[str]:
+    """What the source's tables printed for the arm with these parameters, to be read beside what was measured.
+
+    Of a whole table only the judge's reading, and the rows that have an answer.
+    """
     lines = []
-    for table in paper.beside(claim, verdict):
+    for table in paper.beside(claim, verdict, tpcc=found):
+        if table.long:
+            lines += [part for told in table.reading for part in wrapped(f"{told}.")]
+            lines += [part for told in paper.answered(table) for part in wrapped(told)]
+            continue
         for name, *cells in table.rows:
             figures = ", ".join(
                 f"{head} {cell}" for head, cell in zip(table.head[1:], cells, strict=True) if cell != "-"
@@ -208,9 +235,9 @@ def as_table(verdict: Verdict) -> str:
 
 
 def print_verdict(
-    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None
+    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None, arm: Path
 ) -> None:
-    """Write a verdict that was judged again. ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is."""
+    """Write a verdict that was judged again. ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is; ``arm``: where."""
     sabotage = about is not None
     writer.line("")
     for line in wrapped(title, ""):
@@ -220,11 +247,13 @@ def print_verdict(
             writer.line(line)
     first, *others = as_table(verdict).split("\n")
     writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
-    stored = as_stored(verdict)
+    stored = redacted_json(as_stored(verdict))
+    found = _runs(arm, stored)
     for line in [
         *(origin_lines(claim) if claim else []),
         *others,
-        *(paper_lines(claim, stored) if claim else []),
+        *(run_lines(found) if found else []),
+        *(paper_lines(claim, stored, found) if claim else []),
     ]:
         writer.line(line)
 

@@ -68,11 +68,29 @@ def as_svg(series: Series, title: str) -> str:
 
     Raises ``ImportError`` where matplotlib is not installed.
     """
+    nodes = dict(list(series.nodes.items())[:MOST_LANES])
+    every = max(1, -(-series.seconds // MOST_POINTS))
+
+    def draw(axes: "Sequence[Axes]") -> None:
+        _throughput(axes[0], series, every)
+        _latency(axes[1], series, every)
+        _errors(axes[2], series, every)
+        _lanes(axes[3], nodes)
+        for panel in axes:
+            _dress(panel, series)
+        axes[-1].set_xlabel("seconds since the test began")
+        begin = max(0.0, min((band.begin for band in series.phases), default=0.0) - 1)
+        axes[-1].set_xlim(begin, max(begin + 1, series.seconds))
+
+    return picture(title, [2.9, 2.4, 1.3, 0.2 + 0.34 * max(2, len(nodes))], draw)
+
+
+def picture(title: str, heights: Sequence[float], draw: "Callable[[Sequence[Axes]], None]") -> str:
+    """Panels of these heights (inches) over one axis, as ``draw`` fills them. Raises ``ImportError`` without matplotlib."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    nodes = dict(list(series.nodes.items())[:MOST_LANES])
     settings: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": "roachproof",
@@ -87,21 +105,11 @@ def as_svg(series: Series, title: str) -> str:
         warnings.simplefilter(
             "ignore", UserWarning
         )  # of characters that a font lacks: the reader's has them, or a box
-        heights = [2.9, 2.4, 1.3, 0.2 + 0.34 * max(2, len(nodes))]
         figure = Figure(figsize=(WIDTH_IN, sum(heights) + 1.5), layout="constrained", facecolor="white")
         FigureCanvasSVG(figure)
-        axes = figure.subplots(4, 1, sharex=True, height_ratios=heights)
+        axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
         figure.suptitle(title, fontsize=11.5, color=INK, x=0.01, ha="left")
-        every = max(1, -(-series.seconds // MOST_POINTS))
-        _throughput(axes[0], series, every)
-        _latency(axes[1], series, every)
-        _errors(axes[2], series, every)
-        _lanes(axes[3], nodes)
-        for panel in axes:
-            _dress(panel, series)
-        axes[-1].set_xlabel("seconds since the test began")
-        begin = max(0.0, min((band.begin for band in series.phases), default=0.0) - 1)
-        axes[-1].set_xlim(begin, max(begin + 1, series.seconds))
+        draw(list(axes))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()

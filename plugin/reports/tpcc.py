@@ -7,12 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import exp, isfinite
+from pathlib import Path
+from typing import Any
 
-from plugin.evidence.redaction import redacted
+from clusters.errors import BadInput
+from plugin.evidence.load import describe_arm, load_arm
+from plugin.evidence.records import MalformedRecord
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.tpcc import SECOND
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.capacity import Knee
-from plugin.judge.comparison import Margin, Ratio, ratio
+from plugin.judge.comparison import Looks, Margin, Ratio, ratio
 from plugin.judge.known import LOSS, RATIO
 from plugin.judge.loads import Load, Loads
 from plugin.judge.parity import AA
@@ -150,6 +155,34 @@ def tpcc_of(evidence: ArmEvidence, limits: Mapping[str, float]) -> Tpcc | None:
     )
 
 
+def tpcc_at(directory: Path, verdict: Mapping[str, Any]) -> Tpcc | None:
+    """The same, of a stored arm with this verdict; ``None`` also of what cannot be read."""
+    if next(directory.glob("tpcc-*.jsonl"), None) is None:
+        return None
+    try:
+        described = describe_arm(directory)
+        evidence = without_secrets(load_arm(directory, described))
+        return tpcc_of(evidence, limits_of(described, verdict))
+    except (BadInput, MalformedRecord, ValueError, OSError):
+        return None
+
+
+def without_secrets(evidence: ArmEvidence) -> ArmEvidence:
+    """The evidence with events that can be shown: arms and cells are named by them, and reports name those."""
+    told = [replace(event, data=redacted_json(event.data)) for event in evidence.events]
+    return replace(evidence, events=told)
+
+
+def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
+    """The limits by metric that an arm was judged by, or else those that were declared."""
+    checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
+    return {
+        str(check["metric"]): float(check["limit"])
+        for check in checks
+        if isinstance(check, Mapping) and isinstance(check.get("limit"), int | float)
+    }
+
+
 def _numbers(numbers: Sequence[int]) -> str:
     *others, last = map(str, numbers)
     return f"{', '.join(others)} and {last}" if others else last
@@ -220,10 +253,13 @@ def _comparisons(loads: Loads) -> Iterator[Comparison]:
             ratios=tuple(shown),
             visible=100 * (exp(compared.visible) - 1) if compared and compared.visible is not None else None,
             needed=compared.open if compared and undecided else "",
-            look=f"look {compared.look} of {len(compared.looks.at)} at {compared.looks.alpha:g}"
-            if compared
-            else "",
+            look=_look(compared.look, compared.looks) if compared else "",
         )
+
+
+def _look(look: int, declared: Looks) -> str:
+    whole = f"{len(declared.at)} look{'s' * (len(declared.at) > 1)} (at {_numbers(declared.at)} pairs), {declared.alpha:g} each"
+    return f"look {look} of {whole}" if look else f"before the first of {whole}"
 
 
 def _ratio(found: Ratio, of: tuple[str, str, str], margin: Margin | None, *, noise: bool) -> Compare:

@@ -71,8 +71,10 @@ def _stretches(seconds: Sequence[TpccSecond], every: int) -> list[list[TpccSecon
     """Whole stretches that begin where measuring does, so that none holds seconds of both the ramp and what is measured."""
     first = next((second.t for second in seconds if second.measured), seconds[0].t if seconds else 0)
     found: dict[tuple[bool, int], list[TpccSecond]] = {}
+    ramp = sum(second.t < first for second in seconds)
+    earliest = -max(1, ramp // every)
     for second in seconds:
-        place = (second.t - first) // (every * SECOND)
+        place = max(earliest, (second.t - first) // (every * SECOND))
         found.setdefault((second.measured, place), []).append(second)
     return list(found.values())
 

@@ -4,18 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plugin.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, MOST_P90_S, Knee
+from plugin.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, MOST_P90_S, Knee, Step
 from plugin.judge.tpcc_table import Line
-from plugin.reports.text import number
 from plugin.reports.tpcc import Compare, Comparison, Drivers, Run, Tpcc
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")  # fmt: skip
 OVER = "!"
 """Before a value that breaks its limit: never told by colour alone."""
+P90 = tuple(f"{kind.replace('_', '-')} p90 s (≤ {most:g})" for kind, most in MOST_P90_S.items())
 HEAD = (
-    "cell", "arm", "driver", "runs", "WH", "tpmC", "efc %", "of 12.605 %", "avg ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms",
-    "max ms", *(f"{kind.replace('_', '-')} p90 s (≤ {most:g})" for kind, most in MOST_P90_S.items()),
-    "CPU %", "headroom %", "retries", "errors", "ambiguous", "remarks",
+    "cell", "arm", "driver", "remarks", "runs", "WH", "tpmC", "efc %", "of 12.605 %", "avg ms", "p50 ms", "p90 ms", "p95 ms",
+    "p99 ms", "max ms", *P90, "CPU %", "headroom %", "retries", "errors", "ambiguous",
 )  # fmt: skip
 WORDS = ("cell", "arm", "driver", "remarks")
 """The columns that hold words; all others hold numbers."""
@@ -47,20 +46,25 @@ def _row(line: Line, found: Tpcc) -> Row:
     if not line.comparable:
         over.add("efc %")
     p90 = []
-    for (kind, most), column in zip(MOST_P90_S.items(), HEAD[14:19], strict=True):
+    for (kind, most), column in zip(MOST_P90_S.items(), P90, strict=True):
         value = line.p90_s.get(kind)
         if value is not None and value > most:
             over.add(column)
         p90.append("-" if value is None else _seconds(value))
     cells = (
-        line.cell, line.arm or "-", line.driver, str(line.runs), str(line.warehouses), number(round(line.tpmc, 1)),
+        line.cell, line.arm or "-", line.driver, remarks(line, found), str(line.runs), str(line.warehouses), plain(line.tpmc),
         f"{line.efc:.1f}", f"{line.capacity_share:.1f}",
-        *(number(round(getattr(latency, f"{name}_ms"), 1)) if latency else "-" for name in ("avg", "p50", "p90", "p95", "p99", "max")),
+        *(plain(getattr(latency, f"{name}_ms")) if latency else "-" for name in ("avg", "p50", "p90", "p95", "p99", "max")),
         *p90, *(("-", "-") if line.cpu is None else (f"{line.cpu:.1f}", f"{max(0.0, 100 - line.cpu):.1f}")),
-        str(line.retries), _counted(line.errors), str(line.ambiguous), remarks(line, found),
+        str(line.retries), _counted(line.errors), str(line.ambiguous),
     )  # fmt: skip
     marked = tuple(f"{OVER} {cell}" if head in over else cell for head, cell in zip(HEAD, cells, strict=True))
     return Row(cells=marked, over=frozenset(over), saturated=not line.comparable, repeats=line.repeats)
+
+
+def plain(value: float) -> str:
+    """A figure as a column of them has it: one decimal, none from 1000 on."""
+    return f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _seconds(value: float) -> str:
@@ -127,7 +131,8 @@ def told(one: Compare, of: Comparison) -> str:
     else:
         where = {"holds": f"within ±{of.percent:g} %", "refuted": f"outside ±{of.percent:g} %"}
         open_ = f"the interval crosses the margin of ±{of.percent:g} %"
-    return f"{reached}, {where.get(one.decision, open_)}"
+    so_far = "so far " if of.needed and one.decision in where else ""
+    return f"{reached}, {so_far}{where.get(one.decision, open_)}"
 
 
 def compared(of: Comparison) -> list[str]:
@@ -140,13 +145,48 @@ def compared(of: Comparison) -> list[str]:
     return found
 
 
+def coarse(found: Tpcc) -> list[str]:
+    """That runs were so short that a single new-order weighs more than the difference that is said to be visible."""
+    counts = [
+        run.tpmc * (run.until - run.measured) / 60
+        for run in found.runs
+        if run.tpmc and run.until is not None and run.measured is not None
+    ]
+    fewest = round(min(counts, default=0))
+    if not fewest:
+        return []
+    seen = [of.visible for of in found.comparisons if of.figure in ("tpmC", "efc") and of.visible is not None]
+    if not any(visible < 100 / fewest for visible in seen):
+        return []
+    return [
+        f"A run counted {fewest} new-orders at the fewest, so that a single one weighs {100 / fewest:.1f} %: both arms are dealt "
+        "the same cards, and differences smaller than that one do not show"
+    ]
+
+
 def ramped(arm: str, knee: Knee, *, alone: bool) -> str:
     """A knee as a sentence."""
     who = "The cluster" if alone or not arm else arm_in_words(arm)
     if knee.capacity is None:
-        return f"{who} carried no load that was tried: {knee}"
-    words, *others = str(knee).split("; ")
-    return "; ".join([f"{who} carried {words}", *others])
+        return f"{who} carried no load that was tried: {_faults(knee.steps[0])}"
+    told = [f"{who} carried {knee.capacity.warehouses} warehouses by {knee.capacity.judged_by}"]
+    told.append(_faults(knee.failed) if knee.failed else "no larger load was tried: it may carry more")
+    if knee.falls:
+        last = knee.steps[-1]
+        told.append(
+            f"past saturation tpmC falls, from {knee.peak.tpmc:.0f} at {knee.peak.warehouses} to {last.tpmc:.0f} at {last.warehouses}"
+        )
+    elif knee.falls is not None:
+        told.append("past saturation tpmC does not fall")
+    return "; ".join(told)
+
+
+def _faults(step: Step) -> str:
+    """The first reason why a load does not pass, and how many more there are; the table marks them all."""
+    first, *others = step.faults
+    kinds = re.sub("|".join(MOST_P90_S), lambda kind: kind[0].replace("_", "-"), first)
+    more = f", and {len(others)} more reason{'s' * (len(others) > 1)}" if others else ""
+    return f"{step.warehouses} do not pass: {kinds}{more}"
 
 
 def agreed(one: Drivers) -> str:
@@ -160,6 +200,7 @@ def agreed(one: Drivers) -> str:
 def sentences(found: Tpcc) -> list[str]:
     """Everything that was found, each as a sentence without its full stop."""
     lines = [line for of in found.comparisons for line in compared(of)]
+    lines += coarse(found)
     lines += [
         f"Saturated, left out of the comparison: {words}" for words in found.saturated if found.compares
     ]
@@ -174,7 +215,7 @@ def figures(run: Run) -> str:
     parts = [
         f"{run.tpmc:.1f} tpmC" if run.tpmc is not None else "nothing was measured",
         f"efc {run.efc:.1f} %" if run.efc is not None else "",
-        f"p90 {number(round(run.p90_ms, 1))} ms" if run.p90_ms is not None else "",
+        f"p90 {plain(run.p90_ms)} ms" if run.p90_ms is not None else "",
         f"CPU {run.cpu:.0f} %, headroom {max(0.0, 100 - run.cpu):.0f} %" if run.cpu is not None else "",
     ]
     return ", ".join(filter(None, parts))

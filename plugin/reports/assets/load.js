@@ -1,35 +1,35 @@
 "use strict";
 // The charts of TPC-C: runs second by second, and ramps over warehouses. What draws them comes from page.js.
-const loadCharts = ({ chart, line, bands, lanes, clock, number, steps, bars, dots, logarithmic, upwards, withRoom, xs, speak }) => {
+const loadCharts = ({ chart, line, bands, lanes, clock, number, bars, dots, logarithmic, upwards, withRoom, xs, speak }) => {
   const STYLES = [["a"], ["b", [8, 3]], ["c", [2, 2]], ["good", [10, 3, 2, 3]], ["unsure", [5, 5]], ["bad", [1, 3]], ["ink", [12, 4]], ["quiet", [4, 2]]];
   const styled = (names, unit, extra = {}) => names.map((name, i) => {
     const [stroke, dash] = STYLES[i % STYLES.length];
     return line(name, stroke, unit, { ...(dash ? { dash } : {}), ...extra });
   });
   // An arm's name below itself where it is longer than its axis is wide.
-  const folded = (name) => name.split(" ").reduce((rows, word) => {
+  const folded = (name, most) => name.split(" ").reduce((rows, word) => {
     const last = rows[rows.length - 1];
-    if (last && (last + " " + word).length <= 13) rows[rows.length - 1] = last + " " + word;
+    if (last && (last + " " + word).length <= most) rows[rows.length - 1] = last + " " + word;
     else rows.push(word);
     return rows;
-  }, []).slice(0, 3).join("\n");
+  }, []).slice(0, most < 10 ? 2 : 3).join("\n");
 
   function runs(home, arm) {
-    const s = arm.series, l = s.load, x = xs(s.seconds), group = "arm" + home.dataset.arm, size = 96, charts = [];
+    const s = arm.series, l = s.load, x = xs(s.seconds), group = "arm" + home.dataset.arm, narrow = home.clientWidth < 500, size = narrow ? 66 : 100, charts = [];
     const each = l.every > 1 ? `, means of ${l.every} s` : "";
     const behind = bands([]);
     const rows = Object.entries(l.lanes).map(([name, states]) => ({ name, states }));
     const left = (y) => ({ ...y, axis: { ...(y.axis || {}), size } });
     charts.push(chart(home, group, { title: "What ran when (r01: the first run)", quiet: true, height: 60 + 40 * rows.length, draw: lanes(rows), data: [x, Array(s.seconds).fill(null)], series: [{ show: false, label: "" }],
-      y: { scale: { range: [0, Math.max(1, rows.length)] }, axis: { size, splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => rows.map((row) => folded(row.name)), grid: { show: false }, ticks: { show: false } } } }));
+      y: { scale: { range: [0, Math.max(1, rows.length)] }, axis: { size, splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => rows.map((row) => folded(row.name, narrow ? 8 : 14)), grid: { show: false }, ticks: { show: false } } } }));
     charts.push(chart(home, group, { title: `New-orders a minute (tpmC${each})`, height: 190, draw: behind, y: left(upwards),
-      data: [x, l.tpmc], series: [line("tpmC", "a", "", { paths: steps, ...dots })] }));
+      data: [x, l.tpmc], series: [line("tpmC", "a")] }));
     charts.push(chart(home, group, { title: `Latency of all transactions, from when each was due (logarithmic${each ? `, stretches of ${l.every} s` : ""})`, height: 190, draw: behind, y: left(logarithmic),
       data: [x, l.latency.p50, l.latency.p90, l.latency.p99],
-      series: [line("p50", "a", "ms", { paths: steps }), line("p90", "c", "ms", { paths: steps, dash: [8, 3] }), line("p99", "b", "ms", { paths: steps, dash: [2, 2] })] }));
+      series: [line("p50", "a", "ms", {}), line("p90", "c", "ms", { dash: [8, 3] }), line("p99", "b", "ms", { dash: [2, 2] })] }));
     charts.push(chart(home, group, { title: "Transactions a second that failed or whose outcome is unknown, and attempts made again", height: 140, draw: behind, y: left(withRoom),
       data: [x, l.failed, l.retried],
-      series: [line("failed or unknown", "b", "", { paths: bars, fill: "transparent", ...dots }), line("made again", "c", "", { paths: steps, dash: [2, 2], ...dots })] }));
+      series: [line("failed or unknown", "b", "", { paths: bars, fill: "transparent", ...dots }), line("made again", "c", "", { dash: [2, 2], ...dots })] }));
     speak(home, charts, (second) => {
       const doing = rows.map((row) => [row.name, row.states.find((b) => b.begin <= second + 0.5 && second + 0.5 < b.end)]).filter(([, band]) => band).map(([name, band]) => `${name}: ${band.name}`).join(", ");
       const at = (values, what, unit) => (values[second] == null ? "" : `${what} ${number(values[second], unit)}`);
@@ -43,7 +43,7 @@ const loadCharts = ({ chart, line, bands, lanes, clock, number, steps, bars, dot
     const marks = one && known.length && !known[0].open ? [{ begin: known[0].capacity, end: last, name: "does not pass", style: "fault" }] : [];
     for (const mark of known) marks.push({ begin: mark.capacity, end: mark.capacity, name: `${one ? "capacity" : mark.arm}: ${mark.capacity}${mark.open ? " or more" : ""}`, style: "bad" });
     if (one && !known.length) marks.push({ begin: w[0], end: last, name: "no load passes", style: "fault" });
-    const behind = bands(marks), across = { size: 36, space: 60, values: (_, vs) => vs.map((v) => number(v, "")), label: "" };
+    const behind = bands(marks), across = { size: 36, space: 60, values: (_, vs) => vs.map((v) => number(v, "")) };
     const x = { label: "warehouses", value: (_, v) => (v == null ? "–" : `${v}`) }, seen = { points: { show: true, size: 7 } };
     const y = { ...upwards, axis: { size: 72 } };
     const charts = [chart(home, group, { title: `tpmC over warehouses, ${r.title}`, height: 260, draw: behind, x, across, y,

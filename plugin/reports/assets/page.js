@@ -170,7 +170,7 @@
     drawn.set(home, charts);
   }
 
-  const load = loadCharts({ chart, line, bands, lanes, clock, number, steps, bars, dots, logarithmic, upwards, withRoom, xs, speak });
+  const load = loadCharts({ chart, line, bands, lanes, clock, number, bars, dots, logarithmic, upwards, withRoom, xs, speak });
 
   function keys(home) {
     home.addEventListener("keydown", (event) => {

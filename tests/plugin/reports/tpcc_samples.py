@@ -91,7 +91,7 @@ def lively(run: TpccRun, latency_ms: float) -> TpccRun:
     def types(measured: Mapping[str, TypeSecond]) -> dict[str, TypeSecond]:
         made = {}
         for kind in TYPES:
-            ok = measured[kind].ok or (0 if run.header.ramp_s and measured[kind].histogram else 0)
+            ok = measured[kind].ok
             histogram = new_histogram()
             for _ in range(min(ok, 25)):
                 value = 1000 * latency_ms * 0.45 * drawn.lognormvariate(0, 0.6)
@@ -102,9 +102,7 @@ def lively(run: TpccRun, latency_ms: float) -> TpccRun:
     seconds = [
         replace(second, types=types(second.types))
         if second.measured
-        else replace(
-            second, types=types({kind: TypeSecond(ok=max(0, each[kind] // 2)) for kind in TYPES})
-        )
+        else replace(second, types=types({kind: TypeSecond(ok=max(0, each[kind] // 2)) for kind in TYPES}))
         for second in run.seconds
     ]
     return replace(run, seconds=tuple(seconds))
