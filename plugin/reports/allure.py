@@ -22,7 +22,7 @@ from plugin.reports.tpcc_words import EXPLAINED, HEAD, rows, sentences
 
 DESCRIBED = (
     "cell", "arm", "driver", "remarks", "runs", "tpmC", "efc %", "of 12.605 %", "avg ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms",
-    "max ms", "CPU %", "headroom %", "retries", "errors", "ambiguous",
+    "max ms", "CPU % (headroom)", "retries", "errors", "ambiguous",
 )  # fmt: skip
 """Columns of the papers' table that a description shows."""
 SABOTAGES = "Sabotages (expected red)"
@@ -218,7 +218,7 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
         rows.append(("A control", f"{engine_of(arm, run)} was tested. This says nothing about CockroachDB."))
     rows += [
         ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
-        ("What was found", "; ".join(sentences(arm.tpcc)) if arm.tpcc else ""),
+        ("What was found", " ".join(f"{told}." for told in sentences(arm.tpcc)) if arm.tpcc else ""),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
         ("On", machine(run.get("host") or {})),

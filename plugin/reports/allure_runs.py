@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from plugin.evidence.records import Event
 from plugin.reports.allure_steps import MOST_EVENTS, Step, event_step
 from plugin.reports.tpcc import Run, Tpcc
-from plugin.reports.tpcc_words import arm_in_words, figures, told
+from plugin.reports.tpcc_words import arm_in_words, figures
 
 
 def run_steps(found: Tpcc, events: Sequence[Event], began_ms: int) -> list[Step]:
@@ -26,7 +26,7 @@ def run_steps(found: Tpcc, events: Sequence[Event], began_ms: int) -> list[Step]
 
 
 def _block(block: int, runs: Sequence[Run], found: Tpcc, events: Sequence[Event], began_ms: int) -> Step:
-    several = len({run.cell for run in found.runs}) > 1
+    several = len({(run.cell, run.driver) for run in found.runs if run.driver}) > 1
     inside = tuple(_grouped(runs, found, events, began_ms, several=several))
     status = "broken" if any(step.status == "broken" for step in inside) else "passed"
     return Step(
@@ -59,13 +59,13 @@ def _grouped(
         pair = tuple(_run(each, events, began_ms, cell=several) for each in (run, *again))
         paired |= {each.name for each in again}
         noise = [
-            told(one, of)
+            f", ratio of {of.figure} {one.mean:.3f}"
             for of in found.comparisons
             for one in of.ratios
             if one.noise and one.first == run.arm and one.cell == run.cell
         ]
         yield Step(
-            name=f"A/A pair: {arm_in_words(run.arm)} twice" + (f" – {noise[0]}" if noise else ""),
+            name=f"A/A pair: {arm_in_words(run.arm)} twice" + "".join(noise),
             status="broken" if any(step.status == "broken" for step in pair) else "passed",
             start=min(step.start for step in pair),
             stop=max(step.stop for step in pair),
@@ -94,7 +94,7 @@ def _run(run: Run, events: Sequence[Event], began_ms: int, *, cell: bool) -> Ste
         for name, begin, end in stretches
         if begin is not None and end is not None and end >= begin
     )
-    where = ", ".join(filter(None, [run.arm, run.cell if cell else ""]))
+    where = ", ".join(filter(None, [run.arm, f"{run.cell}, {run.driver}" if cell else ""]))
     facts = {
         "arm": run.arm, "cell": run.cell, "block": str(run.block + 1), "driver": run.driver,
         "warehouses": str(run.warehouses), "problem": run.problem,

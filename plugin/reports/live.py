@@ -1,5 +1,6 @@
 """The live view on a person's terminal: a line for each process below what pytest has written, out of the way whenever it writes."""
 
+import json
 import os
 import re
 import threading
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LEDGER = "ledger.tsv"
+RUNS = "tpcc-*.jsonl"
+LAST_S = 10
+"""Seconds that the tpmC shown is of: in one of them a small load finishes no new-order, or one."""
 TAIL_BYTES = 1 << 18
 """As much of a ledger's end is read: two seconds of some 3000 writes a second."""
 FRESH_S = 3.0
@@ -123,8 +127,15 @@ def _view(said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> "R
     for index, (worker, latest) in enumerate(said):
         clock = f"{elapsed_s:4.0f} s" if index == 0 else ""
         name = " ".join(filter(None, ["" if worker == "main" else worker, latest["test"]]))
-        rate = last_second(Path(latest["arm"])) if latest.get("arm") else None
-        told = [latest["stage"], time_left(latest, now), f"{rate:.0f} writes/s" if rate is not None else ""]
+        arm = Path(latest["arm"]) if latest.get("arm") else None
+        rate = last_second(arm) if arm else None
+        tpmc = last_tpmc(arm) if arm and rate is None else None
+        told = [
+            latest["stage"],
+            time_left(latest, now),
+            f"{rate:.0f} writes/s" if rate is not None else "",
+            f"{tpmc:.0f} tpmC" if tpmc is not None else "",
+        ]
         grid.add_row(clock, Text(name, style="bold"), Text(", ".join(filter(None, told))))
     return grid
 
@@ -151,3 +162,25 @@ def last_second(arm: Path) -> float | None:
     except (ValueError, IndexError):
         return None
     return writes / seconds if seconds > 0 else None
+
+
+def last_tpmc(arm: Path) -> float | None:
+    """New-orders a minute over the last seconds of the TPC-C run that is going on; ``None`` while none is."""
+    orders: dict[int, int] = {}
+    for path in arm.glob(RUNS):
+        try:
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if time.time() - status.st_mtime > FRESH_S:
+                    continue
+                file.seek(max(0, status.st_size - TAIL_BYTES))
+                lines = file.read().split(b"\n")
+            for line in lines[-LAST_S - 1 :]:
+                with suppress(ValueError, KeyError, TypeError):
+                    second = json.loads(line)
+                    one = second["types"]["new_order"]
+                    orders[second["t"]] = orders.get(second["t"], 0) + one["ok"] + one["rolled_back"]
+        except OSError:
+            continue
+    last = sorted(orders)[-LAST_S:]
+    return 60 * sum(orders[t] for t in last) / len(last) if last else None

@@ -184,6 +184,7 @@ def _load(arm: StoredArm) -> dict[str, Any] | None:
     cells = {row.cells[0] == f"{row.cells[HEAD.index('WH')]} warehouses" for row in table}
     drivers = {row.cells[2] for row in table}
     without = ({"cell"} if cells == {True} else set()) | ({"driver"} if len(drivers) < 2 else set())
+    without |= {"remarks"} if not any(row.cells[HEAD.index("remarks")] for row in table) else set()
     shown = [i for i, name in enumerate(HEAD) if name not in without]
     disagree = [agreed(one) for one in found.drivers if one.disagreements]
     return {

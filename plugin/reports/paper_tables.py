@@ -106,11 +106,16 @@ def _rows(table: Printed, found: Tpcc, work: str) -> Iterator[tuple[str, ...]]:
     for place in sorted({*theirs, *ours}, key=lambda p: (p[0], order[p[1]])):
         row, line = theirs.get(place), ours.get(place)
         if row is not None:
-            yield (f"{work} printed", *(figure(row[column]) for column in columns), _judged(table, *place))
+            yield (f"{work} printed", *(_told(row[column]) for column in columns), _judged(table, *place))
         if line is not None:
             yield ("measured here", *(_measured(column, line, table.arm) for column in columns), _ours(table, line, found))  # fmt: skip
         if row is not None and line is not None:
             yield ("ratio", *(_ratio(column, row, line) for column in columns), "-")
+
+
+def _told(value: object) -> str:
+    """As it was printed."""
+    return f"{value:.1f}" if isinstance(value, float) else figure(value)
 
 
 def _deciding(found: Tpcc) -> Sequence[Line]:

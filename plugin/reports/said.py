@@ -8,7 +8,7 @@ from plugin.judge.conditions import KNOWN_CONDITIONS, advice
 from plugin.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
-from plugin.reports.tpcc_words import compared, ramped
+from plugin.reports.tpcc_words import capital, compared, ramped
 
 MOST_TOLD = 4
 """Ratios told in the one sentence of a verdict; the page and its table have all."""
@@ -60,11 +60,11 @@ def _measured(arm: StoredArm) -> dict[str, str]:
                 replace(of, ratios=tuple(one for one in of.ratios if not one.noise), visible=None)
             )
             most = f"; and {len(lines) - MOST_TOLD} more" if len(lines) > MOST_TOLD else ""
-            found[of.metric] = _capital("; ".join(lines[:MOST_TOLD]) + most)
+            found[of.metric] = capital("; ".join(lines[:MOST_TOLD]) + most)
     told = [ramped(name, knee, alone=len(arm.tpcc.ramps) == 1) for name, knee in arm.tpcc.ramps.items()]
     for metric in (CAPACITY, EFC_BELOW):
         if told and metric in limited:
-            found[metric] = _capital("; ".join(told))
+            found[metric] = capital("; ".join(told))
     return found
 
 

@@ -258,8 +258,8 @@ def _comparisons(loads: Loads) -> Iterator[Comparison]:
 
 
 def _look(look: int, declared: Looks) -> str:
-    whole = f"{len(declared.at)} look{'s' * (len(declared.at) > 1)} (at {_numbers(declared.at)} pairs), {declared.alpha:g} each"
-    return f"look {look} of {whole}" if look else f"before the first of {whole}"
+    at = f"(at {_numbers(declared.at)} pairs), {declared.alpha:g} each"
+    return f"look {look} of {len(declared.at)} {at}" if look else f"before the first look {at}"
 
 
 def _ratio(found: Ratio, of: tuple[str, str, str], margin: Margin | None, *, noise: bool) -> Compare:

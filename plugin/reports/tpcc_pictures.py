@@ -114,7 +114,7 @@ def runs_svg(series: Series, title: str) -> str:
             )
         axes[2].set_ylabel("latency, ms")
         if any(value for values in load.latency.values() for value in values):
-            axes[2].set_yscale("log")
+            _logarithmic(axes[2])
             axes[2].legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), fontsize=9, frameon=False, ncols=3)
         axes[2].set_xlabel(f"seconds since the test began{means}")
         axes[2].set_xlim(0, max(1, series.seconds))
@@ -122,6 +122,15 @@ def runs_svg(series: Series, title: str) -> str:
             _plain(panel)
 
     return picture(title, [0.4 + 0.42 * max(1, len(load.lanes)), 2.4, 2.4], draw)
+
+
+def _logarithmic(panel: "Axes") -> None:
+    """Plain numbers on the axis; matplotlib's own are formulae, which are shown as text here."""
+    from matplotlib.ticker import NullFormatter
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(lambda value, _: number(value))
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _plain(panel: "Axes") -> None:
@@ -191,7 +200,7 @@ def ramp_svg(ramps: Mapping[str, Knee], title: str) -> str:
         axes[1].axhline(
             drawn["limit"], color=INK, linewidth=0.9, linestyle=":", label="p90 asked (stock-level 20 s)"
         )
-        axes[1].set_yscale("log")
+        _logarithmic(axes[1])
         axes[1].set_ylabel("latency, ms")
         axes[1].set_xlabel("warehouses")
         for panel in axes:

@@ -68,7 +68,12 @@ def _every(rates: Sequence[float]) -> int:
 
 
 def _stretches(seconds: Sequence[TpccSecond], every: int) -> list[list[TpccSecond]]:
-    """Whole stretches that begin where measuring does, so that none holds seconds of both the ramp and what is measured."""
+    """Whole stretches that begin where measuring does, so that none holds seconds of both the ramp and what is measured.
+
+    Seconds past what is measured are left out: terminals are being stopped in them.
+    """
+    last = max((second.t for second in seconds if second.measured), default=None)
+    seconds = [second for second in seconds if last is None or second.t <= last]
     first = next((second.t for second in seconds if second.measured), seconds[0].t if seconds else 0)
     found: dict[tuple[bool, int], list[TpccSecond]] = {}
     ramp = sum(second.t < first for second in seconds)

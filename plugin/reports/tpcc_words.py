@@ -14,10 +14,12 @@ OVER = "!"
 P90 = tuple(f"{kind.replace('_', '-')} p90 s (≤ {most:g})" for kind, most in MOST_P90_S.items())
 HEAD = (
     "cell", "arm", "driver", "remarks", "runs", "WH", "tpmC", "efc %", "of 12.605 %", "avg ms", "p50 ms", "p90 ms", "p95 ms",
-    "p99 ms", "max ms", *P90, "CPU %", "headroom %", "retries", "errors", "ambiguous",
+    "p99 ms", "max ms", *P90, "CPU % (headroom)", "retries", "errors", "ambiguous",
 )  # fmt: skip
 WORDS = ("cell", "arm", "driver", "remarks")
 """The columns that hold words; all others hold numbers."""
+WHOLE = "efficiency and p90 by type"
+"""What the whole criterion of capacity is held against."""
 EXPLAINED = (
     f"efc: tpmC in percent of 12.86 a warehouse; a cell in which an arm stays below {COMPARABLE_EFC:g} % by more than chance is saturated, and is not compared. "
     f"Of 12.605: what the built-in driver's deck can reach; a load passes with at least {LEAST_SHARE:g} % and every p90 within its limit. "
@@ -43,7 +45,7 @@ def rows(found: Tpcc) -> list[Row]:
 def _row(line: Line, found: Tpcc) -> Row:
     latency = line.latency
     over = {"of 12.605 %"} if line.capacity_share < LEAST_SHARE else set()
-    if not line.comparable:
+    if saturated(line):
         over.add("efc %")
     p90 = []
     for (kind, most), column in zip(MOST_P90_S.items(), P90, strict=True):
@@ -55,11 +57,11 @@ def _row(line: Line, found: Tpcc) -> Row:
         line.cell, line.arm or "-", line.driver, remarks(line, found), str(line.runs), str(line.warehouses), plain(line.tpmc),
         f"{line.efc:.1f}", f"{line.capacity_share:.1f}",
         *(plain(getattr(latency, f"{name}_ms")) if latency else "-" for name in ("avg", "p50", "p90", "p95", "p99", "max")),
-        *p90, *(("-", "-") if line.cpu is None else (f"{line.cpu:.1f}", f"{max(0.0, 100 - line.cpu):.1f}")),
+        *p90, "-" if line.cpu is None else f"{line.cpu:.1f} ({max(0.0, 100 - line.cpu):.1f})",
         str(line.retries), _counted(line.errors), str(line.ambiguous),
     )  # fmt: skip
     marked = tuple(f"{OVER} {cell}" if head in over else cell for head, cell in zip(HEAD, cells, strict=True))
-    return Row(cells=marked, over=frozenset(over), saturated=not line.comparable, repeats=line.repeats)
+    return Row(cells=marked, over=frozenset(over), saturated=saturated(line), repeats=line.repeats)
 
 
 def plain(value: float) -> str:
@@ -82,14 +84,20 @@ def remarks(line: Line, found: Tpcc) -> str:
     told = []
     if line.repeats:
         told.append("A/A: the same arm again")
-    if not line.comparable:
+    if saturated(line):
         told.append("saturated" + (": not compared" if found.compares else ""))
+    elif not line.comparable and found.compares:
+        told.append("not compared: another arm is saturated")
     if found.ramps:
-        told.append(
-            f"{'passes' if line.passes else 'does not pass'} by {line.judged_by}"
-            + (": capacity" if _is_capacity(line, found) else "")
-        )
+        known = "" if line.judged_by == WHOLE else f" by {line.judged_by}"
+        capacity = ": capacity" if _is_capacity(line, found) else ""
+        told.append(f"{'passes' if line.passes else 'does not pass'}{known}{capacity}")
     return "; ".join(told)
+
+
+def saturated(line: Line) -> bool:
+    """Whether this arm is one for which its cell is left out."""
+    return not line.comparable and line.efc < COMPARABLE_EFC
 
 
 def _is_capacity(line: Line, found: Tpcc) -> bool:
@@ -207,13 +215,19 @@ def sentences(found: Tpcc) -> list[str]:
     lines += [ramped(arm, knee, alone=len(found.ramps) == 1) for arm, knee in found.ramps.items()]
     lines += [agreed(one) for one in found.drivers]
     lines += [run.problem for run in found.runs if run.problem]
-    return [line[:1].upper() + line[1:] for line in lines]
+    return [capital(line) for line in lines]
+
+
+def capital(line: str) -> str:
+    """A sentence's first letter, unless it begins with a name such as v21.1."""
+    first = line.partition(" ")[0]
+    return line[:1].upper() + line[1:] if first.isalpha() else line
 
 
 def figures(run: Run) -> str:
     """A run's figures in a line."""
     parts = [
-        f"{run.tpmc:.1f} tpmC" if run.tpmc is not None else "nothing was measured",
+        f"{plain(run.tpmc)} tpmC" if run.tpmc is not None else "nothing was measured",
         f"efc {run.efc:.1f} %" if run.efc is not None else "",
         f"p90 {plain(run.p90_ms)} ms" if run.p90_ms is not None else "",
         f"CPU {run.cpu:.0f} %, headroom {max(0.0, 100 - run.cpu):.0f} %" if run.cpu is not None else "",
@@ -223,7 +237,7 @@ def figures(run: Run) -> str:
 
 # ---- the terminal's short form
 
-SHORT = ("WH", "arm", "runs", "tpmC", "efc %", "p90 ms", "p99 ms", "CPU %")
+SHORT = ("WH", "arm", "runs", "tpmC", "efc %", "p90 ms", "p99 ms", "CPU % (headroom)")
 
 
 def short(found: Tpcc, width: int) -> Iterator[str]:

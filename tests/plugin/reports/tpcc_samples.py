@@ -116,11 +116,12 @@ def parity(
     warehouses: int = 20,
     builtin: float | None = None,
     looks: Sequence[int] = (3,),
+    run: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Path:
     """Blocks of arms with these efficiencies (two that are equal by default), the first arm twice in the first of them (A/A).
 
-    ``builtin``: the efficiency that the built-in driver found beside it, once a block, on the first arm.
+    ``run``: options of every run. ``builtin``: the efficiency that the built-in driver found beside it, once a block, on the first arm.
     """
     chosen = {"3 nodes": 96.9, "6 nodes": 96.7} if arms is None else arms
     first = next(iter(chosen))
@@ -136,7 +137,7 @@ def parity(
             number += 1
             made = load(
                 f"r{number:02}", warehouses=warehouses, efc=efc + wiggle[(block + 2 * number) % 6], begin=begin, ramp=5, seconds=40,
-                seed=block, driver=driver,
+                seed=block, driver=driver, **(run or {}),
             )  # fmt: skip
             runs.append((lively(made, 50.0), f"{warehouses} warehouses", name, block, 40.0 + number))
             begin += 58
