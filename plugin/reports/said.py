@@ -42,7 +42,9 @@ def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
         decisive = [r for r in arm.verdict["results"] if r["outcome"] == wanted]
         words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
         points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]
-        return ("; ".join(dict.fromkeys(words)) if words and len(words) == len(decisive) else why), points
+        if words and len(words) == len(decisive):
+            why = ("refuted, as it must be: " if arm.red else "") + "; ".join(dict.fromkeys(words))
+        return why, points
     if outcome == "pass" and measured:
         return "; ".join([*dict.fromkeys(measured.values()), why]), ()
     return why, ()

@@ -101,6 +101,18 @@ def test_the_verdict_is_a_sentence(equal: StoredArm, capped: StoredArm) -> None:
     assert points[0].text == why
 
 
+def test_a_sabotage_that_turned_red_says_so(home: Path) -> None:
+    run = parity(
+        home / "sabotage", arms={"3 nodes": 300.0, "6 nodes": 240.0}, run={"waits": False, "mix": MIX},
+        described={"sabotage": True, "about": "six nodes get less CPU"},
+    )  # fmt: skip
+    arm = arm_of(run)
+    assert arm.red
+    assert decided(arm)[0].startswith(
+        "refuted, as it must be: Six nodes reached 0.799 of the tpmC of three nodes"
+    )
+
+
 def test_every_decision_has_its_words(equal: StoredArm) -> None:
     (of,) = found_in(equal).comparisons
     one = replace(of.ratios[0], mean=0.998, low=0.985, high=1.011)
