@@ -43,6 +43,7 @@ def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
         words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
         points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]
         if words and len(words) == len(decisive):
+            points = [replace(point, text="") for point in points]  # it stands in the sentence
             why = ("refuted, as it must be: " if arm.red else "") + "; ".join(dict.fromkeys(words))
         return why, points
     if outcome == "pass" and measured:

@@ -13,6 +13,8 @@ from plugin.reports.tpcc_words import arm_in_words, figures
 
 LIMIT_P90_MS = 5000.0
 """Of the pass criterion, for all types but stock-level."""
+UNTHINKING_EFC = 150.0
+"""From here on terminals did not think, and the bound of comparable cells says nothing."""
 ROOM = 0.06
 """Of a line's length kept free at either end."""
 
@@ -113,7 +115,8 @@ def strips(found: Tpcc) -> list[dict[str, Any]]:
 
 def _strip(cell: str, arms: Mapping[tuple[str, str], Sequence[Run]], *, several: bool) -> dict[str, Any]:
     every = [run.efc for runs in arms.values() for run in runs if run.efc is not None]
-    low, high = _scale([COMPARABLE_EFC, 98.0, *every])
+    bounded = min(every) < UNTHINKING_EFC
+    low, high = _scale([*([COMPARABLE_EFC, 98.0] if bounded else ()), *every])
 
     def at(value: float) -> float:
         return round(100 * (value - low) / (high - low), 2)
@@ -137,7 +140,7 @@ def _strip(cell: str, arms: Mapping[tuple[str, str], Sequence[Run]], *, several:
                 "tpmc": f"{sum(tpmc) / len(tpmc):.1f}{spread}",
             }
         )
-    return {"cell": cell, "rows": rows, "bound": at(COMPARABLE_EFC), "axis": _axis(low, high, 0 if high - low > 4 else 1)}  # fmt: skip
+    return {"cell": cell, "rows": rows, "bound": at(COMPARABLE_EFC) if bounded else None, "axis": _axis(low, high, 0 if high - low > 4 else 1)}  # fmt: skip
 
 
 def ramp(knees: Mapping[str, Knee], title: str, *, p95: str = "p95") -> dict[str, Any]:
