@@ -20,6 +20,8 @@ from plugin.evidence.tpcc import (
     tpcc_second_line,
 )
 from plugin.replay import conclude
+from plugin.reports.stored import StoredArm, stored_run
+from plugin.reports.tpcc import Tpcc
 from tests.plugin.judge.loads import load
 
 SECOND = 1_000_000
@@ -153,3 +155,15 @@ def stress(
         made = load(f"r{number:02}", warehouses=warehouses, efc=efc, begin=14 + 45 * (number - 1), ramp=5, seconds=30, seed=number)  # fmt: skip
         runs.append((lively(made, p90), f"{warehouses} warehouses", "3 nodes", 0, min(97.0, 8.0 + warehouses * 0.5)))  # fmt: skip
     return stored(directory, "stress", runs, **options)
+
+
+def arm_of(run: Path) -> StoredArm:
+    """Its only arm."""
+    (arm,) = stored_run(run, catalogue()).arms
+    return arm
+
+
+def found_in(arm: StoredArm) -> Tpcc:
+    """What was found of its runs."""
+    assert arm.tpcc is not None
+    return arm.tpcc
