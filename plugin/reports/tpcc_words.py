@@ -153,25 +153,6 @@ def compared(of: Comparison) -> list[str]:
     return found
 
 
-def coarse(found: Tpcc) -> list[str]:
-    """That runs were so short that a single new-order weighs more than the difference that is said to be visible."""
-    counts = [
-        run.tpmc * (run.until - run.measured) / 60
-        for run in found.runs
-        if run.tpmc and run.until is not None and run.measured is not None
-    ]
-    fewest = round(min(counts, default=0))
-    if not fewest:
-        return []
-    seen = [of.visible for of in found.comparisons if of.figure in ("tpmC", "efc") and of.visible is not None]
-    if not any(visible < 100 / fewest for visible in seen):
-        return []
-    return [
-        f"A run counted {fewest} new-orders at the fewest, so that a single one weighs {100 / fewest:.1f} %: both arms are dealt "
-        "the same cards, and differences smaller than that one do not show"
-    ]
-
-
 def ramped(arm: str, knee: Knee, *, alone: bool) -> str:
     """A knee as a sentence."""
     who = "The cluster" if alone or not arm else arm_in_words(arm)
@@ -208,7 +189,6 @@ def agreed(one: Drivers) -> str:
 def sentences(found: Tpcc) -> list[str]:
     """Everything that was found, each as a sentence without its full stop."""
     lines = [line for of in found.comparisons for line in compared(of)]
-    lines += coarse(found)
     lines += [
         f"Saturated, left out of the comparison: {words}" for words in found.saturated if found.compares
     ]
