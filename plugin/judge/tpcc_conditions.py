@@ -112,6 +112,8 @@ def _aa_quiet(a: Analysis) -> Answer:
     for metric in _compares(a):
         pairs, margin, compared = a.loads.pairs(metric), a.loads.margin(metric), a.loads.compared(metric)
         noise = _noise(pairs, compared.n if compared else None, declared.alpha if declared else QUIET_LEVEL)
+        if not noise and pairs and pairs.saturated and not pairs.comparable:
+            return False, pairs.nothing
         if not noise:
             return False, "no arm was run twice (A/A), so the noise is not known"
         for each in noise:

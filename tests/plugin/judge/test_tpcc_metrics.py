@@ -232,6 +232,7 @@ BROKEN: Mapping[str, tuple[str, Callable[[], ArmEvidence], str]] = {
     "too noisy": ("enough_pairs", lambda: pairs({"a": 97.0, "b": 92.0}, wiggle=9, waits=False, limits={RATIO: 8.0}), "pairs would settle it"),
     "all saturated": ("enough_pairs", lambda: pairs({"a": 97.0, "b": 60.0}, limits={RATIO: 8.0}), "every cell is saturated: b at 100 warehouses"),
     "no versions": ("enough_pairs", lambda: pairs(VERSIONS, limits={LOSS: 8.0}), "the old and the new arm were not declared"),
+    "twice, but saturated": ("aa_pair_quiet", lambda: pairs({"a": 60.0, "b": 60.0, "a (A/A)": 60.0}, limits={RATIO: 10.0}), "every cell is saturated"),
     "never twice": ("aa_pair_quiet", lambda: pairs({"a": 97.0, "b": 97.0}, limits={RATIO: 10.0}), "no arm was run twice (A/A)"),
     "loud": ("aa_pair_quiet", lambda: pairs({"a": 97.0, "b": 97.0, "a (A/A)": 80.0}, waits=False, limits={RATIO: 10.0}), "an arm differs from itself: a (A/A), 100 warehouses: 0.82"),
     "loud, no margin": ("aa_pair_quiet", lambda: pairs({"a": 97.0, "b": 97.0, "a (A/A)": 94.0}, waits=False), "an arm differs from itself"),
