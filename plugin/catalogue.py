@@ -138,6 +138,18 @@ def _arm_value(value: Any, place: Place) -> object:
     return value
 
 
+_COUNTS = ("warehouses",)
+"""Arms that say how much of something there is, wherever they are declared."""
+
+
+def _arms(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
+    """The arms' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
+    for name, declared in keyed(_argument, anything)(value, place).items():
+        if name in _COUNTS:
+            _by_suite(several(integer(minimum=1)))(declared, place / name)
+    return keyed(_argument, _by_suite(several(_arm_value, at_least=1)))(value, place)
+
+
 def _argument(value: Any, place: Place) -> str:
     if not isinstance(value, str) or not value.isidentifier():
         raise place.must(value, "the name of an argument of the test function", "use letters, digits and _")
@@ -224,7 +236,7 @@ _CLAIM = form(
     steps=several(text(), distinct=False),
     estimate=_by_suite(record(Estimate, seconds=number(above=0), disk_mib=number())),
     needs=several(_CONDITION),
-    arms=keyed(_argument, _by_suite(several(_arm_value, at_least=1))),
+    arms=_arms,
     include=several(_ID),
     compares_versions=flag,
     checks=several(_check),

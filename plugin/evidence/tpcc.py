@@ -35,6 +35,7 @@ class TpccHeader:
     """What ran. Everything but ``process`` (of ``processes``) describes the whole run, not one process's share.
 
     ``terminals``: simulated users (workers). ``waits``: whether they key and think. Times in seconds; the ramp comes before ``duration_s``.
+    ``client``: what the driver is built on, as far as it matters for its speed; "" where it does not say.
     """
 
     run: str
@@ -48,6 +49,7 @@ class TpccHeader:
     duration_s: float
     process: int = 0
     processes: int = 1
+    client: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,11 +274,15 @@ def _read(lines: Iterable[str]) -> _File | None:
 def _header(data: Mapping[str, Any]) -> TpccHeader:
     if data["tpcc"] != TPCC_SCHEMA:
         raise ValueError(f"schema {data['tpcc']}, not {TPCC_SCHEMA}")
-    header = TpccHeader(**{each.name: data[each.name] for each in fields(TpccHeader)})
-    if not (
-        isinstance(header.run, str) and isinstance(header.driver, str) and isinstance(header.waits, bool)
-    ):
-        raise TypeError("run and driver are words, waits is true or false")
+    # evidence of before drivers said what they are built on
+    header = TpccHeader(
+        **{each.name: data[each.name] for each in fields(TpccHeader) if each.name != "client"}
+    )
+    header = replace(header, client=data.get("client", ""))
+    if not all(isinstance(word, str) for word in (header.run, header.driver, header.client)):
+        raise TypeError("run, driver and client are words")
+    if not isinstance(header.waits, bool):
+        raise TypeError("waits is true or false")
     numbers = (header.warehouses, header.terminals, header.connections, header.ramp_s, header.duration_s)
     if not all(isinstance(value, int | float) and value >= 0 for value in numbers):
         raise TypeError("warehouses, terminals, connections, ramp_s and duration_s are numbers of at least 0")

@@ -209,6 +209,7 @@ def test_nonsense_is_refused(line: str, why: str, tmp_path: Path) -> None:
         {"warehouses": "4"},
         {"waits": 1},
         {"run": None},
+        {"client": 3},
     ],
 )
 def test_a_header_that_is_none_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
@@ -216,6 +217,14 @@ def test_a_header_that_is_none_is_refused(change: dict[str, Any], tmp_path: Path
     path = write(tmp_path / "x.jsonl", json.dumps({**data, **change}) + "\n")
     with pytest.raises(MalformedRecord, match=r"x\.jsonl: line 1"):
         read_tpcc([path])
+
+
+def test_evidence_of_before_headers_named_the_client_is_read(tmp_path: Path) -> None:
+    said = header(client="asyncpg 1, uvloop 2")
+    data = json.loads(tpcc_header_line(said))
+    assert read_tpcc([write(tmp_path / "new.jsonl", json.dumps(data) + "\n")]).header == said
+    del data["client"]
+    assert read_tpcc([write(tmp_path / "old.jsonl", json.dumps(data) + "\n")]).header == header()
 
 
 def test_an_unreadable_histogram_is_refused() -> None:
