@@ -20,7 +20,7 @@ from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
-from fixtures.workloads.tpcc.load import load
+from fixtures.workloads.tpcc.load import load, open_link
 from fixtures.workloads.tpcc.running import TpccLoad
 from fixtures.workloads.tpcc.spec import TpccSpec
 from plugin.evidence.tpcc import TYPES, read_tpcc
@@ -29,6 +29,9 @@ from tests.benchmarks.measuring import Figure, Used, spread, used_by
 WAREHOUSES = 2
 BUILTIN = "tpcc"
 """The database that the built-in driver loaded; both run on it."""
+LOADED = 1
+LOADS = 3
+"""Warehouses that each loads each time, and how often."""
 WORKERS = 8
 RAMP_S, MEASURED_S = 3, 15
 PAIRS = 3
@@ -98,6 +101,19 @@ class Bench:
             },
             timeout_s=timeout_s,
         )
+
+    @contextlib.asynccontextmanager
+    async def databases(self, *names: str) -> AsyncIterator[None]:
+        """Empty databases, dropped at the end."""
+        link = await open_link(self.cluster.endpoints, self.cluster.credentials)
+        try:
+            for name in names:
+                await link.connection.execute(f"CREATE DATABASE {name}")
+            yield
+            for name in names:
+                await link.connection.execute(f"DROP DATABASE {name} CASCADE")
+        finally:
+            link.drop()
 
     def builtin(self) -> Run:
         """A run without think times."""
@@ -179,19 +195,35 @@ async def single_node(engine: Cockroach, home: Path) -> AsyncIterator[Cluster]:
         await substrate.close()
 
 
-async def native_load(cluster: Cluster, home: Path) -> float:
-    """Seconds until the tables are loaded, foreign keys included."""
+async def native_load(cluster: Cluster, home: Path, database: str) -> float:
+    """Seconds until the tables are loaded, indexes and foreign keys included."""
     began = time.monotonic()
     await load(
         endpoints=cluster.endpoints,
-        credentials=cluster.credentials,
+        credentials=replace(cluster.credentials, database=database),
         dialect="cockroach",
-        warehouses=WAREHOUSES,
+        warehouses=LOADED,
         log=home / "load.log",
         analyze=False,
         timeout=300,
     )
     return time.monotonic() - began
+
+
+async def loads(bench: Bench, home: Path) -> list[tuple[float, float]]:
+    """Seconds that the native and the built-in loader took, in turns, each time into a database that was empty."""
+    words = ("init", "tpcc", f"--warehouses={LOADED}", "--data-loader=INSERT")
+    pairs = []
+    for number in range(LOADS):
+        mine, other = f"mine{number}", f"other{number}"
+        async with bench.databases(mine, other):
+            if number % 2:
+                theirs = bench.workload(other, *words, timeout_s=300).wall_s
+                pairs.append((await native_load(bench.cluster, home, mine), theirs))
+            else:
+                ours = await native_load(bench.cluster, home, mine)
+                pairs.append((ours, bench.workload(other, *words, timeout_s=300).wall_s))
+    return pairs
 
 
 async def test_native_tpcc_beside_the_built_in_one(
@@ -201,10 +233,8 @@ async def test_native_tpcc_beside_the_built_in_one(
     async with single_node(cockroach, tmp_path) as cluster:
         bench = Bench(cluster, cockroach, tmp_path)
         with on_core(-1):
-            ours = await native_load(cluster, tmp_path)
-            theirs = bench.workload(
-                BUILTIN, "init", "tpcc", f"--warehouses={WAREHOUSES}", "--data-loader=INSERT", timeout_s=300
-            ).wall_s
+            loading = await loads(bench, tmp_path)
+            bench.workload(BUILTIN, "init", "tpcc", f"--warehouses={WAREHOUSES}", timeout_s=300)
             pairs = []
             for number in range(PAIRS):
                 if number % 2:
@@ -253,17 +283,19 @@ async def test_native_tpcc_beside_the_built_in_one(
             raw=f"{waiting}",
         )
     )
+    slower = [ours / theirs for ours, theirs in loading]
     figures.append(
         Figure(
-            what=f"loading {WAREHOUSES} warehouses, against `cockroach workload init` by INSERT",
+            what=f"loading {LOADED} warehouse, against `cockroach workload init` by INSERT",
             promised=f"≤ {LOAD:.0f} × the time",
-            measured=f"{ours / theirs:.2f} ×; {ours:.0f} s against {theirs:.0f} s",
-            kept=ours <= LOAD * theirs,
-            how="one load each, foreign keys included; ours first",
-            raw=f"{ours, theirs}",
+            measured=f"{spread(slower)} ×; {spread([ours for ours, _ in loading], 0)} s against "
+            f"{spread([theirs for _, theirs in loading], 0)} s",
+            kept=median(slower) <= LOAD,
+            how=f"{LOADS} pairs in turns, indexes and foreign keys included",
+            raw=f"{loading}",
         )
     )
     assert median(throughput) >= THROUGHPUT
     assert median(cost) <= CPU
     assert share <= QUARTER
-    assert ours <= LOAD * theirs
+    assert median(slower) <= LOAD
