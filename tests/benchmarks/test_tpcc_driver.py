@@ -22,6 +22,7 @@ from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
 from fixtures.workloads.tpcc.load import load, open_link
 from fixtures.workloads.tpcc.running import TpccLoad
+from fixtures.workloads.tpcc.schema import TABLES, quoted
 from fixtures.workloads.tpcc.spec import TpccSpec
 from plugin.evidence.tpcc import TYPES, read_tpcc
 from tests.benchmarks.measuring import Figure, Used, spread, used_by
@@ -112,6 +113,16 @@ class Bench:
             yield
             for name in names:
                 await link.connection.execute(f"DROP DATABASE {name} CASCADE")
+        finally:
+            link.drop()
+
+    async def analyze(self) -> None:
+        """The optimizer's statistics, so that neither driver meets the plans that the server makes without them."""
+        credentials = replace(self.cluster.credentials, database=BUILTIN)
+        link = await open_link(self.cluster.endpoints, credentials)
+        try:
+            for table in TABLES:
+                await link.connection.execute(f"ANALYZE {quoted(table)}")
         finally:
             link.drop()
 
@@ -235,6 +246,7 @@ async def test_native_tpcc_beside_the_built_in_one(
         with on_core(-1):
             loading = await loads(bench, tmp_path)
             bench.workload(BUILTIN, "init", "tpcc", f"--warehouses={WAREHOUSES}", timeout_s=300)
+            await bench.analyze()
             pairs = []
             for number in range(PAIRS):
                 if number % 2:
