@@ -37,6 +37,8 @@ class Line:
     passes: bool
     judged_by: str
     repeats: bool
+    waits: bool = True
+    """Whether terminals key and think; else there is no efficiency, and no capacity."""
 
 
 def table(evidence: ArmEvidence) -> tuple[Line, ...]:
@@ -58,6 +60,7 @@ def lines_of(loads: Loads) -> tuple[Line, ...]:
 def _line(key: tuple[str, str, str, int], mine: Sequence[Load], comparable: Sequence[str]) -> Line:
     cell, arm, driver, warehouses = key
     found = [load.found for load in mine if load.found is not None]
+    waits = all(each.header.waits for each in found)
     mean: Step = mean_step([step_of(each) for each in found])
     cpu = [load.cpu for load in mine if load.cpu is not None]
     return Line(
@@ -75,7 +78,8 @@ def _line(key: tuple[str, str, str, int], mine: Sequence[Load], comparable: Sequ
         retries=sum(sum(each.retries.values()) for each in found),
         errors=dict(sum((Counter(each.errors) for each in found), Counter())),
         ambiguous=sum(each.ambiguous for each in found),
-        comparable=cell in comparable,
+        comparable=cell in comparable or not waits,
+        waits=waits,
         passes=mean.passes,
         judged_by=mean.judged_by,
         repeats=arm.endswith(AA),

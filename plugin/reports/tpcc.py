@@ -18,7 +18,7 @@ from plugin.evidence.tpcc import SECOND
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.capacity import Knee
 from plugin.judge.comparison import Looks, Margin, Ratio, ratio
-from plugin.judge.known import LOSS, RATIO
+from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 from plugin.judge.loads import Load, Loads
 from plugin.judge.parity import AA
 from plugin.judge.tpcc import ALL, Figures
@@ -32,6 +32,9 @@ COMPARED: Mapping[str, str] = {
     "efc_ratio_interval": "efc",
     "latency_p90_ratio_interval": "p90",
     "latency_p99_ratio_interval": "p99",
+    SATURATED_RATIO: "tpmC",
+    SATURATED_LOSS: "tpmC",
+    SATURATED_P90: "p90",
 }
 """What each metric that compares arms compares, as people call it."""
 
@@ -207,7 +210,7 @@ def _run(load: Load, begin: int | None, end: int | None, last: int) -> Run:
         until=until / SECOND if until else None,
         warehouses=load.run.header.warehouses if load.run else 0,
         tpmc=found.tpmc if found else None,
-        efc=found.efc if found else None,
+        efc=found.efc if found and found.header.waits else None,
         p90_ms=found.latencies[ALL].p90_ms if found and ALL in found.latencies else None,
         cpu=load.cpu,
         problem=redacted(load.problem or ("" if load.ended else f"run {load.name} did not end")),
@@ -217,6 +220,8 @@ def _run(load: Load, begin: int | None, end: int | None, last: int) -> Run:
 def _comparisons(loads: Loads) -> Iterator[Comparison]:
     """By every metric that a check gives a margin for; by tpmC without one where no check does."""
     metrics = loads.margins() or ((RATIO,) if loads.parity.pairs else ())
+    if any(sample.waits for sample in loads.samples) and loads.pairs(SATURATED_RATIO):
+        metrics = tuple(dict.fromkeys((*metrics, SATURATED_RATIO)))
     for metric in metrics:
         pairs = loads.pairs(metric)
         if pairs is None:

@@ -13,8 +13,6 @@ from plugin.reports.tpcc_words import arm_in_words, figures
 
 LIMIT_P90_MS = 5000.0
 """Of the pass criterion, for all types but stock-level."""
-UNTHINKING_EFC = 150.0
-"""From here on terminals did not think, and the bound of comparable cells says nothing."""
 ROOM = 0.06
 """Of a line's length kept free at either end."""
 
@@ -104,18 +102,18 @@ def forest(of: Comparison) -> dict[str, Any]:
 
 
 def strips(found: Tpcc) -> list[dict[str, Any]]:
-    """Of each cell, every run's efc as a dot on its arm's line, the mean as a tick, and the bound of comparable cells."""
+    """Of each cell, every run's efc (tpmC without think times) as a dot on its arm's line, the mean as a tick, and the bound of comparable cells."""
     cells: dict[str, dict[tuple[str, str], list[Run]]] = {}
     for run in found.runs:
-        if run.efc is not None:
+        if run.tpmc is not None:
             cells.setdefault(run.cell, {}).setdefault((run.arm, run.driver), []).append(run)
     several = len({run.driver for run in found.runs if run.driver}) > 1
     return [_strip(cell, arms, several=several) for cell, arms in cells.items()]
 
 
 def _strip(cell: str, arms: Mapping[tuple[str, str], Sequence[Run]], *, several: bool) -> dict[str, Any]:
-    every = [run.efc for runs in arms.values() for run in runs if run.efc is not None]
-    bounded = min(every) < UNTHINKING_EFC
+    every = [value for runs in arms.values() for run in runs if (value := _placed(run)) is not None]
+    bounded = all(run.efc is not None for runs in arms.values() for run in runs)
     low, high = _scale([*([COMPARABLE_EFC, 98.0] if bounded else ()), *every])
 
     def at(value: float) -> float:
@@ -123,24 +121,29 @@ def _strip(cell: str, arms: Mapping[tuple[str, str], Sequence[Run]], *, several:
 
     rows = []
     for (arm, driver), runs in arms.items():
-        efc = [run.efc for run in runs if run.efc is not None]
+        values = [value for run in runs if (value := _placed(run)) is not None]
         tpmc = [run.tpmc for run in runs if run.tpmc is not None]
         spread = f" ({min(tpmc):.1f} to {max(tpmc):.1f})" if len(tpmc) > 1 else ""
         rows.append(
             {
                 "arm": arm + (f", {driver}" if several else ""),
                 "dots": [
-                    {"x": at(run.efc), "title": f"{run.name}, block {run.block + 1}: {figures(run)}"}
+                    {"x": at(value), "title": f"{run.name}, block {run.block + 1}: {figures(run)}"}
                     for run in runs
-                    if run.efc is not None
+                    if (value := _placed(run)) is not None
                 ],
-                "mean": at(sum(efc) / len(efc)),
+                "mean": at(sum(values) / len(values)),
                 "n": len(runs),
-                "efc": f"{sum(efc) / len(efc):.1f} %",
+                "efc": f"{sum(values) / len(values):.1f} %" if bounded else "–",
                 "tpmc": f"{sum(tpmc) / len(tpmc):.1f}{spread}",
             }
         )
     return {"cell": cell, "rows": rows, "bound": at(COMPARABLE_EFC) if bounded else None, "axis": _axis(low, high, 0 if high - low > 4 else 1)}  # fmt: skip
+
+
+def _placed(run: Run) -> float | None:
+    """Where a run's dot lies: at its efc, or its tpmC where it had no think times."""
+    return run.tpmc if run.efc is None else run.efc
 
 
 def ramp(knees: Mapping[str, Knee], title: str, *, p95: str = "p95") -> dict[str, Any]:

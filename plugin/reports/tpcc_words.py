@@ -44,18 +44,18 @@ def rows(found: Tpcc) -> list[Row]:
 
 def _row(line: Line, found: Tpcc) -> Row:
     latency = line.latency
-    over = {"of 12.605 %"} if line.capacity_share < LEAST_SHARE else set()
+    over = {"of 12.605 %"} if line.waits and line.capacity_share < LEAST_SHARE else set()
     if saturated(line):
         over.add("efc %")
     p90 = []
     for (kind, most), column in zip(MOST_P90_S.items(), P90, strict=True):
         value = line.p90_s.get(kind)
-        if value is not None and value > most:
+        if line.waits and value is not None and value > most:
             over.add(column)
         p90.append("-" if value is None else _seconds(value))
     cells = (
         line.cell, line.arm or "-", line.driver, remarks(line, found), str(line.runs), str(line.warehouses), plain(line.tpmc),
-        f"{line.efc:.1f}", f"{line.capacity_share:.1f}",
+        *((f"{line.efc:.1f}", f"{line.capacity_share:.1f}") if line.waits else ("-", "-")),
         *(plain(getattr(latency, f"{name}_ms")) if latency else "-" for name in ("avg", "p50", "p90", "p95", "p99", "max")),
         *p90, "-" if line.cpu is None else f"{line.cpu:.1f} ({max(0.0, 100 - line.cpu):.1f})",
         str(line.retries), _counted(line.errors), str(line.ambiguous),
@@ -84,6 +84,8 @@ def remarks(line: Line, found: Tpcc) -> str:
     told = []
     if line.repeats:
         told.append("A/A: the same arm again")
+    if not line.waits:
+        return "; ".join([*told, "without think times"])
     if saturated(line):
         told.append("saturated" + (": not compared" if found.compares else ""))
     elif not line.comparable and found.compares:
@@ -97,7 +99,7 @@ def remarks(line: Line, found: Tpcc) -> str:
 
 def saturated(line: Line) -> bool:
     """Whether this arm is one for which its cell is left out."""
-    return not line.comparable and line.efc < COMPARABLE_EFC
+    return line.waits and not line.comparable and line.efc < COMPARABLE_EFC
 
 
 def _is_capacity(line: Line, found: Tpcc) -> bool:

@@ -57,9 +57,10 @@ async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Eng
         throttle = Throttle(loaded.cluster)
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in SHARES]
         uncapped = dict.fromkeys(loaded.cluster.nodes, SIZE)
-        throttle.limit(SIZE)
-        await cells.run(loaded, replace(work, workers=8), arm="warming up")
         async for block, name, side in cells.order(*sides, looks=(BLOCKS,)):
+            if name == FREE and not block:
+                throttle.limit(SIZE)
+                await cells.run(loaded, replace(work, workers=8), arm="warm-up")
             share = SHARES[side.name]
             throttle.limit({n: cores * share for n, cores in uncapped.items()} if share else SIZE)
             before = throttle.used()
