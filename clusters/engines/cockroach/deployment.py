@@ -139,6 +139,10 @@ class CockroachDeployment:
         """None: a node is all there is."""
         return ()
 
+    def external(self, node: str) -> Path:
+        """Where a node has what ``nodelocal`` URLs name: backups, files to import."""
+        return self._placement(node).store / "extern"
+
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory."""
         placement = self._placement(node)

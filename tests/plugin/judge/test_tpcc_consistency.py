@@ -48,11 +48,11 @@ def test_one_violation_refutes_and_says_where() -> None:
 
 
 def test_what_was_not_looked_at_or_not_read_is_no_pass() -> None:
-    short = {name: 0 for name in HOLDS if name != "3.3.2.12"}
+    short = {name: 0 for name in HOLDS if name not in ("3.3.2.11", "3.3.2.12")}
     for looks, why in (
         ((look(),), "not looked at after r01"),
         ((look("r01", violated=short, unread={"3.3.2.12": "timeout"}),), "3.3.2.12: timeout"),
-        ((look("r01", violated=short),), "11 of 12"),
+        ((look("r01", violated=short),), "10 of 11"),
         ((), "were not looked at"),
     ):
         found = of(*looks)
