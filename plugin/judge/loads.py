@@ -81,7 +81,7 @@ class Load:
         """Whether a load with think times is too much for the cluster by the criterion of capacity."""
         if self.run is None or self.found is None or not self.run.header.waits:
             return False
-        return (self.found.capacity_share or 0.0) < LEAST_SHARE
+        return step_of(self.found).capacity_share < LEAST_SHARE
 
 
 class Loads:

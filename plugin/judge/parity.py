@@ -23,7 +23,7 @@ from plugin.judge.comparison import (
     log_ratio,
     ratio,
 )
-from plugin.judge.tpcc import ALL
+from plugin.judge.tpcc import ALL, CAPACITY_TPMC, EFC_TPMC
 
 AA = " (A/A)"
 """How the name of the second of two equal arms ends."""
@@ -77,8 +77,7 @@ class Cell:
         runs = self.samples[arm]
         if not all(sample.waits for sample in runs.values()):
             return False
-        efc = self.efc(arm)
-        return efc + ONE_SIDED * efc_noise(efc, runs.values()) < COMPARABLE_EFC
+        return efc_at_most(runs.values(), ONE_SIDED) < COMPARABLE_EFC
 
     def saturated(self, arms: Sequence[str]) -> str:
         """Which of the arms fall short, in words, against the best arm; empty where none does."""
@@ -134,12 +133,18 @@ def tpmc_noise(sizes: Iterable[float]) -> float:
     return GENERATOR_NOISE / sqrt(sum(known)) if known and all(known) else 0.0
 
 
-def efc_noise(efc: float, samples: Iterable[Sample]) -> float:
-    """One standard error of an efficiency, in its own percent: that of whole numbers where it is known what was due, else the generator's."""
+def efc_at_most(samples: Iterable[Sample], sigmas: float) -> float:
+    """The highest efficiency, in percent of 12.86, that chance explains.
+
+    Where it is known what came due, one order a run may end just past its last second; else so many standard errors are allowed for.
+    """
     runs = [*samples]
     if runs and all(sample.step.due for sample in runs):
-        return efc * ROUNDING * sqrt(len(runs)) / max(1, sum(sample.step.due for sample in runs))
-    return efc * tpmc_noise(sample.step.warehouses * sample.seconds for sample in runs)
+        served, due = sum(sample.step.served for sample in runs), sum(sample.step.due for sample in runs)
+        return 100 * CAPACITY_TPMC / EFC_TPMC * (served + len(runs)) / due
+    efc = sum(sample.step.efc for sample in runs) / len(runs) if runs else 0.0
+    noise = tpmc_noise(sample.step.warehouses * sample.seconds for sample in runs)
+    return efc * (1 + sigmas * noise)
 
 
 def cells(samples: Iterable[Sample]) -> tuple[Cell, ...]:

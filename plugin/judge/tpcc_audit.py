@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import erfc, exp, floor, lgamma, log, sqrt
 
 from plugin.evidence.tpcc import TYPES, TpccAudit, TpccRun
-from plugin.judge.tpcc import Figures
+from plugin.judge.parity import GENERATOR_NOISE
+from plugin.judge.tpcc import CAPACITY_TPMC, Figures
 
 FALSE_ALARM = 2e-5
 """How rarely chance alone breaks a bound of a healthy run; a claim of 30 runs with 20 bounds each is then hit about once in 100 times, at the worst (our own choice)."""
@@ -52,6 +53,12 @@ MOST_CPU = 0.90
 
 MOST_LAG_MS = 250.0
 """How late the generator may be in all but one second of twenty (our own choice)."""
+
+TERMINALS = 10
+"""Of each warehouse (4.2.1)."""
+
+MOST_SIGMAS = 5.0
+"""Standard errors by which what came due may be off what the deck asks for on average (our own choice)."""
 
 END_TOLERANCE_S = 1
 """So much may be missing of the declared duration: the seconds are whole ones, the duration need not begin with one."""
@@ -151,7 +158,24 @@ def audited(run: TpccRun, found: Figures, *, saturated: bool = False) -> tuple[s
         problems += filter(None, (lines_broken(run.audit), _contradiction(run, run.audit, found)))
     elif run.header.driver != BUILTIN:
         problems.append("there is no audit")
+    problems += filter(None, (_schedule(run, found),))
     return (*(str(share) for share in shares if share.broken), *problems)
+
+
+def _schedule(run: TpccRun, found: Figures) -> str | None:
+    """What came due must be what ten terminals a warehouse with the specification's keying and think times ask for: else any server serves it all."""
+    header = run.header
+    if not header.waits:
+        return None
+    if header.terminals != TERMINALS * header.warehouses:
+        return f"{header.terminals} terminals at {header.warehouses} warehouses (asked: {TERMINALS} each)"
+    if run.due is None or not found.seconds:
+        return None
+    expected = CAPACITY_TPMC * header.warehouses * found.seconds / 60
+    chance = MOST_SIGMAS * GENERATOR_NOISE / sqrt(header.warehouses * found.seconds) * expected
+    if abs(run.due["new_order"] - expected) <= chance + 1:
+        return None
+    return f"{run.due['new_order']} new-orders came due (asked: {expected:.1f}, by chance ± {chance:.1f})"
 
 
 def _contradiction(run: TpccRun, audit: TpccAudit, found: Figures) -> str | None:

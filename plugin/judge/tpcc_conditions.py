@@ -156,18 +156,18 @@ def _knee_found(a: Analysis) -> Answer:
 
 
 def _efc_told(a: Analysis) -> Answer:
-    from plugin.judge.parity import efc_noise
+    from plugin.judge.parity import efc_at_most
 
     ramp, limit = a.loads.ramp, a.evidence.limits.get(EFC_BELOW)
     if ramp is None or not ramp.below:
         return False, "no load below the knee was tried" if a.loads.samples else NO_RUN
     low = min(ramp.below, key=lambda step: step.efc)
     samples = [s for s in a.loads.samples if set(s.step.runs) <= set(low.runs)]
-    noise = efc_noise(low.efc, samples)
-    why = f"{low.efc:.1f} % at {low.warehouses} warehouses, by chance ± {noise:.1f}"
-    if limit is None or low.efc >= limit or low.efc + SURE * noise < limit:
+    most = efc_at_most(samples, SURE)
+    why = f"{low.efc:.1f} % at {low.warehouses} warehouses, by chance up to {most:.1f}"
+    if limit is None or low.efc >= limit or most < limit:
         return True, why
-    longer = (SURE * noise / (limit - low.efc)) ** (1 if low.due else 2)
+    longer = ((most - low.efc) / (limit - low.efc)) ** (1 if low.due else 2)
     return (
         False,
         f"{why}: {limit:g} % is missed by less than chance explains; {longer:.1f} times as many warehouses × seconds would tell",

@@ -1,6 +1,6 @@
 """What came of TPC-C's consistency conditions, as the test recorded each look at them: ``tpcc.checked {after, violated, unread, examples}``.
 
-``after`` names the runs since the look before, none just after loading. ``violated`` counts the rows that violate a condition, by its name, 0 for one that holds; ``unread`` says why one could not be read.
+``after`` names the runs since the look before, none just after loading. ``complaint`` is what the database's own check says against what ours finds. ``violated`` counts the rows that violate a condition, by its name, 0 for one that holds; ``unread`` says why one could not be read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,6 +43,8 @@ def _checked(a: Analysis) -> Answer:
         problems += [
             f"{_where(event)}: {n}: {why}" for n, why in dict(event.data.get("unread") or {}).items()
         ]
+        if event.data.get("complaint"):
+            problems.append(f"{_where(event)}: the built-in check says {event.data['complaint']}")
         read = len(dict(event.data.get("violated") or {}))
         if read < (needed := AFTER_RUNS if event.data.get("after") else AFTER_LOADING):
             problems.append(f"{_where(event)}: {read} of {needed} conditions or more were read")

@@ -56,7 +56,9 @@ def _tpmc(load: "Load") -> float | None:
 
 
 def _efc(load: "Load") -> float | None:
-    return load.found.efc if load.found else None
+    from plugin.judge.capacity import step_of
+
+    return step_of(load.found).efc if load.found and load.found.tpmc is not None else None
 
 
 def _cpu(load: "Load") -> float | None:
@@ -157,14 +159,17 @@ NO_SATURATED = "no run without think times"
 
 
 def _headroom(a: Analysis) -> Measured:
-    """By arm, from the means of all its runs."""
-    arms: dict[str, tuple[list[float], list[float]]] = {}
-    for sample in a.loads.samples:
-        arms.setdefault(sample.arm, ([], []))[sample.waits].append(sample.step.tpmc)
+    """By arm, its best load with think times against its best without, each by the mean of its runs."""
+    best: dict[str, dict[bool, float]] = {}
+    for cell in a.loads.cells:
+        for arm, runs in cell.samples.items():
+            waits = all(sample.waits for sample in runs.values())
+            arms = best.setdefault(arm, {})
+            arms[waits] = max(arms.get(waits, 0.0), cell.tpmc(arm))
     found = {
-        arm: 100 * (1 - sum(paced) * len(most) / (len(paced) * sum(most)))
-        for arm, (most, paced) in arms.items()
-        if paced and sum(most) > 0
+        arm: 100 * (1 - reached[True] / reached[False])
+        for arm, reached in best.items()
+        if True in reached and reached.get(False)
     }
     if not found:
         return nothing(NO_SATURATED if a.loads.samples else NO_RUN)
@@ -243,7 +248,7 @@ TPCC_METRICS: Mapping[str, MetricInfo] = {
         description="new-orders a minute while measured; of a ramp at its capacity, of several arms the lowest"),
     "efc": MetricInfo(
         unit="%", needs=_LOAD, measure=partial(_each, _efc, min),
-        description="tpmC in percent of 12.86 a warehouse; of a ramp at its capacity, of several arms the lowest"),
+        description="tpmC in percent of 12.86 a warehouse, without the chance of what came due where that is known; of a ramp at its capacity, of several arms the lowest"),
     "cpu": MetricInfo(
         unit="%", needs=_LOAD, measure=partial(_each, _cpu, max),
         description="CPU in use while measured, of the servers where known, else of the host; of several arms the highest"),

@@ -78,7 +78,7 @@ def _run(run: Run, events: Sequence[Event], began_ms: int, *, cell: bool) -> Ste
         return began_ms + int(seconds * 1000)
 
     stretches = [
-        ("Start the cluster and load", run.begin, run.ramp if run.ramp is not None else run.end),
+        ("Connect", run.begin, run.ramp if run.ramp is not None else run.end),
         ("Ramp", run.ramp, run.measured),
         (f"Measured: {figures(run)}", run.measured, run.until),
         ("Stop", run.until, run.end),

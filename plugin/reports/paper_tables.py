@@ -84,7 +84,7 @@ def runs_here(found: Tpcc) -> str:
     if not seconds:
         return f"{len(found.runs)} runs, none of them measured"
     return (
-        f"{len(found.runs)} runs ({drivers} driver), each on a fresh cluster, {_range(seconds)} measured after "
+        f"{len(found.runs)} runs ({drivers} driver), {_range(seconds)} measured after "
         f"a ramp of {_range(ramps)}" + (f"; {found.looks}" if found.looks else "")
     )
 

@@ -16,7 +16,7 @@ from plugin.evidence.records import MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.tpcc import SECOND
 from plugin.judge.arm import ArmEvidence
-from plugin.judge.capacity import Knee
+from plugin.judge.capacity import Knee, step_of
 from plugin.judge.comparison import Looks, Margin, Ratio, ratio
 from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 from plugin.judge.loads import Load, Loads
@@ -210,7 +210,7 @@ def _run(load: Load, begin: int | None, end: int | None, last: int) -> Run:
         until=until / SECOND if until else None,
         warehouses=load.run.header.warehouses if load.run else 0,
         tpmc=found.tpmc if found else None,
-        efc=found.efc if found and found.header.waits else None,
+        efc=step_of(found).efc if found and found.header.waits and found.tpmc is not None else None,
         p90_ms=found.latencies[ALL].p90_ms if found and ALL in found.latencies else None,
         cpu=load.cpu,
         problem=redacted(load.problem or ("" if load.ended else f"run {load.name} did not end")),

@@ -35,13 +35,15 @@ LOADS = 3
 """Warehouses that each loads each time, and how often."""
 WORKERS = 8
 RAMP_S, MEASURED_S = 3, 15
-PAIRS = 3
+PAIRS = 5
 RESOURCES = NodeResources(cache_mib=512, sql_memory_mib=512)
 
 THROUGHPUT = 0.9
 CPU = 3.0
 LOAD = 1.0
 QUARTER = 0.25
+ASKED = 40
+"""Transactions a second that were really done, of the 48 that a thousand terminals with these think times ask for."""
 HUNDRED = 100
 """Warehouses whose terminals are simulated; on few warehouses, for what the driver costs does not depend on them."""
 
@@ -113,6 +115,16 @@ class Bench:
             yield
             for name in names:
                 await link.connection.execute(f"DROP DATABASE {name} CASCADE")
+        finally:
+            link.drop()
+
+    async def at_rest(self) -> None:
+        """No statistics are collected beside a run: they take half of the server's core for some seconds, now from one driver, now from the other."""
+        link = await open_link(self.cluster.endpoints, self.cluster.credentials)
+        try:
+            await link.connection.execute(
+                "SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false"
+            )
         finally:
             link.drop()
 
@@ -244,6 +256,7 @@ async def test_native_tpcc_beside_the_built_in_one(
     async with single_node(cockroach, tmp_path) as cluster:
         bench = Bench(cluster, cockroach, tmp_path)
         with on_core(-1):
+            await bench.at_rest()
             loading = await loads(bench, tmp_path)
             bench.workload(BUILTIN, "init", "tpcc", f"--warehouses={WAREHOUSES}", timeout_s=300)
             await bench.analyze()
@@ -255,7 +268,7 @@ async def test_native_tpcc_beside_the_built_in_one(
                 else:
                     native = await bench.native()
                     pairs.append((native, bench.builtin()))
-            waiting = await bench.native(waits=True, seconds=20)
+            waits = [await bench.native(waits=True, seconds=20) for _ in range(3)]
     how = (
         f"{PAIRS} pairs in turns, {WORKERS} workers and connections, {WAREHOUSES} warehouses, {MEASURED_S} s, no think times, TLS; "
         "server and drivers on a core each"
@@ -283,16 +296,18 @@ async def test_native_tpcc_beside_the_built_in_one(
             raw=f"{cost}",
         )
     )
+    waiting = sorted(waits, key=lambda run: run.cpu_s)[1]
     share = waiting.cpu_s / (20 - 1)
+    rate = min(run.transactions for run in waits) / (20 - 1)
     figures.append(
         Figure(
             what="native TPC-C driver with the think times of 100 warehouses' terminals",
             promised=f"≤ {QUARTER:.0%} of a core",
             measured=f"{share:.1%} of a core",
-            kept=share <= QUARTER,
-            how=f"its own record over 19 s; {waiting.transactions / 19:.0f} transactions a second of 1000 terminals, "
-            f"{WORKERS} connections",
-            raw=f"{waiting}",
+            kept=share <= QUARTER and rate >= ASKED,
+            how=f"its own record over 19 s, the median of 3; {rate:.0f} transactions a second at the least of 1000 terminals "
+            f"({ASKED:.0f} asked), {WORKERS} connections",
+            raw=f"{waits}",
         )
     )
     slower = [ours / theirs for ours, theirs in loading]
@@ -310,4 +325,5 @@ async def test_native_tpcc_beside_the_built_in_one(
     assert median(throughput) >= THROUGHPUT
     assert median(cost) <= CPU
     assert share <= QUARTER
+    assert rate >= ASKED, "terminals that wait for the server cost less"
     assert median(slower) <= LOAD

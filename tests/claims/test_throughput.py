@@ -33,7 +33,7 @@ async def test_a_load_that_rises(cells: Cells, judge: Judge, loads: str, drivers
     sizes = [*map(int, loads.split())]
     async with cells.loaded(side, max(sizes), name=side.name) as loaded:
         await cells.ramp(loaded, sizes)
-        await cells.beside(loaded, min(sizes), drivers)
+        await cells.beside(loaded, drivers)
     assert judge.decide()
 
 

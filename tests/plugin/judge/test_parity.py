@@ -6,7 +6,7 @@ import pytest
 
 from plugin.judge.capacity import Step
 from plugin.judge.comparison import Decision, equivalence, looks
-from plugin.judge.parity import Sample, cells, efc_noise, knees, parity
+from plugin.judge.parity import Sample, cells, efc_at_most, knees, parity, tpmc_noise
 
 
 def sample(
@@ -52,9 +52,8 @@ def test_a_cell_with_a_saturated_arm_is_left_out_and_named() -> None:
 
 def test_the_rule_allows_for_the_noise_of_short_runs_only() -> None:
     """92 % of ten warehouses in a minute may be 94 by chance; of ten in ten hours, or of one whose length is unknown, it may not."""
-    minute, unknown = sample("a", size=10, seconds=60), sample("a", size=10, seconds=0)
-    assert efc_noise(92, [minute]) == pytest.approx(92 * 0.0572, rel=0.01)
-    assert efc_noise(92, []) == efc_noise(92, [minute, unknown]) == 0
+    assert tpmc_noise([600]) == pytest.approx(0.0572, rel=0.01)
+    assert tpmc_noise([]) == tpmc_noise([600, 0]) == 0
     for seconds, comparable in ((60, True), (36_000, False), (0, False)):
         found = parity(sample(arm, efc=92, size=10, seconds=seconds) for arm in "ab")
         assert bool(found.comparable) is comparable
@@ -112,3 +111,19 @@ def test_nothing_at_all() -> None:
     assert parity([]).nothing == "no run was recorded"
     assert parity([sample("a")]).nothing == "no cell has two arms"
     assert parity([sample("a (A/A)", efc=50)]).nothing == "no cell has two arms"
+
+
+def test_one_order_at_the_edge_of_a_run_is_chance_two_are_not() -> None:
+    """What is due in a run's last instant ends after it, however fast the server."""
+    whole = sample("a", size=2)
+    for served, most, short in ((12, 13 / 12, False), (11, 1.0, False), (10, 11 / 12, True)):
+        run = replace(whole, step=replace(whole.step, served=served, due=12))
+        assert efc_at_most([run], 1.645) == pytest.approx(98.017 * most, rel=1e-3)
+        (cell,) = cells([run])
+        assert cell.short("a") is short
+    both = [
+        replace(whole, block=b, step=replace(whole.step, served=served, due=12))
+        for b, served in enumerate((12, 10))
+    ]
+    assert efc_at_most(both, 1.645) == pytest.approx(98.017, rel=1e-3), "an order for each run"
+    assert efc_at_most([], 1.645) == 0

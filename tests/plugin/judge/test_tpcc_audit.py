@@ -223,3 +223,23 @@ def test_audits_as_they_should_be_are_those_of_the_specification() -> None:
     audit = audit_of(counts, 10)
     assert audit.rolled_back / audit.new_orders == 0.01
     assert audit.remote_lines / audit.order_lines == 0.01
+
+
+@pytest.mark.parametrize(
+    ("due", "change", "wrong"),
+    [
+        (126, {}, ""),
+        (110, {}, ""),
+        (63, {}, "63 new-orders came due (asked: 126"),
+        (252, {}, "252 new-orders came due"),
+        (126, {"terminals": 50}, "50 terminals at 10 warehouses (asked: 10 each)"),
+        (63, {"waits": False}, ""),
+    ],
+)
+def test_a_schedule_that_asks_for_too_little_is_no_tpcc(due: int, change: dict[str, Any], wrong: str) -> None:
+    """Half the terminals, or twice the think times: any server would serve all of it."""
+    run = replace(
+        load("r", warehouses=10, seconds=60, **change), due={**dict.fromkeys(PACK, 0), "new_order": due}
+    )
+    assert "; ".join(audited(run, figures(run))).startswith(wrong)
+    assert bool(audited(run, figures(run))) is bool(wrong)

@@ -53,6 +53,7 @@ def test_what_was_not_looked_at_or_not_read_is_no_pass() -> None:
         ((look(),), "not looked at after r01"),
         ((look("r01", violated=short, unread={"3.3.2.12": "timeout"}),), "3.3.2.12: timeout"),
         ((look("r01", violated=short),), "10 of 11"),
+        ((look("r01", complaint="3.3.2.1: 1 rows"),), "the built-in check says 3.3.2.1: 1 rows"),
         ((), "were not looked at"),
     ):
         found = of(*looks)

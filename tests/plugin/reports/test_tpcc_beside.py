@@ -117,10 +117,7 @@ def test_table_5_3_stands_beside_the_ramp(ramped: StoredArm) -> None:
     (reading,) = table.reading
     assert reading.startswith("From table 5.3 of the thesis alone the judge finds a capacity of 1500 warehouses by efficiency alone (p90: all types)")  # fmt: skip
     setups = dict(table.setups)
-    assert (
-        setups["runs here"]
-        == "8 runs (native driver), each on a fresh cluster, 30 s measured after a ramp of 5 s"
-    )
+    assert setups["runs here"] == "8 runs (native driver), 30 s measured after a ramp of 5 s"
 
 
 def test_table_5_5_is_read_by_the_judge_and_stays_inconclusive(equal: StoredArm) -> None:

@@ -198,7 +198,7 @@ def test_allure_s_steps_are_the_blocks_and_their_runs(compared: Path) -> None:
     assert six.name.startswith("r03: 6 nodes, 20 warehouses, native: 249.0 tpmC, efc 96.8 %, p90 ")
     assert builtin.name.startswith("r04: 3 nodes, 20 warehouses, builtin: 205.5 tpmC")
     assert [step.name.partition(":")[0] for step in six.steps] == [
-        "Start the cluster and load (8 s)", "Ramp (5 s)", "Measured", "Stop (1 s)",
+        "Connect (8 s)", "Ramp (5 s)", "Measured", "Stop (1 s)",
     ]  # fmt: skip
     assert [step.name.partition("  ")[2] for step in six.steps[0].steps] == ["provision.begin", "provisioned"]
     assert six.start < six.steps[1].start < six.steps[2].start < six.stop
