@@ -82,8 +82,9 @@ class Cell:
     def saturated(self, arms: Sequence[str]) -> str:
         """Which of the arms fall short, in words, against the best arm; empty where none does."""
         best = max(self.samples, key=self.tpmc)
+        most = self.tpmc(best) or 1.0  # none finished anything
         return "; ".join(
-            f"{arm} at {self.name}: efc {self.efc(arm):.1f} %, {signed(self.tpmc(arm) / self.tpmc(best))} against {best}"
+            f"{arm} at {self.name}: efc {self.efc(arm):.1f} %, {signed(self.tpmc(arm) / most)} against {best}"
             for arm in arms
             if arm in self.samples and self.short(arm)
         )

@@ -1,5 +1,6 @@
 """Throughput that is wrong on purpose: nodes with too little CPU, wrong data, and load generators that cannot be believed."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,9 +9,7 @@ import pytest
 
 from clusters import topology
 from clusters.engines import Engine
-from clusters.errors import BadInput
 from fixtures import loaded as loading
-from fixtures.arm import Arm
 from fixtures.cells import Cells, Side, Work
 from fixtures.judge import Judge
 from fixtures.loaded import Loaded
@@ -22,18 +21,13 @@ from tests.sabotage.wrong_mix import EasierSpec
 pytestmark = pytest.mark.topology(nodes=3)
 
 FREE, NINE_TENTHS, SEVEN_TENTHS = "uncapped", "capped at 90 % of its CPU", "capped at 70 % of its CPU"
-SHARES = {FREE: None, NINE_TENTHS: 0.9, SEVEN_TENTHS: 0.7}
+SHARES = {FREE: 1.0, NINE_TENTHS: 0.9, SEVEN_TENTHS: 0.7}
+QUIET = (
+    "whether a tenth of the CPU less shows takes six minutes and a machine with nothing else on it: set ROACHPROOF_QUIET=1; "
+    "tests/plugin/judge/test_tpcc_saturated.py has it on arms made by hand"
+)
 SIZE = 0.6
 """CPUs of each node, so that what else the machine does hardly matters: all arms are held to so much, whatever is left over."""
-
-
-@pytest.fixture
-def engine(arm: Arm) -> Engine:
-    """CockroachDB where there is one, else the control."""
-    try:
-        return arm.run.named("cockroach")
-    except BadInput:
-        return arm.run.named("postgres")
 
 
 @asynccontextmanager
@@ -48,10 +42,25 @@ async def small(
         yield loaded
 
 
-@pytest.mark.sabotage("parity")
+@pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
-    """Nodes are capped at 90 % and 70 % of the CPU that they used uncapped; the load does not think, so that CPU is what limits it."""
-    await capped(cells, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, blocks=4, measured_s=8)
+    """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so that CPU is what limits it."""
+    await capped(cells, engine, FREE, SEVEN_TENTHS, blocks=4)
+    assert judge.refuted("tpmc_ratio_interval")
+
+
+@pytest.mark.sabotage("regression", engine="cockroach")
+async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """What stands for the new version gets 70 % of the CPU that the old one used; the load does not think."""
+    await capped(cells, engine, FREE, SEVEN_TENTHS, blocks=3, old_and_new=True)
+    assert judge.refuted("tpmc_loss_interval")
+
+
+@pytest.mark.skipif(not os.environ.get("ROACHPROOF_QUIET"), reason=QUIET)
+@pytest.mark.sabotage("parity", engine="cockroach")
+async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """Nodes are capped at 90 % of the CPU that they used uncapped, and for the verdict at 70 %; the load does not think."""
+    await capped(cells, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, blocks=8, measured_s=8)
     found = Loads(cells.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
@@ -64,15 +73,8 @@ async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Eng
     assert judge.refuted("tpmc_ratio_interval")
 
 
-@pytest.mark.sabotage("regression")
-async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
-    """What stands for the new version gets 70 % of the CPU that the old one used; the load does not think."""
-    await capped(cells, engine, FREE, SEVEN_TENTHS, blocks=3, measured_s=5, old_and_new=True)
-    assert judge.refuted("tpmc_loss_interval")
-
-
 async def capped(
-    cells: Cells, engine: Engine, *arms: str, blocks: int, measured_s: float, old_and_new: bool = False
+    cells: Cells, engine: Engine, *arms: str, blocks: int, measured_s: float = 5.0, old_and_new: bool = False
 ) -> None:
     """The arms in turns on one small cluster, whose CPU is changed while it runs."""
     work = Work(warehouses=1, ramp_s=1, measured_s=measured_s, workers=4)
@@ -80,18 +82,18 @@ async def capped(
         await at_rest(loaded)
         throttle = Throttle(loaded.cluster)
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in arms]
-        uncapped = dict.fromkeys(loaded.cluster.nodes, SIZE)
-        async for block, name, side in cells.order(*sides, looks=(blocks,), old_and_new=old_and_new):
+        async for block, name, side in cells.order(
+            *sides, looks=(blocks,), old_and_new=old_and_new, twice=blocks
+        ):
             if name == FREE and not block:
                 throttle.limit(SIZE)
                 await cells.run(loaded, replace(work, workers=8), arm="warm-up")
-            share = SHARES[side.name]
-            throttle.limit({n: cores * share for n, cores in uncapped.items()} if share else SIZE)
-            before = throttle.used()
+            throttle.limit(SHARES[side.name] * SIZE)
             await cells.run(loaded, work, arm=name, block=block)
-            if share is None:
-                used = {node: cpu_s - before[node] for node, cpu_s in throttle.used().items()}
-                uncapped = {node: loaded.cores * cpu_s / sum(used.values()) for node, cpu_s in used.items()}
+            if side.name == FREE:
+                assert loaded.cores > 0.9 * SIZE, (
+                    "the uncapped arm uses all of its node, or a cap of it means nothing"
+                )
         throttle.limit(None)
         await loaded.check()
 
@@ -114,7 +116,7 @@ def ratios(found: Loads, metric: str, arms: str) -> Sequence[tuple[float, float]
     return [each.interval for each in every if each.name.startswith(arms) and each.interval]
 
 
-@pytest.mark.sabotage("stress")
+@pytest.mark.sabotage("stress", engine="postgres")
 async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine: Engine) -> None:
     """The load's processes are stopped four fifths of the time: what they measure is themselves."""
     async with small(cells, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
@@ -122,7 +124,7 @@ async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine:
     assert judge.inconclusive("generator_not_starved")
 
 
-@pytest.mark.sabotage("stress")
+@pytest.mark.sabotage("stress", engine="postgres")
 async def test_a_wrong_mix(
     cells: Cells, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,12 +138,12 @@ async def test_a_wrong_mix(
 async def short_ramp(cells: Cells, loaded: Loaded) -> None:
     """Two loads with think times, which the cluster carries, and workers that do not wait, to have many transactions."""
     for size in (1, 2):
-        await cells.run(loaded, Work(warehouses=size, ramp_s=2, measured_s=16), arm="small")
-    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=10, workers=4), arm="small")
+        await cells.run(loaded, Work(warehouses=size, ramp_s=2, measured_s=10), arm="small")
+    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=6, workers=4), arm="small")
     await loaded.check()
 
 
-@pytest.mark.sabotage("stress")
+@pytest.mark.sabotage("stress", engine="cockroach")
 async def test_an_order_line_that_is_gone(cells: Cells, judge: Judge, engine: Engine) -> None:
     """One order line is deleted after the load, and nothing else is done."""
     await execute(
@@ -152,7 +154,7 @@ async def test_an_order_line_that_is_gone(cells: Cells, judge: Judge, engine: En
     assert judge.refuted("inconsistent")
 
 
-@pytest.mark.sabotage("parity-resources")
+@pytest.mark.sabotage("parity-resources", engine="postgres")
 async def test_a_district_whose_total_is_off_by_a_cent(cells: Cells, judge: Judge, engine: Engine) -> None:
     """A cent is added to a district's year-to-date total after the load, and nothing else is done."""
     await execute(cells, engine, "UPDATE district SET d_ytd = d_ytd + 0.01 WHERE d_w_id = 1 AND d_id = 5")

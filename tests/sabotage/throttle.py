@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -19,17 +19,12 @@ class Throttle:
     """The CPU limit of every node of a cluster whose nodes were started with one: it can be changed while they run."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._groups = {node: _group(cluster, node) for node in cluster.nodes}
+        self._groups = [_group(cluster, node) for node in cluster.nodes]
 
-    def used(self) -> dict[str, float]:
-        """The CPU seconds that each node's processes have used."""
-        return {node: sum(map(_cpu_s, _pids(group))) for node, group in self._groups.items()}
-
-    def limit(self, cores: Mapping[str, float] | float | None) -> None:
+    def limit(self, cores: float | None) -> None:
         """Let each node use so many cores, or as many as there are."""
-        for node, group in self._groups.items():
-            most = cores[node] if isinstance(cores, Mapping) else cores
-            quota = -1 if most is None else max(1000, int(most * PERIOD_US))
+        quota = -1 if cores is None else max(1000, int(cores * PERIOD_US))
+        for group in self._groups:
             old = group / "cpu.cfs_quota_us"
             if old.exists():
                 old.write_text(str(quota))
@@ -39,13 +34,6 @@ class Throttle:
 
 def _pids(group: Path) -> list[int]:
     return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
-
-
-def _cpu_s(pid: int) -> float:
-    with contextlib.suppress(psutil.Error):
-        times = psutil.Process(pid).cpu_times()
-        return float(times.user + times.system)
-    return 0.0
 
 
 def _group(cluster: Cluster, node: str) -> Path:

@@ -113,6 +113,12 @@ def test_nothing_at_all() -> None:
     assert parity([sample("a (A/A)", efc=50)]).nothing == "no cell has two arms"
 
 
+def test_a_cell_in_which_nothing_was_done_is_saturated() -> None:
+    assert parity([sample("a", efc=0), sample("b", efc=0)]).nothing.startswith(
+        "every cell is saturated: a at 100"
+    )
+
+
 def test_one_order_at_the_edge_of_a_run_is_chance_two_are_not() -> None:
     """What is due in a run's last instant ends after it, however fast the server."""
     whole = sample("a", size=2)
