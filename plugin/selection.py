@@ -164,7 +164,7 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
         return "its test is planned, not written yet"
     if engine and (reason := _no_engine(engine, run)):
         return reason
-    if claim.compares_versions and len(run.targets) != 2:
+    if claim.compares_versions and engine is None and len(run.targets) != 2:
         return "compares two versions: give the old and the new one with --cockroach-version, twice"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:

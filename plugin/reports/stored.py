@@ -85,10 +85,12 @@ class StoredArm:
 
     @property
     def doubted(self) -> bool:
-        """Whether it is a sabotage of the measurement, and nothing was decided for want of exactly the conditions it names."""
+        """Whether it is a sabotage of the measurement, and nothing was decided for want of the conditions it names."""
         if not self.sabotage or self.verdict is None or self.outcome != "inconclusive":
             return False
-        return self._expected("conditions") == {c["name"] for c in self.verdict["conditions"] if not c["met"]}
+        unmet = {c["name"] for c in self.verdict["conditions"] if not c["met"]}
+        named, may = self._expected("conditions") or set(), self._expected("may") or set()
+        return bool(named) and named <= unmet <= named | may
 
     def _expected(self, what: str) -> set[str] | None:
         named = [set(map(str, e.data.get(what, ()))) for e in self.events if e.name == EXPECTED]
