@@ -176,6 +176,19 @@ def _headroom(a: Analysis) -> Measured:
     return min(found.values()), "; ".join(f"{arm} {value:.1f}" for arm, value in found.items()), ()
 
 
+def _past_saturation(a: Analysis) -> Measured:
+    """From the runs of one arm without think times, by how many workers they had."""
+    reached = {
+        load.run.header.terminals: load.found.tpmc
+        for load in a.loads.deciding
+        if load.run and load.found and load.found.tpmc and not load.run.header.waits
+    }
+    if len(reached) < 2:
+        return nothing("fewer than two numbers of workers without think times were tried")
+    told = "; ".join(f"{workers} workers {reached[workers]:.4g} tpmC" for workers in sorted(reached))
+    return 100 * reached[max(reached)] / max(reached.values()), told, ()
+
+
 def _headroom_lost(a: Analysis) -> Measured:
     """Whichever of two arms has less."""
     pairs = a.loads.pairs(SATURATED_RATIO)
@@ -234,6 +247,9 @@ TPCC_METRICS: Mapping[str, MetricInfo] = {
     "headroom": MetricInfo(
         unit="%", needs=_LOAD, measure=_headroom,
         description="how much of what an arm does without think times the load with them leaves over; of several arms the least"),
+    "past_saturation": MetricInfo(
+        unit="%", needs=_LOAD, measure=_past_saturation,
+        description="tpmC with the most workers that do not wait, of the most that any number of them reached"),
     "headroom_lost": MetricInfo(
         unit="%", needs=_LOAD, measure=_headroom_lost,
         description="by how much one arm surely does less than another without think times: the nearer end of the interval, 0 where it includes none"),

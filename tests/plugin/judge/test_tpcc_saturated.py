@@ -68,6 +68,23 @@ def test_without_runs_of_either_kind_there_is_no_headroom() -> None:
         assert measure(found, "headroom").value is None
 
 
+def test_what_comes_past_saturation() -> None:
+    """Eight workers reach the most; thirty-two get in each other's way."""
+    runs = [
+        begin(
+            load(f"r{n}", warehouses=2, waits=False, efc=efc, begin=10 + 100 * n, terminals=workers),
+            f"{workers} workers",
+            "a",
+            0,
+        )
+        for n, (workers, efc) in enumerate(((8, 300.0), (16, 240.0), (32, 150.0)))
+    ]
+    found = measure(evidence(runs), "past_saturation")
+    assert found.value == pytest.approx(50, abs=0.5)
+    assert found.note.startswith("8 workers 77")
+    assert measure(evidence(runs[:1]), "past_saturation").value is None
+
+
 def test_old_and_new_by_what_they_could_do() -> None:
     arms = {"old": 300.0, "new": 270.0, "old (A/A)": 300.0}
     declared = {"looks": [5], "arms": ["old", "new"]}

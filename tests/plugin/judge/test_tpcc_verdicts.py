@@ -120,7 +120,14 @@ def test_the_planned_claims_checks_are_judged() -> None:
     parity = [c for c in catalogue.claim("parity").checks_for("laptop") if c.metric in TPCC_METRICS]
     verdict = decide(replace(whole_pairs(), limits={}), parity)
     assert verdict.outcome is Outcome.PASS
-    unknown = {"cpu", "headroom", "headroom_lost", "saturated_tpmc_ratio_interval", "driver_difference"}
+    unknown = {
+        "cpu",
+        "headroom",
+        "headroom_lost",
+        "saturated_tpmc_ratio_interval",
+        "driver_difference",
+        "past_saturation",
+    }
     assert all(r.measurement.value is not None for r in verdict.results if r.check.metric not in unknown)
     stress = [c for c in catalogue.claim("stress").checks_for("small") if c.metric in TPCC_METRICS]
     good = ramp([(400, 97.0), (600, 92.0), (700, 60.0)])
