@@ -80,7 +80,7 @@ def test_what_comes_past_saturation() -> None:
         for n, (workers, efc) in enumerate(((8, 300.0), (16, 240.0), (32, 150.0)))
     ]
     found = measure(evidence(runs), "past_saturation")
-    assert found.value == pytest.approx(50, abs=0.5)
+    assert found.value == pytest.approx(50, abs=1)
     assert found.note.startswith("8 workers 77")
     assert measure(evidence(runs[:1]), "past_saturation").value is None
 
