@@ -11,7 +11,7 @@ from plugin import selection
 
 
 def claim(*capabilities: Capability) -> Any:
-    return SimpleNamespace(status="ready", capabilities=frozenset(capabilities))
+    return SimpleNamespace(status="ready", capabilities=frozenset(capabilities), compares_versions=False)
 
 
 def run() -> Any:

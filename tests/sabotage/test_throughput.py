@@ -36,10 +36,9 @@ quiet = pytest.mark.skipif(
 async def small(
     cells: Cells, engine: Engine, *, warehouses: int = 1, cpus: float | None = None
 ) -> AsyncIterator[Loaded]:
-    """As few nodes as the engine runs on."""
-    nodes = 1 if engine.name == "cockroach" else 3
+    """A single node."""
     resources = replace(cells.resources, cpus=cpus)
-    side = Side(name="small", engine=engine, topology=topology.of(nodes=nodes), resources=resources)
+    side = Side(name="small", engine=engine, topology=topology.of(nodes=1), resources=resources)
     async with cells.loaded(side, warehouses, name=side.name) as loaded:
         yield loaded
 
@@ -120,7 +119,7 @@ def ratios(found: Loads, metric: str, arms: str) -> Sequence[tuple[float, float]
 async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine: Engine) -> None:
     """The load's processes are stopped four fifths of the time: what they measure is themselves."""
     async with small(cells, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
-        await short_ramp(cells, loaded)
+        await short_ramp(cells, loaded, 2)
     assert judge.inconclusive("generator_not_starved", may=["efc_told_from_noise", "knee_found"])
 
 
@@ -131,15 +130,15 @@ async def test_a_wrong_mix(
     """The generator deals itself eight new-orders and twelve payments of 23 cards, instead of ten and ten."""
     monkeypatch.setattr(loading, "TpccSpec", EasierSpec)
     async with small(cells, engine, warehouses=2) as loaded:
-        await short_ramp(cells, loaded)
+        await short_ramp(cells, loaded, 1, 2)
     assert judge.inconclusive("tpcc_audited")
 
 
-async def short_ramp(cells: Cells, loaded: Loaded) -> None:
-    """Two loads with think times, which the cluster carries, and workers that do not wait, to have many transactions."""
-    for size in (1, 2):
-        await cells.run(loaded, Work(warehouses=size, ramp_s=2, measured_s=10), arm="small")
-    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=6, workers=4), arm="small")
+async def short_ramp(cells: Cells, loaded: Loaded, *sizes: int) -> None:
+    """Loads with think times, which the cluster carries, and workers that do not wait, to have many transactions."""
+    for size in sizes:
+        await cells.run(loaded, Work(warehouses=size, ramp_s=2, measured_s=7), arm="small")
+    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=5, workers=4), arm="small")
     await loaded.check()
 
 
