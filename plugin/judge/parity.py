@@ -164,7 +164,7 @@ def cells(samples: Iterable[Sample]) -> tuple[Cell, ...]:
 class Parity:
     """What may be compared. ``pairs``: log ratios by name, "second / first, cell"; ``aa``: of the arms that were run twice.
 
-    ``saturated`` names, cell by cell, the arms for which a cell is left out; ``gaps`` what keeps a pair from being one.
+    ``saturated`` names, cell by cell, the arms for which a cell is left out; ``gaps`` what keeps a pair from being one (an arm is run twice in some blocks only: A/A has none).
     """
 
     cells: tuple[Cell, ...]
@@ -220,9 +220,7 @@ def parity(
             gaps += why
         for arm in cell.arms:
             if f"{arm}{AA}" in cell.samples:
-                logs, why = cell.logs(arm, f"{arm}{AA}", figure)
-                aa[f"{arm}{AA}, {cell.name}"] = logs
-                gaps += why
+                aa[f"{arm}{AA}, {cell.name}"], _ = cell.logs(arm, f"{arm}{AA}", figure)
     return Parity(
         cells=found,
         comparable=tuple(comparable),

@@ -96,9 +96,10 @@ def _enough_pairs(a: Analysis) -> Answer:
         if compared is not None:
             told.append(str(compared))
             if compared.decision is Decision.UNDECIDED:
-                return False, told[-1]
+                return False, "; ".join([told[-1], *pairs.gaps])
         elif ratios[0].n < declared.at[0]:
-            return False, f"n = {ratios[0].n}: the first look asks for {declared.at[0]} pairs"
+            why = f"n = {ratios[0].n}: the first look asks for {declared.at[0]} pairs"
+            return False, "; ".join([why, *pairs.gaps])
         else:
             told.append(f"{ratios[0].n} pairs; no margin is set, so nothing is to be decided")
     return True, "; ".join(told)

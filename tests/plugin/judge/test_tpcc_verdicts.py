@@ -76,6 +76,16 @@ def test_an_undecided_comparison_is_inconclusive_and_says_how_many_pairs_it_take
     assert "run as many pairs as the reason says" in verdict.why
 
 
+def test_a_block_without_one_of_the_arms_is_named() -> None:
+    """Five pairs were declared; of one the run of an arm is missing, so that only four are there."""
+    whole = pairs(EQUAL)
+    runs = {name: run for name, run in whole.tpcc.items() if name != "b2a1"}
+    events = [e for e in whole.events if e.data.get("run") != "b2a1"]
+    verdict = judged(replace(whole, tpcc=runs, events=events))
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "100 warehouses, block 2: no run of 6 nodes" in verdict.why
+
+
 @pytest.mark.parametrize("new", [100.0, 97.0, 91.0, 80.0, 60.0])
 def test_the_gate_of_a_new_version(new: float) -> None:
     """Faster or as fast passes, slower by more than the margin is refuted, saturated by it or not."""
