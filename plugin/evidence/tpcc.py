@@ -56,7 +56,8 @@ class TpccHeader:
 class TypeSecond:
     """One transaction type in one second: committed, and rolled back as the specification asks (new-order's 1 %).
 
-    ``histogram``: latencies in µs of both, from when each was due, as ``encode`` writes it; "" where there were none.
+    ``histogram``: latencies in µs of both, and the waits of those that were given up or of which nobody knows, from when each was due,
+    as ``encode`` writes it; "" where there were none.
     """
 
     ok: int = 0

@@ -49,8 +49,8 @@ class Step:
 
     @property
     def pace(self) -> float:
-        """TpmC without the chance of what the schedule asked for, where that is known."""
-        return CAPACITY_TPMC * self.warehouses * self.served / self.due if self.due else self.tpmc
+        """TpmC without the chance of what the schedule asked for, where that is known. (One that was due before may end while measured.)"""
+        return CAPACITY_TPMC * self.warehouses * min(1.0, self.served / self.due) if self.due else self.tpmc
 
     @property
     def efc(self) -> float:
@@ -204,7 +204,8 @@ def next_step(
 ) -> int | None:
     """The load to try next on the way to the capacity, or ``None`` when it is known.
 
-    The declared loads from the least up, until one does not pass, and the next one beyond it, for what happens there; then the
+    The declared loads from the least up, until one does not pass, and the next one beyond it, for what happens there; where that passes,
+    the failure was bad luck, and it goes on from there. Then the
     stretch between the largest that passes and the next that does not is halved, until it is no wider than ``resolution`` of the
     former. Raises ``ValueError`` for loads or a resolution that nothing can come of.
     """
@@ -214,7 +215,8 @@ def next_step(
             f"loads {list(declared)}, resolution {resolution:g}: give loads of at least 1 warehouse and a resolution above 0"
         )
     passes = {each.warehouses: each.passes for each in tried}
-    failed = min((size for size in sizes if passes.get(size) is False), default=sizes[-1])
+    most = max((size for size in sizes if passes.get(size)), default=0)
+    failed = min((size for size in sizes if size > most and passes.get(size) is False), default=sizes[-1])
     beyond = next((size for size in sizes if size > failed), failed)
     for size in sizes:
         if size <= beyond and size not in passes:

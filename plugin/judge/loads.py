@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import hypot
+from math import hypot, sqrt
 
 from plugin.evidence.records import Event, MalformedRecord
 from plugin.evidence.tpcc import TpccRun
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.capacity import LEAST_SHARE, Knee, Step, step_of
-from plugin.judge.comparison import Compared, Looks, Margin, equivalence, looks, non_inferiority
+from plugin.judge.comparison import Compared, Decision, Looks, Margin, equivalence, looks, non_inferiority
 from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 from plugin.judge.model import Check
 from plugin.judge.parity import (
@@ -169,7 +169,8 @@ class Loads:
     def drivers(self) -> Mapping[str, tuple[float, float]]:
         """By cell, how far the built-in driver's mean tpmC is above our own's, and how far it may be by chance, in percent.
 
-        Two standard errors of the noise of both; only cells in which both drivers ran.
+        Two standard errors of the noise of both: of what came due with think times, of what was counted without; only cells in which
+        both drivers ran.
         """
         found = {}
         for cell in dict.fromkeys(load.cell for load in self.runs):
@@ -183,7 +184,7 @@ class Loads:
             )
             if theirs and ours:
                 means = [sum(f.tpmc or 0.0 for f in side) / len(side) for side in (theirs, ours)]
-                noise = [tpmc_noise(f.warehouses * f.seconds for f in side) for side in (theirs, ours)]
+                noise = [_noise(side) for side in (theirs, ours)]
                 found[cell] = 100 * (means[0] / means[1] - 1), 200 * hypot(*noise)
         return found
 
@@ -260,6 +261,12 @@ class Loads:
         return tuple(metric for metric in COMPARISONS if self.margin(metric))
 
     @property
+    def refuted(self) -> bool:
+        """Whether the arms differ by more than one of the margins."""
+        found = (self.compared(metric) for metric in self.margins())
+        return any(each is not None and each.decision is Decision.REFUTED for each in found)
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """All cells."""
         return cells(self.samples)
@@ -287,6 +294,13 @@ class Loads:
             taken: Step = self.ramp.capacity or self.ramp.steps[0]
             return [load for load in mine if load.name in taken.runs]
         return [load for load in mine if load.cell in self.parity.comparable] or mine
+
+
+def _noise(runs: Sequence[Figures]) -> float:
+    """A standard error of their mean tpmC, as a part of it."""
+    if any(one.header.waits for one in runs):
+        return tpmc_noise(one.warehouses * one.seconds for one in runs)
+    return 1 / sqrt(max(1, sum(one.finished.get("new_order", 0) for one in runs)))
 
 
 def look(evidence: ArmEvidence, checks: Sequence[Check]) -> tuple[Compared, ...]:

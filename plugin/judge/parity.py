@@ -92,7 +92,7 @@ class Cell:
     def logs(self, first: str, second: str, figure: "Figure") -> tuple[Logs, list[str]]:
         """The log ratios second / first of the blocks in which both ran, in order, and what is wrong with the other blocks."""
         one, other = self.samples[first], self.samples[second]
-        logs, gaps, rounding = [], [], 0.0
+        logs, gaps, rounding = [], [], list[float]()
         for block in sorted(one.keys() | other.keys()):
             if block not in one or block not in other:
                 arm = first if block not in one else second
@@ -105,8 +105,8 @@ class Cell:
                 logs.append(log_ratio(*values))
                 counts = one[block].step.served, other[block].step.served
                 if figure is tpmc and all(counts):
-                    rounding = max(rounding, ROUNDING * hypot(*(1 / count for count in counts)))
-        return Logs(logs, rounding), gaps
+                    rounding.append(ROUNDING * hypot(*(1 / count for count in counts)))
+        return Logs(logs, hypot(*rounding) / sqrt(len(rounding)) if rounding else 0.0), gaps
 
 
 Figure = Callable[[Step], float]

@@ -87,7 +87,7 @@ def _enough_pairs(a: Analysis) -> Answer:
     declared, why = a.loads.declared
     if declared is None:
         return False, why
-    told = []
+    told, undecided = [], list[object]()
     for metric in _compares(a):
         pairs = a.loads.pairs(metric)
         if pairs is None or not (ratios := pairs.ratios(declared)):
@@ -95,13 +95,14 @@ def _enough_pairs(a: Analysis) -> Answer:
         compared = a.loads.compared(metric)
         if compared is not None:
             told.append(str(compared))
-            if compared.decision is Decision.UNDECIDED:
-                return False, "; ".join([told[-1], *pairs.gaps])
+            undecided += [compared, *pairs.gaps] if compared.decision is Decision.UNDECIDED else []
         elif ratios[0].n < declared.at[0]:
             why = f"n = {ratios[0].n}: the first look asks for {declared.at[0]} pairs"
             return False, "; ".join([why, *pairs.gaps])
         else:
             told.append(f"{ratios[0].n} pairs; no margin is set, so nothing is to be decided")
+    if undecided and not a.loads.refuted:  # one that is refuted is enough, whatever becomes of the others
+        return False, "; ".join(map(str, undecided))
     return True, "; ".join(told)
 
 

@@ -123,6 +123,8 @@ def _interval(metric: str, a: Analysis) -> Measured:
         return nothing(
             f"a limit of {a.evidence.limits[metric]:g} % is no margin that two arms could be within"
         )
+    from plugin.judge.comparison import Decision
+
     compared = a.loads.compared(metric)
     ratios = compared.ratios if compared else pairs.ratios(a.loads.declared[0])
     if not ratios:
@@ -131,6 +133,8 @@ def _interval(metric: str, a: Analysis) -> Measured:
     if any(each.interval is None for each in ratios):
         return None, f"n = {ratios[0].n}: one pair has no interval ({'; '.join(map(str, ratios))})", left_out
     note = str(compared) if compared else "; ".join(map(str, ratios))
+    if compared and compared.decision is Decision.UNDECIDED and a.loads.refuted:
+        return None, note, left_out  # the claim is refuted by another metric, not by this one
     return max(_far_end(each, metric) for each in ratios), note, left_out
 
 

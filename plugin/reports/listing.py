@@ -1,6 +1,6 @@
 """``--claims`` and ``--dry-run``: what could be decided here, and what a run would do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -51,7 +51,7 @@ def print_claims(run: Run) -> None:
         c for c in run.catalogue.claims.values() if selection.reason_not_evaluated(c, c.nodes, run) is None
     ]
     chosen = [c for c in ready if settings.suite in c.suites]
-    seconds = sum(e.seconds for c in chosen if (e := c.estimate_for(settings.suite)))
+    seconds = _seconds(chosen, run)
     print(
         f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}"
     )
@@ -64,8 +64,17 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
         return []
     ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
     claims = [run.catalogue.claim(id_) for id_ in ids]
-    seconds = sum(e.seconds for c in claims if (e := c.estimate_for(run.settings.suite))) * len(run.targets)
+    seconds = _seconds(claims, run)
     return [f"{len(claims)} claims to be tested, about {_duration(seconds)} in all"] if seconds else []
+
+
+def _seconds(claims: Iterable[Claim], run: Run) -> float:
+    """How long the claims take on all versions that were asked for; one that compares them runs once."""
+    return sum(
+        e.seconds * (1 if c.compares_versions else len(run.targets))
+        for c in claims
+        if (e := c.estimate_for(run.settings.suite))
+    )
 
 
 def _targets(run: Run) -> tuple[list[Engine], list[str]]:

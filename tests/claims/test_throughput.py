@@ -30,10 +30,7 @@ async def test_nodes_of_several_sizes(cells: Cells, judge: Judge, sizes: str, wa
 async def test_a_load_that_rises(cells: Cells, judge: Judge, loads: str, drivers: str) -> None:
     """Throughput grows with the load up to a capacity that suits the hardware."""
     (side,) = cells.of_nodes(3)
-    sizes = [*map(int, loads.split())]
-    async with cells.loaded(side, max(sizes), name=side.name) as loaded:
-        await cells.ramp(loaded, sizes)
-        await cells.beside(loaded, drivers)
+    await cells.ramp(side, [*map(int, loads.split())], drivers=drivers)
     assert judge.decide()
 
 

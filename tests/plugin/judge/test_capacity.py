@@ -130,6 +130,13 @@ def test_the_search_by_hand() -> None:
     assert searched(3, 4, 2) == [2, 4, 3], "in any order, the last fails and there is nothing beyond"
 
 
+def test_a_failure_below_a_load_that_passes_does_not_end_the_search() -> None:
+    tried = [step(1), step(2, 50), step(4)]
+    assert next_step(tried, (1, 2, 4, 8, 16)) == 8
+    assert next_step([*tried, step(8, 50)], (1, 2, 4, 8, 16)) == 16
+    assert next_step([*tried, step(8, 50), step(16, 20)], (1, 2, 4, 8, 16)) == 6
+
+
 @given(st.integers(0, 3000), st.lists(st.integers(1, 3000), min_size=1), st.sampled_from([0.02, 0.1, 0.5]))
 def test_the_search_finds_any_capacity_in_few_runs(
     capacity: int, declared: list[int], resolution: float

@@ -154,12 +154,18 @@ def test_cpu_is_of_the_servers_where_known_and_else_of_the_host() -> None:
     assert measure(evidence([(told, run)]), "cpu").value is None
 
 
-def both_drivers(builtin_efc: float) -> ArmEvidence:
+def both_drivers(builtin_efc: float, **options: Any) -> ArmEvidence:
     told: list[tuple[Event, TpccRun]] = []
     for block in range(3):
         for name, efc in (("native", 97.0), ("builtin", builtin_efc)):
             run = load(
-                f"{name}{block}", warehouses=100, driver=name, efc=efc, seed=block, begin=100 * len(told)
+                f"{name}{block}",
+                warehouses=100,
+                driver=name,
+                efc=efc,
+                seed=block,
+                begin=100 * len(told),
+                **options,
             )
             told.append(begin(run, "100 warehouses", "3 nodes", block))
     return evidence(told)
@@ -169,6 +175,9 @@ def test_the_drivers_numbers_check_each_other_and_our_own_decides() -> None:
     assert value(both_drivers(96.5), "driver_difference") == pytest.approx(-0.5, abs=0.1)
     assert "within the noise" in measure(both_drivers(96.5), "driver_difference").note
     assert "−10.3 %, beyond the noise of 3." in measure(both_drivers(87.0), "driver_difference").note
+    few = measure(both_drivers(87.0, waits=False, seconds=2), "driver_difference")
+    assert "within the noise" in few.note, "without think times it is the orders that count"
+    assert "beyond the noise" in measure(both_drivers(87.0, waits=False), "driver_difference").note
     assert condition(both_drivers(50.0), "tpcc_complete").met, "one driver does not take the other's place"
     assert value(both_drivers(50.0), "efc") == pytest.approx(97, abs=0.1)
     assert measure(both_drivers(50.0), RATIO).note == "no cell has two arms"

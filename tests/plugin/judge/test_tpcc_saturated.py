@@ -26,15 +26,17 @@ def both(
     wiggle: float = 1.0,
     declared: Mapping[str, Any] | None = None,
     limits: Mapping[str, float] | None = None,
+    reached: Mapping[str, float] | None = None,
 ) -> ArmEvidence:
-    """Arms that all reach 97 % with think times; without they could do so many percent of that, and take the longer the less it is."""
+    """Arms that all reach 97 % with think times, or what they are said to have ``reached``; without they could do so many percent of that, and take the longer the less it is."""
     told = []
     for block in range(blocks):
         for index, (arm, most) in enumerate(could.items()):
             at, name = 10 + 200 * (block * len(could) + index), f"b{block}a{index}"
             moved = most * (1 + wiggle * WIGGLE[(block + 2 * index) % 12] / 100)
             options: dict[str, Any] = {"warehouses": 10, "seed": block}
-            told.append(begin(load(name, begin=at, **options), CELL, arm, block))
+            paced = {**options, "efc": (reached or {}).get(arm, 97.0)}
+            told.append(begin(load(name, begin=at, **paced), CELL, arm, block))
             rushed = load(
                 f"{name}s", begin=at + 90, efc=moved, latency_ms=9000 / moved, waits=False, **options
             )
@@ -106,6 +108,10 @@ def test_old_and_new_by_what_they_could_do() -> None:
     assert even.outcome is Outcome.PASS
     noisy = decide(both({**arms, "new": 300.0}, declared=declared, wiggle=60), checks)
     assert noisy.outcome is Outcome.INCONCLUSIVE, "what is too noisy to tell is no pass"
+    slow = both({**arms, "new": 300.0}, declared=declared, wiggle=60, reached={"new": 70.0})
+    refuted = decide(slow, checks)
+    assert refuted.outcome is Outcome.FAIL, "and hides no loss that is certain"
+    assert [result.outcome for result in refuted.results] == [Outcome.FAIL, Outcome.INCONCLUSIVE]
 
 
 def test_saturated_runs_are_no_part_of_a_comparison_with_think_times() -> None:
