@@ -55,9 +55,12 @@ async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Eng
 
 @quiet
 @pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_that_gets_too_little_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
-    """What stands for the new version gets 70 % of the CPU that the old one used under the same load, with think times."""
-    await capped(cells, engine, FREE, SEVEN_TENTHS, work=cells.work(2), blocks=3, twice=1, old_and_new=True)
+async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+    """What stands for the new version gets 70 % of the CPU that the old one used; the load does not think.
+
+    (With think times a server gets by with less: at 70 % it lost 0 to 30 % of tpmC from run to run, and p90 rose from 20 to 1500 ms.)
+    """
+    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, blocks=3, old_and_new=True)
     assert judge.refuted("tpmc_loss_interval")
 
 
@@ -81,27 +84,21 @@ async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: 
 
 
 async def capped(
-    cells: Cells,
-    engine: Engine,
-    *arms: str,
-    work: Work,
-    blocks: int,
-    twice: int | None = None,
-    old_and_new: bool = False,
+    cells: Cells, engine: Engine, *arms: str, work: Work, blocks: int, old_and_new: bool = False
 ) -> None:
-    """The arms in turns on one small cluster, whose CPU is changed while it runs: shares of what it used of ``SIZE``."""
+    """The arms in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``."""
     async with small(cells, engine, warehouses=work.warehouses, cpus=float(cells.host.cores)) as loaded:
         await at_rest(loaded)
-        throttle = Throttle(loaded.cluster)
-        throttle.limit(SIZE)
-        await cells.run(loaded, replace(work, ramp_s=2 * work.ramp_s), arm="warm-up")
-        used = loaded.cores
+        throttle, used = Throttle(loaded.cluster), 0.0
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in arms]
         async for block, name, side in cells.order(
-            *sides, looks=(blocks,), old_and_new=old_and_new, twice=twice or blocks
+            *sides, looks=(blocks,), old_and_new=old_and_new, twice=blocks
         ):
             throttle.limit(SIZE if side.name == FREE else SHARES[side.name] * used)
+            if not used:
+                await cells.run(loaded, replace(work, workers=8), arm="warm-up")
             await cells.run(loaded, work, arm=name, block=block)
+            used = used or loaded.cores
         throttle.limit(None)
         await loaded.check()
 
