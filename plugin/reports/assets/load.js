@@ -6,8 +6,9 @@ const loadCharts = ({ chart, line, bands, lanes, clock, number, bars, dots, loga
     const [stroke, dash] = STYLES[i % STYLES.length];
     return line(name, stroke, unit, { ...(dash ? { dash } : {}), ...extra });
   });
-  // An arm's name below itself where it is longer than its axis is wide.
-  const folded = (name, most) => name.split(" ").reduce((rows, word) => {
+  // An arm's name below itself where it is longer than its axis is wide, long words (versions) broken after a dash or dot.
+  const broken = (word, most) => (word.length <= most ? [word] : word.match(new RegExp(`.{1,${most - 1}}[-.]|.{1,${most}}`, "g")));
+  const folded = (name, most) => name.split(" ").flatMap((word) => broken(word, most)).reduce((rows, word) => {
     const last = rows[rows.length - 1];
     if (last && (last + " " + word).length <= most) rows[rows.length - 1] = last + " " + word;
     else rows.push(word);
