@@ -39,9 +39,9 @@ class Figures:
     """One run in figures, over its measured seconds.
 
     ``efc`` is tpmC in percent of 12.86 a warehouse, ``capacity_share`` in percent of 12.605. ``latencies`` has "all" and each
-    type that ended at least once; ``finished`` counts those that committed or were rolled back as they should, ``due`` those that
-    the schedule asked for in that time, where it says so. Rates of the
-    generator: ``cpu_share`` of a core a process, on average; ``lag_p95_ms`` of its seconds' worst lateness. ``None`` for what no
+    type that ended at least once; ``finished`` counts those that committed or were rolled back as they should, ``just_after`` the new-orders
+    that did so in the second after the last measured one, ``due`` those that the schedule asked for in the measured time, where it
+    says so. Rates of the generator: ``cpu_share`` of a core a process, on average; ``lag_p95_ms`` of its seconds' worst lateness. ``None`` for what no
     second tells of.
     """
 
@@ -50,6 +50,7 @@ class Figures:
     tpmc: float | None
     latencies: Mapping[str, Latencies] = field(default_factory=dict)
     finished: Mapping[str, int] = field(default_factory=dict)
+    just_after: int = 0
     due: Mapping[str, int] | None = None
     retries: Mapping[str, int] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -99,6 +100,7 @@ def figures(run: TpccRun) -> Figures:
     seconds = [second for second in run.seconds if second.measured]
     if not seconds:
         return Figures(header=run.header, seconds=0, tpmc=None)
+    end = seconds[-1].t
     finished = {name: sum(_finished(second, name) for second in seconds) for name in TYPES}
     histograms = {name: merged(second.types[name].histogram for second in seconds) for name in TYPES}
     whole = merged(())
@@ -115,6 +117,7 @@ def figures(run: TpccRun) -> Figures:
             if (found := _latencies(histogram)) is not None
         },
         finished=finished,
+        just_after=sum(_finished(s, "new_order") for s in run.seconds if end < s.t <= end + SECOND),
         due=run.due,
         retries=dict(sum((Counter(second.retries) for second in seconds), Counter())),
         errors=dict(sum((Counter(second.errors) for second in seconds), Counter())),

@@ -154,6 +154,16 @@ def test_the_search_finds_any_capacity_in_few_runs(
     assert len(tried) <= steps + ceil(log2(widest)) + 1
 
 
+def test_orders_that_end_just_past_the_last_second_were_served() -> None:
+    """Nine of eleven would refute a healthy cluster; two of them ended a tenth of a second late."""
+    run = figures(load(warehouses=2))
+    run = replace(run, finished={**run.finished, "new_order": 9}, due={"new_order": 11})
+    assert not step_of(run).passes
+    assert step_of(replace(run, just_after=2)).passes
+    assert step_of(replace(run, just_after=2)).capacity_share == pytest.approx(100)
+    assert not step_of(replace(run, just_after=0, tpmc=1000.0)).passes
+
+
 def test_a_search_that_nothing_can_come_of() -> None:
     for declared, resolution in (([], 0.1), ([0, 10], 0.1), ([1], 0.0)):
         with pytest.raises(ValueError, match="at least 1 warehouse"):

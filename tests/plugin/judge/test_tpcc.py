@@ -37,7 +37,8 @@ def test_tpmc_counts_the_measured_seconds_only_and_what_rolled_back_too() -> Non
             second(11, (3, 0), 10, cpu_s=1.0, retries={"40001": 2}, lag_ms=1.0),
             second(12, (4, 1), 20, cpu_s=1.4, errors={"08003": 1}, lag_ms=9.0, ambiguous=1),
             second(13, (2, 0), 30, cpu_s=1.6, retries={"40001": 1, "57P01": 1}, lag_ms=4.0, reconnects=2),
-            second(14, (70, 0), 900, measured=False),
+            second(14, (70, 5), 900, measured=False),
+            second(15, (9, 0), 900, measured=False),
         ),
     )
     found = figures(run)
@@ -51,6 +52,7 @@ def test_tpmc_counts_the_measured_seconds_only_and_what_rolled_back_too() -> Non
         "delivery": 0,
         "stock_level": 0,
     }
+    assert found.just_after == 75, "one second, and what rolled back in it too"
     assert found.mix["new_order"] == pytest.approx(100 * 10 / 13)
     assert found.retries == {"40001": 3, "57P01": 1}
     assert (found.errors, found.ambiguous, found.reconnects) == ({"08003": 1}, 1, 2)
