@@ -231,7 +231,7 @@ _CLAIM = form(
     capabilities=_capabilities,
     suites=several(member(Suite, "a suite")),
     status=member(Status, "a status"),
-    nodes=integer(minimum=1, maximum=MOST_NODES),
+    nodes=_by_suite(integer(minimum=1, maximum=MOST_NODES)),
     disturbs=text(),
     steps=several(text(), distinct=False),
     estimate=_by_suite(record(Estimate, seconds=number(above=0), disk_mib=number())),
@@ -275,7 +275,7 @@ def _claim(
             raise (where / "metric").wrong(
                 f"{check.metric!r} is nothing the judge measures; {hint} {way_out}"
             )
-    for key, tables in (("estimate", [claim.estimate]), ("arms", [*claim.arms.values()])):
+    for key, tables in (("nodes", [claim.nodes]), ("estimate", [claim.estimate]), ("arms", [*claim.arms.values()])):
         missing = [suite for table in tables for suite in claim.suites if table and suite not in table]
         if missing:
             raise (place / key).wrong(

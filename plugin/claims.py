@@ -137,8 +137,8 @@ class Claim:
     capabilities: frozenset[Capability] = frozenset()
     suites: tuple[Suite, ...] = tuple(Suite)
     status: Status = Status.READY
-    nodes: int = 3
-    """The size of cluster it starts with."""
+    nodes: Mapping[Suite, int] = field(default_factory=lambda: dict.fromkeys(Suite, 3))
+    """The most nodes that it runs at a time, by suite."""
     disturbs: str = ""
     """What will be done to the cluster, in one sentence."""
     steps: tuple[str, ...] = ()
@@ -177,6 +177,14 @@ class Claim:
         if chosen not in self.suites and self.suites:
             chosen = self.suites[0]
         return {name: values[chosen] for name, values in self.arms.items()}
+
+    def nodes_for(self, suite: Suite | str) -> int:
+        """How many nodes the machine must carry for it; in a suite that the claim is not in, those of the first it is in.
+
+        Raises ``BadInput`` for an unknown suite.
+        """
+        chosen = suite_named(suite)
+        return self.nodes[chosen if chosen in self.suites or not self.suites else self.suites[0]]
 
     def estimate_for(self, suite: Suite | str) -> Estimate | None:
         """What all arms of this suite take together one after the other; ``None`` where nothing is declared."""

@@ -132,7 +132,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
         if config.option.collectonly:
             continue  # nothing will run, so what could run is not looked for
-        reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, len(topology.nodes), run, engine)
+        nodes = max(len(topology.nodes), 0 if sabotage else claim.nodes_for(run.settings.suite))
+        reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
     items[:] = kept
@@ -210,7 +211,7 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
     for claim in run.catalogue:
         if (
             run.settings.suite not in claim.suites
-            or reason_not_evaluated(claim, claim.nodes, run) is not None
+            or reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run) is not None
         ):
             continue
         values = claim.arms_for(run.settings.suite)

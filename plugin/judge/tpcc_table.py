@@ -4,11 +4,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plugin.evidence.tpcc import TpccAudit
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.capacity import Step, mean_step, step_of
 from plugin.judge.loads import Load, Loads
 from plugin.judge.parity import AA
 from plugin.judge.tpcc import ALL, Latencies
+
+DISTRICTS = 10
+"""That a delivery visits, one order each (specification, 2.7.4)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,8 @@ class Line:
     repeats: bool
     waits: bool = True
     """Whether terminals key and think; else there is no efficiency, and no capacity."""
+    skipped: float = 0.0
+    """Percent of the districts visited by deliveries that had no order to deliver."""
 
 
 def table(evidence: ArmEvidence) -> tuple[Line, ...]:
@@ -83,4 +89,10 @@ def _line(key: tuple[str, str, str, int], mine: Sequence[Load], comparable: Sequ
         passes=mean.passes,
         judged_by=mean.judged_by,
         repeats=arm.endswith(AA),
+        skipped=_skipped([load.run.audit for load in mine if load.run and load.run.audit]),
     )
+
+
+def _skipped(audits: Sequence[TpccAudit]) -> float:
+    visited = DISTRICTS * sum(audit.deliveries for audit in audits)
+    return 100 * sum(audit.skipped_deliveries for audit in audits) / visited if visited else 0.0

@@ -207,12 +207,10 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
     described, claim = arm.described, arm.claim
     context = {**(described.get("context") or {})}
     tested = " ".join(str(context.pop(key)) for key in ("engine", "version") if context.get(key))
-    fingerprint = described.get("fingerprint") or {}
     about = [
         tested or "no database",
         ", ".join(f"{name} {value}" for name, value in context.items()),
-        str(fingerprint.get("origin", "")),
-        f"sha256 {fingerprint['sha256']}" if fingerprint.get("sha256") else "",
+        *(f"{name} {value}" for name, value in arm.binaries.items()),
     ]
     rows: list[tuple[str, str]] = []
     if arm.sabotage:

@@ -30,7 +30,7 @@ def print_claims(run: Run) -> None:
     rule = "-" * WIDTH
     print(rule)
     for claim in run.catalogue.claims.values():
-        reason = selection.reason_not_evaluated(claim, claim.nodes, run)
+        reason = selection.reason_not_evaluated(claim, claim.nodes_for(settings.suite), run)
         here = possible if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
         cost = (
@@ -48,7 +48,8 @@ def print_claims(run: Run) -> None:
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
     ready = [
-        c for c in run.catalogue.claims.values() if selection.reason_not_evaluated(c, c.nodes, run) is None
+        c for c in run.catalogue.claims.values()
+        if selection.reason_not_evaluated(c, c.nodes_for(settings.suite), run) is None
     ]
     chosen = [c for c in ready if settings.suite in c.suites]
     seconds = _seconds(chosen, run)

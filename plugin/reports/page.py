@@ -132,7 +132,7 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
     context = {
         **(described.get("context") or {}),
         "tuned": "; ".join(map(str, verdict["tuned"])),
-        **_binary(described.get("fingerprint") or {}),
+        **arm.binaries,
     }
     claim = arm.claim
     shown = _outcome(arm)
@@ -213,14 +213,6 @@ def _outcome(arm: StoredArm) -> tuple[str, str, str]:
         return ("INCONCLUSIVE" if arm.doubted else "RED") + " AS EXPECTED", SIGNS["pass"], "good"
     sign = SIGNS["fail"] if outcome == NOT_RED else SIGNS.get(outcome, "…")
     return word(outcome), sign, STYLES.get(outcome, "none")
-
-
-def _binary(fingerprint: Mapping[str, Any]) -> Mapping[str, str]:
-    """Which file was tested: every digest, and where it came from."""
-    found = {
-        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
-    }
-    return {**found, "binary": str(fingerprint.get("origin") or "")}
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

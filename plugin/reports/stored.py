@@ -65,6 +65,18 @@ class StoredArm:
         return [str(event.data.get("what")) for event in self.events if event.name == name]
 
     @property
+    def binaries(self) -> Mapping[str, str]:
+        """Which files were tested: every digest, and where they came from; by version where several were compared."""
+        own = self.described.get("fingerprint") or {}
+        prints = [own, *(self.described.get("arms") or {}).values()]
+        by_version = {str(one.get("version") or ""): one for one in prints if one}
+        return {
+            f"{name} of {version}" if len(by_version) > 1 else name: value
+            for version, one in by_version.items()
+            for name, value in _files(one).items()
+        }
+
+    @property
     def sabotage(self) -> bool:
         """Whether it is expected to be refuted, or not to be believed."""
         return bool(self.described.get("sabotage"))
@@ -141,6 +153,13 @@ class StoredRun:
     directory: Path
     described: Mapping[str, Any]
     arms: Sequence[StoredArm]
+
+
+def _files(fingerprint: Mapping[str, Any]) -> dict[str, str]:
+    found = {
+        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
+    }
+    return {**found, "binary": str(fingerprint["origin"])} if fingerprint.get("origin") else found
 
 
 def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = None) -> StoredArm:

@@ -18,6 +18,8 @@ HEAD = (
 )  # fmt: skip
 WORDS = ("cell", "arm", "driver", "remarks")
 """The columns that hold words; all others hold numbers."""
+MOST_SKIPPED = 1.0
+"""Percent of the visited districts without an order, above which it is to be told (specification, 2.7.2.2)."""
 WHOLE = "efficiency and p90 by type"
 """What the whole criterion of capacity is held against."""
 EXPLAINED = (
@@ -86,6 +88,8 @@ def remarks(line: Line, found: Tpcc) -> str:
     told = []
     if line.repeats:
         told.append("A/A: the same arm again")
+    if line.skipped > MOST_SKIPPED:
+        told.append(f"{line.skipped:.1f} % of the districts had no order to deliver")
     if not line.waits:
         return "; ".join([*told, "without think times"])
     if saturated(line):

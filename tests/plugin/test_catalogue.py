@@ -162,12 +162,15 @@ def test_arms_by_suite() -> None:
     pause = load().claim("survivability-pause")
     assert pause.arms_for("gate") == pause.arms_for("nightly"), "a test deselected later still has arguments"
     assert pause.estimate_for("gate") is None
+    parity = load().claim("parity")
+    assert [parity.nodes_for(suite) for suite in Suite] == [6, 9, 9]
+    assert pause.nodes_for("gate") == 3
 
 
 def test_minimal_claim_of_ones_own(write: Write) -> None:
     claim = load([SHIPPED, write(MINIMAL)]).claim("mine")
     assert (claim.status, claim.suites, claim.capabilities) == (Status.READY, tuple(Suite), frozenset())
-    assert (claim.arms_for("gate"), claim.estimate_for("gate"), claim.nodes) == ({}, None, 3)
+    assert (claim.arms_for("gate"), claim.estimate_for("gate"), claim.nodes_for("gate")) == ({}, None, 3)
     (check,) = claim.checks
     assert (check.kind, check.mark, check.source) == (Kind.ABSOLUTE, Mark.OWN, "our own choice")
 

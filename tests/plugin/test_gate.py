@@ -181,3 +181,13 @@ def test_a_suite_asks_for_every_arm_on_every_version(gate: Gate) -> None:
     assert "NOT DECIDED: answer (guess 2" not in ran.text
     assert "NOT DECIDED: answer (guess 1, v24.1.3)" not in ran.text
     assert re.search(r"REQUIRED AND NOT DECIDED: question$", ran.text, re.MULTILINE)
+
+
+def test_room_is_asked_for_all_the_nodes_a_claim_comes_to(gate: Gate) -> None:
+    """Its test starts one node, and the claim says that there will be more in this suite."""
+    gate.edit("claims.toml", "nodes = 1", "nodes = { gate = 90, nightly = 1, paper = 1 }")
+    gate.fake_cockroach("v24.1.3")
+    most = gate(*gate.tests("passes"), "--suite", "gate")
+    assert most.verdicts() == ["answer  NOT EVALUATED"], most.text
+    assert "this host cannot carry 90 nodes of profile laptop" in re.sub(r"\s+", " ", most.text)
+    assert gate(*gate.tests("passes"), "--suite", "nightly").verdicts() == ["answer  PASS"]

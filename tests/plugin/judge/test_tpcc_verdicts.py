@@ -191,12 +191,15 @@ def test_the_table_has_a_line_for_each_arm() -> None:
         True,
     )
     assert (one.retries, one.errors, one.ambiguous, one.cpu) == (120, {"08003": 240}, 120, None)
+    assert one.skipped == 0
     assert one.efc == pytest.approx(97, abs=0.5)
     assert one.latency is not None
     assert one.latency.p90_ms == pytest.approx(30, rel=0.01)
     steps = table(ramp([(200, 60.0), (100, 97.0)]))
     assert [(line.warehouses, line.passes) for line in steps] == [(100, True), (200, False)]
     assert table(arm()) == ()
+    empty = load(audit={"deliveries": 30, "skipped_deliveries": 6})
+    assert [line.skipped for line in table(evidence([begin(empty, "a cell", "a", 0)]))] == [2.0]
     mixed = [
         begin(load(f"w{size}", warehouses=size), "one cell", "a", index)
         for index, size in enumerate((10, 20))

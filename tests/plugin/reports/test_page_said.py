@@ -22,6 +22,9 @@ from tests.plugin.reports.samples import run_of
 SHA = "0123456789abcdef" * 4
 FINGERPRINT = {"engine": "cockroach", "sha256": SHA, "origin": "--cockroach /opt/cockroach", "commands": {"n1": ["cockroach"]}}  # fmt: skip
 
+OLD = {**FINGERPRINT, "version": "v1"}
+NEW = {**FINGERPRINT, "version": "v2", "sha256": SHA[::-1], "origin": "cache"}
+
 
 def cut(arm: Path, after: str) -> None:
     """As a run leaves it that was killed after this event: judged later, by what there is."""
@@ -52,6 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "d-sabotage-killed": {"judged": False, "sabotage": True},
         "e-sabotage": {"sabotage": True},
         "f-unproven": {"judged": False},
+        "g-versions": {"fingerprint": OLD, "arms": {"old v1": OLD, "old v1 (A/A)": OLD, "new v2": NEW}},
     }
     run = run_of(
         tmp_path_factory.mktemp("said") / "run", arms=[{"name": name, **arm} for name, arm in arms.items()]
@@ -84,7 +88,7 @@ def section(seen: Seen, number: int) -> Any:
 
 def test_an_arm_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
     """A test that was killed before it ended is no refuted claim and no sabotage that stayed green, on the page as in Allure."""
-    badges = [section(seen, number).locator("h2 .badge").inner_text() for number in range(6)]
+    badges = [section(seen, number).locator("h2 .badge").inner_text() for number in range(7)]
     assert badges == [
         "✔ PASS",
         "✘ REFUTED",
@@ -92,6 +96,7 @@ def test_an_arm_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
         "… ENDED EARLY",
         "✘ DID NOT TURN RED",
         "? INCONCLUSIVE",
+        "✔ PASS",
     ]
     for arm, badge in zip(stored_run(run, load()).arms, badges, strict=True):
         told = content(arm, run={}, began_ms=0)
@@ -146,9 +151,15 @@ def test_what_is_missing_of_the_evidence_is_said_with_a_way_out(run: Path, seen:
     assert decided(arm)[1], "the same without a browser"
 
 
-def test_the_page_says_which_binary_and_which_suite(seen: Seen) -> None:
+def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> None:
     facts = section(seen, 0).locator("dl.facts").inner_text()
     assert SHA in facts
+    both = section(seen, 6).inner_text()
+    assert SHA in both
+    assert NEW["sha256"] in both
+    told = content(stored_run(run, load()).arms[6], run={}, began_ms=0).description
+    assert f"sha256 of v1 {SHA}" in told
+    assert f"sha256 of v2 {NEW['sha256']}" in told
     assert "--cockroach /opt/cockroach" in facts
     assert "sha256" not in section(seen, 1).locator("dl.facts").inner_text(), (
         "an older run says nothing of it"

@@ -166,6 +166,13 @@ def test_the_table_has_a_line_for_each_arm(equal: StoredArm) -> None:
     text = table_csv(found).splitlines()
     assert text[0].startswith("cell,arm,driver,remarks,runs,WH,tpmC,efc %,of 12.605 %,avg ms,p50 ms,p90 ms")
     assert len(text) == 4
+    shares = (1.0, 1.2, 0.0)
+    skipped = tuple(replace(line, skipped=each) for line, each in zip(found.lines, shares, strict=True))
+    assert column(replace(found, lines=skipped), "remarks") == [
+        "",
+        "A/A: the same arm again; 1.2 % of the districts had no order to deliver",
+        "",
+    ]
 
 
 def test_a_saturated_arm_is_named_and_the_other_one_is_not_blamed(home: Path) -> None:
