@@ -275,7 +275,11 @@ def _claim(
             raise (where / "metric").wrong(
                 f"{check.metric!r} is nothing the judge measures; {hint} {way_out}"
             )
-    for key, tables in (("nodes", [claim.nodes]), ("estimate", [claim.estimate]), ("arms", [*claim.arms.values()])):
+    for key, tables in (
+        ("nodes", [claim.nodes]),
+        ("estimate", [claim.estimate]),
+        ("arms", [*claim.arms.values()]),
+    ):
         missing = [suite for table in tables for suite in claim.suites if table and suite not in table]
         if missing:
             raise (place / key).wrong(

@@ -48,7 +48,8 @@ def print_claims(run: Run) -> None:
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
     ready = [
-        c for c in run.catalogue.claims.values()
+        c
+        for c in run.catalogue.claims.values()
         if selection.reason_not_evaluated(c, c.nodes_for(settings.suite), run) is None
     ]
     chosen = [c for c in ready if settings.suite in c.suites]
