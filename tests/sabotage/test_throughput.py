@@ -49,7 +49,7 @@ async def small(
 @pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so that CPU is what limits it."""
-    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, blocks=4)
+    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8)
     assert judge.refuted("tpmc_ratio_interval")
 
 
@@ -60,7 +60,7 @@ async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, eng
 
     (With think times a server gets by with less: at 70 % it lost 0 to 30 % of tpmC from run to run, and p90 rose from 20 to 1500 ms.)
     """
-    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, blocks=3, old_and_new=True)
+    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8, old_and_new=True)
     assert judge.refuted("tpmc_loss_interval")
 
 
@@ -68,9 +68,8 @@ async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, eng
 @pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, and for the verdict at 70 %; the load does not think."""
-    await capped(
-        cells, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=replace(HURRIED, measured_s=8), blocks=8
-    )
+    longer = replace(HURRIED, measured_s=8)
+    await capped(cells, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,))
     found = Loads(cells.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
@@ -84,16 +83,23 @@ async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: 
 
 
 async def capped(
-    cells: Cells, engine: Engine, *arms: str, work: Work, blocks: int, old_and_new: bool = False
+    cells: Cells,
+    engine: Engine,
+    *arms: str,
+    work: Work,
+    looks: Sequence[int],
+    twice: int = 1,
+    old_and_new: bool = False,
 ) -> None:
-    """The arms in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``."""
+    """The arms in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``.
+
+    As ``Cells.order`` has it, one of the ``looks`` at so many blocks decides, and the first arm runs ``twice`` in so many blocks.
+    """
     async with small(cells, engine, warehouses=work.warehouses, cpus=float(cells.host.cores)) as loaded:
         await at_rest(loaded)
         throttle, used = Throttle(loaded.cluster), 0.0
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in arms]
-        async for block, name, side in cells.order(
-            *sides, looks=(blocks,), old_and_new=old_and_new, twice=blocks
-        ):
+        async for block, name, side in cells.order(*sides, looks=looks, old_and_new=old_and_new, twice=twice):
             throttle.limit(SIZE if side.name == FREE else SHARES[side.name] * used)
             if not used:
                 await cells.run(loaded, replace(work, workers=8), arm="warm-up")
