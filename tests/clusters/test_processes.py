@@ -255,6 +255,28 @@ async def test_paused_stands_still_and_resumed_goes_on(place: Processes) -> None
         await place.pause("n1")
 
 
+async def test_what_is_held_while_it_starts_another_is_still(place: Processes) -> None:
+    """A shell that was about to run ``sleep`` stands in the kernel until that runs, and takes no signal but SIGKILL."""
+    at = await one(place)
+    spawn = (
+        "import os, sys; os.posix_spawn('/bin/sleep', ['sleep', '0'], {}, "
+        "file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)]); open('done', 'w'); import time; time.sleep(100)"
+    )
+    await place.start(shell(at, f'mkfifo fifo; {sys.executable} -c "{spawn}"'))
+
+    def held() -> bool:
+        here = [p for p in proctree.snapshot().values() if proctree.inside(p.pid, str(at.home))]
+        return any(map(proctree.awaits_child, here))
+
+    await eventually(held)
+    await place.pause("n1")
+    await place.resume("n1")
+    assert not (at.home / "done").exists()
+    (at.home / "fifo").write_text("")
+    await eventually((at.home / "done").exists)
+    await place.pause("n1")
+
+
 async def test_wipe_empties_the_store_of_a_dead_node_only(place: Processes) -> None:
     at = await one(place)
     await place.start(

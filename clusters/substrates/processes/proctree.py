@@ -6,13 +6,16 @@ Shared by the harness and by the supervisor, which sees the same process ids.
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 MARK = "ROACHPROOF_NODE"
 """Environment variable of everything a supervisor starts: ``<cluster id>/<name>``."""
+
+STARTS = frozenset({"56", "58", "220", "435"})
+"""System calls that start a process: clone, vfork and clone3 on x86-64; clone and clone3 on 64-bit ARM."""
 
 
 class Process(NamedTuple):
@@ -166,6 +169,25 @@ def stopped(process: Process) -> bool:
     return True
 
 
+def awaits_child(process: Process) -> bool:
+    """Whether it is held in the middle of starting another process (vfork), until that one runs its own program.
+
+    A SIGSTOP that was sent meanwhile takes effect then; if the other one is stopped, it never does, and neither of them runs.
+    """
+    if process.state != "D":
+        return False
+    with suppress(OSError):
+        return Path(f"/proc/{process.pid}/syscall").read_text().split()[0] in STARTS
+    return False
+
+
+def unstopped(processes: Sequence[Process]) -> list[Process]:
+    """Those that still run, or will: neither stopped, nor held by one that they were starting and that is stopped."""
+    still = {process.pid for process in processes if stopped(process)}
+    holding = {process.parent for process in processes if process.pid in still}
+    return [p for p in processes if p.pid not in still and not (p.pid in holding and awaits_child(p))]
+
+
 def send(process: Process, signum: int) -> bool:
     """Send a signal to exactly this process, never to a later one with its id. ``False``: it is gone."""
     try:
@@ -199,7 +221,7 @@ def freeze(find: Callable[[], list[Process]], *, seconds: float) -> Generator[No
     before: set[int] | None = None
     while True:
         alive = [p for p in find() if not p.dead]
-        moving = [p for p in alive if not stopped(p)]
+        moving = unstopped(alive)
         found = {p.pid for p in alive}
         if not moving and found == before:
             return []

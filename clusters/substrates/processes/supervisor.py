@@ -267,6 +267,8 @@ class Supervisor:
     def do_resume(self, order: dict[str, Any]) -> Job:
         """Continue everything a name is."""
         until = time.monotonic() + _GONE_S
+        for process in self.members(order["name"]):
+            proctree.send(process, signal.SIGCONT)  # also what was to stop and could not yet
         while held := [p for p in self.members(order["name"]) if p.state == "T"]:
             if time.monotonic() > until:
                 raise Failed(f"{_names(held)} of {order['name']} still stopped {_GONE_S:.0f} s after SIGCONT")

@@ -86,7 +86,7 @@ class Watch:
         seen = proctree.look(run.leader.pid)
         if seen is None or seen.start != run.leader.start or seen.dead:
             return ProcessState.EXITED
-        if seen.state in "Tt" and all(proctree.stopped(p) for p in self.members(name) if not p.dead):
+        if seen.state in "TtD" and not proctree.unstopped([p for p in self.members(name) if not p.dead]):
             return ProcessState.PAUSED
         return ProcessState.RUNNING
 
