@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.errors import BadInput
+from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import (
     SCHEMA,
     Event,
@@ -106,6 +107,7 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
                 probe = read_probe(lines)
         except (MalformedRecord, OverflowError) as error:
             problems.append(f"{PROBE}: {error}")
+    layout = whole(LAYOUT, read_layout) if (directory / LAYOUT).exists() else []
     history: Callable[[], Iterator[HistoryLine]] | None = stream(HISTORY, read_history)
     final: Callable[[], Iterator[FinalLine]] | None = stream(FINAL, read_final)
     return ArmEvidence(
@@ -121,6 +123,7 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         probe=probe,
         measurements=measurements,
         tpcc=tpcc_runs(directory, problems),
+        layout=layout,
         host=_host(directory / HOST),
         problems=tuple(problems),
     )

@@ -10,6 +10,7 @@ Files of an arm (``claims/<claim>/<arm>/``):
 ``ledger-final.tsv``    what was read at the end (``FinalLine``)
 ``probe.jsonl``         a header, then an object a second (``ProbeSecond``)
 ``tpcc-<run>.jsonl``    a TPC-C run, a file for each of its processes (``plugin.evidence.tpcc``)
+``layout.jsonl``        where the replicas were, an object a sample (``plugin.evidence.layout``)
 ``host.jsonl``          load of the host, an object a second
 
 A line is written with one ``write`` and ends in a newline; a last line without one was cut off by a crash and is dropped

@@ -7,7 +7,7 @@ from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.arm import ArmEvidence, Timeline, Window, timeline
 from plugin.judge.audit import Audit, audit
-from plugin.judge.availability import Availability, availability
+from plugin.judge.availability import Availability, availability, together
 
 if TYPE_CHECKING:
     from plugin.judge.loads import Loads
@@ -49,15 +49,21 @@ class Analysis:
         return self._ledger[1] if self._ledger else None
 
     @cached_property
-    def availability(self) -> Availability | None:
-        """What the probe saw from the first fault to recovery."""
-        window = self.timeline.disturbed
-        if self.evidence.probe is None or window is None:
-            return None
+    def outages(self) -> tuple[Availability, ...]:
+        """What the probe saw of each disturbance; none without a probe."""
+        if self.evidence.probe is None:
+            return ()
         header, seconds = self.evidence.probe
-        return availability(
-            seconds, cells_of(header.get("cells")), window=window, victims=self.timeline.victims
+        cells = cells_of(header.get("cells"))
+        return tuple(
+            availability(seconds, cells, window=one.window, victims=one.victims)
+            for one in self.timeline.disturbances
         )
+
+    @cached_property
+    def availability(self) -> Availability | None:
+        """The longest gaps of all disturbances."""
+        return together(self.outages)
 
     @cached_property
     def baseline(self) -> throughput.Baseline | None:

@@ -1,13 +1,14 @@
 """The evidence of one arm as the judge gets it, and where its phases begin and end."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
+    from plugin.evidence.layout import LayoutSample
     from plugin.evidence.tpcc import TpccRun
 
 Window = tuple[int, int]
@@ -20,7 +21,7 @@ class ArmEvidence:
 
     ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
     where needed; ``None`` where the arm had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
-    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``host`` the time and the CPU load in percent of each
+    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``layout`` where the replicas were, ``host`` the time and the CPU load in percent of each
     second of the host. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited after the run,
     malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
@@ -37,6 +38,7 @@ class ArmEvidence:
     probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
     measurements: Sequence[Measurement] = ()
     tpcc: "Mapping[str, TpccRun]" = field(default_factory=dict)
+    layout: "Sequence[LayoutSample]" = ()
     host: Sequence[tuple[int, float]] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -62,6 +64,19 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Disturbance:
+    """From a fault's first action to the recovery that was declared after it, the next one's begin, or the arm's end. ``kind``: of its last fault."""
+
+    window: Window
+    victims: frozenset[str]
+    kind: str
+
+
+ROLLING = frozenset({"resize"})
+"""Faults that go over all nodes one after another, as changes in operation do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
     """The phases of an arm, taken from its events. A window or time is ``None`` where an event that bounds it is missing."""
 
@@ -69,6 +84,8 @@ class Timeline:
     faults: tuple[Fault, ...]
     recovered: int | None
     """The first declared recovery after the last fault was undone."""
+    recoveries: tuple[int, ...]
+    """All declared recoveries."""
     writing_end: int | None
     end: int
     """The last event of all."""
@@ -82,6 +99,23 @@ class Timeline:
             return None
         begin = self.faults[0].begin
         return begin, max(begin, self.recovered if self.recovered is not None else self.end)
+
+    @property
+    def disturbances(self) -> tuple[Disturbance, ...]:
+        """Faults one after another, each with its own recovery; those that begin before it belong to the same one.
+
+        Each lasts until the next one begins, so that nothing between them is overlooked.
+        """
+        found: list[Disturbance] = []
+        for fault in sorted(self.faults, key=lambda fault: fault.begin):
+            same = found.pop() if found and fault.begin < found[-1].window[1] else None
+            begin = same.window[0] if same else fault.begin
+            done = max(fault.undone or fault.begin, same.window[1] if same else 0)
+            end = next((time for time in self.recoveries if time >= done), self.end)
+            victims = (same.victims if same else frozenset()) | frozenset(fault.nodes)
+            found.append(Disturbance(window=(begin, max(begin, end)), victims=victims, kind=fault.kind))
+        ends = [*(later.window[0] for later in found[1:]), *(one.window[1] for one in found[-1:])]
+        return tuple(replace(one, window=(one.window[0], end)) for one, end in zip(found, ends, strict=True))
 
     @property
     def undone(self) -> int | None:
@@ -117,6 +151,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
         else None,
         faults=faults,
         recovered=next((e.t for e in events if e.name == "recovered" and e.t >= done), None),
+        recoveries=tuple(event.t for event in events if event.name == "recovered"),
         writing_end=last.get("writing.end"),
         end=max((event.t for event in events), default=0),
         reached=reached,

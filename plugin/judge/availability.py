@@ -52,6 +52,25 @@ class Availability:
     overall: Gap | None
 
 
+def together(seen: Sequence[Availability]) -> Availability | None:
+    """The longest gaps of several windows."""
+
+    def longest(gaps: Iterable[Gap | None]) -> Gap | None:
+        return max((gap for gap in gaps if gap), key=lambda gap: gap.seconds, default=None)
+
+    if len(seen) < 2:
+        return seen[0] if seen else None
+    return Availability(
+        cells={
+            name: max((one.cells[name] for one in seen), key=lambda gap: gap.seconds)
+            for name in seen[0].cells
+        },
+        worst=longest(one.worst for one in seen),
+        victims=longest(one.victims for one in seen),
+        overall=longest(one.overall for one in seen),
+    )
+
+
 def endpoint(cell: str) -> str:
     """The endpoint of a cell named ``<endpoint>/<bucket>``."""
     return cell.rpartition("/")[0]

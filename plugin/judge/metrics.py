@@ -5,11 +5,13 @@ from functools import partial
 
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.arm import ArmEvidence, Fault, lasted
+from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import Gap
 from plugin.judge.findings import CATEGORIES, seconds
+from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.known import Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
+from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.tpcc_consistency import CONSISTENCY_METRICS
 from plugin.judge.tpcc_metrics import TPCC_METRICS
 
@@ -126,9 +128,17 @@ def _kept(a: Analysis) -> Measured:
     window, found, normal = a.timeline.disturbed, a.disturbed_buckets, a.baseline
     if window is None or found is None or normal is None:
         return nothing(NO_FAULT if window is None else "there is no baseline to compare with")
-    low = sum(bucket.degraded for bucket in found)
-    note = f"{len(found) - low} of {len(found)} buckets of {normal.width_s} s at 80 % of {normal.median:g} writes a bucket or more"
-    return throughput.share_obeying(found), note, ()
+    gaps = [
+        (seen.worst.begin, seen.worst.end)
+        for one, seen in zip(a.timeline.disturbances, a.outages, strict=False)
+        if one.kind in ROLLING and seen.worst
+    ]
+    judged = throughput.outside(found, gaps)
+    low = sum(bucket.degraded for bucket in judged)
+    note = f"{len(judged) - low} of {len(judged)} buckets of {normal.width_s} s at 80 % of {normal.median:g} writes a bucket or more"
+    if gaps:
+        note += f"; {len(found) - len(judged)} with the longest gap of a restart do not count"
+    return throughput.share_obeying(judged), note, ()
 
 
 def _throughput(phase: str, a: Analysis) -> Measured:
@@ -333,5 +343,7 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         description="from the last fault undone to the first acknowledged write"),
     **TPCC_METRICS,
     **CONSISTENCY_METRICS,
+    **GROWTH_METRICS,
+    **RESIZING_METRICS,
 }  # fmt: skip
 """Every metric that the judge measures itself, by name. Any other name is one that a test records."""

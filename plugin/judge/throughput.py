@@ -118,13 +118,14 @@ def degraded_s(found: Iterable[Bucket], window: Window) -> float:
     return sum(min(b.end, window[1]) - max(b.begin, window[0]) for b in found if b.degraded) / SECOND
 
 
-def share_obeying(found: Iterable[Bucket], *, excluded: Sequence[Window] = ()) -> float | None:
-    """The throughput rule: the share of buckets with at least 80 % of normal.
+def outside(found: Iterable[Bucket], excluded: Sequence[Window]) -> tuple[Bucket, ...]:
+    """The buckets that touch no ``excluded`` stretch (the gap of a restart, which has a limit of its own)."""
+    return tuple(b for b in found if not any(b.end > begin and b.begin < end for begin, end in excluded))
 
-    Buckets that touch an ``excluded`` stretch (the declared gap of a restart) do not count. ``None`` when none is left.
-    """
-    judged = [b for b in found if not any(b.end > begin and b.begin < end for begin, end in excluded)]
-    return sum(not b.degraded for b in judged) / len(judged) if judged else None
+
+def share_obeying(found: Sequence[Bucket]) -> float | None:
+    """The throughput rule: the share of buckets with at least 80 % of normal. ``None`` where there is none."""
+    return sum(not b.degraded for b in found) / len(found) if found else None
 
 
 def rate(times: Sequence[int], window: Window, width_s: int) -> float | None:

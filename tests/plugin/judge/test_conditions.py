@@ -21,6 +21,7 @@ from plugin.evidence.records import (
     Unknown,
 )
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
+from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
 from plugin.judge.tpcc_consistency import CONSISTENCY_CONDITIONS
 from tests.plugin.judge.histories import SECOND, arm, event, events, probe
@@ -29,7 +30,11 @@ from tests.plugin.judge.whole import history, last_read, seen, whole
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in KNOWN_CONDITIONS if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS}],
+    [
+        name
+        for name in KNOWN_CONDITIONS
+        if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS, *GROWTH_CONDITIONS}
+    ],
 )
 def test_a_whole_arm_meets_every_condition(name: str) -> None:
     found = condition(whole(), name)

@@ -4,6 +4,7 @@ import pytest
 
 from plugin.evidence.records import Invoke, Ok, Op, RowCount
 from plugin.judge.conditions import KNOWN_CONDITIONS
+from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, SAFETY, measure
 from plugin.judge.model import Measurement
 from plugin.judge.tpcc_metrics import TPCC_METRICS
@@ -41,10 +42,14 @@ EXPECTED = {
     "nodes_died": 0,
     "resumed_s": 0.0,
     "inconsistent": None,
+    "nodes_down_at_once": 1,
+    "nodes_with_old_resources": None,
 }
 
 
-@pytest.mark.parametrize("metric", [name for name in KNOWN_METRICS if name not in TPCC_METRICS])
+@pytest.mark.parametrize(
+    "metric", [name for name in KNOWN_METRICS if name not in {*TPCC_METRICS, *GROWTH_METRICS}]
+)
 def test_a_whole_arm(metric: str) -> None:
     found = measure(whole(), metric)
     assert found.metric == metric
@@ -77,9 +82,9 @@ def test_a_metric_nobody_knows_has_no_value() -> None:
 
 
 def test_a_metric_that_the_test_recorded() -> None:
-    own = Measurement(metric="settled_s", value=12.5, unit="s")
-    assert measure(whole(measurements=[own]), "settled_s") is own
-    twice = measure(whole(measurements=[own, own]), "settled_s")
+    own = Measurement(metric="warmth_k", value=12.5, unit="s")
+    assert measure(whole(measurements=[own]), "warmth_k") is own
+    twice = measure(whole(measurements=[own, own]), "warmth_k")
     assert twice.value is None
     assert "2 times" in twice.note
 

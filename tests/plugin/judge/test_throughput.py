@@ -8,6 +8,7 @@ from plugin.judge.throughput import (
     buckets,
     degraded_s,
     latencies,
+    outside,
     per_second,
     percentile,
     rate,
@@ -66,8 +67,8 @@ def test_degraded_is_the_time_below_eighty_per_cent() -> None:
     assert [b.degraded for b in found] == [False, True, True]
     assert degraded_s(found, (4 * SECOND, 10 * SECOND)) == 4.0
     assert share_obeying(found) == pytest.approx(1 / 3)
-    assert share_obeying(found, excluded=[(6 * SECOND, 7 * SECOND)]) == 0.5
-    assert share_obeying(found, excluded=[(0, 99 * SECOND)]) is None
+    assert share_obeying(outside(found, [(6 * SECOND, 7 * SECOND)])) == 0.5
+    assert share_obeying(outside(found, [(0, 99 * SECOND)])) is None
 
 
 def test_the_last_bucket_reaches_beyond_the_window_but_only_the_window_counts() -> None:

@@ -1,0 +1,214 @@
+"""Whether and when replicas spread evenly over the nodes of a cluster that grew or shrank, from their numbers over time alone.
+
+*Balanced*: the first sample from which every node stays near the mean. *Settled*: no replica is added or removed for a quiet
+period. Two results with two times: replicas may still be moved back and forth between nodes that are even, and a cluster may
+come to rest unevenly.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+BAND = 0.05
+"""Part of the mean by which a node may be off it (CockroachDB: kv.allocator.range_rebalance_threshold)."""
+
+LEAST = 2.0
+"""Replicas that 5 % are at least: on small clusters they are less than one."""
+
+SLACK = 1.0
+"""A replica more, since the mean is no whole number (our own choice)."""
+
+HALF_WAY = 0.9
+"""A cluster that rests with less of its way done than this has stalled; with more it is called uneven (our own choice)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """The replicas on each node at one time, in seconds. ``moves``: replicas added and removed so far, where the servers count them."""
+
+    t: float
+    replicas: Mapping[str, int]
+    moves: int | None = None
+
+    def on(self, nodes: Sequence[str]) -> list[int]:
+        """The replicas on these nodes; none on one that is not known yet."""
+        return [self.replicas.get(node, 0) for node in nodes]
+
+    def elsewhere(self, nodes: Sequence[str]) -> Mapping[str, int]:
+        """What is on other nodes: on those that leave."""
+        return {node: count for node, count in self.replicas.items() if count and node not in nodes}
+
+
+class State(StrEnum):
+    """Where the replicas stand at the end of a series."""
+
+    BALANCED = "balanced"
+    UNKNOWN = "no sample"
+    NOT_BEGUN = "not begun"
+    STALLED = "stalled"
+    UNEVEN = "uneven"
+    OSCILLATES = "oscillates"
+    MOVING = "moving"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Convergence:
+    """What a series shows. Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
+
+    ``left``: how often every node was near the mean and then one no longer. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
+    """
+
+    state: State
+    balanced: float | None
+    settled: float | None
+    why: str = ""
+    why_not_settled: str = ""
+    left: int = 0
+    gained: int = 0
+
+
+def band(counts: Sequence[int]) -> float:
+    """How far from their mean nodes may be: 5 % of it or 2 replicas, whichever is more, and 1."""
+    return max(BAND * sum(counts) / len(counts), LEAST) + SLACK
+
+
+def even(counts: Sequence[int]) -> bool:
+    """Whether every node is near the mean."""
+    mean = sum(counts) / len(counts)
+    return all(abs(count - mean) <= band(counts) for count in counts)
+
+
+def converge(
+    series: Sequence[Spread],
+    nodes: Sequence[str],
+    *,
+    quiet_s: float,
+    quiet_from: float | None = None,
+    stall_s: float | None = None,
+    hold_s: float = 0.0,
+) -> Convergence:
+    """What the series says of these nodes, which are those the cluster has at its end.
+
+    Replicas that were even and left it again must have stayed even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
+    ended, does that count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up. Raises ``ValueError`` without nodes or with a quiet period that is none.
+    """
+    if not nodes or quiet_s <= 0:
+        raise ValueError(f"nodes {list(nodes)}, quiet_s {quiet_s:g}: at least one node and a period above 0")
+    if not series:
+        return Convergence(
+            state=State.UNKNOWN, balanced=None, settled=None, why="no sample", why_not_settled="no sample"
+        )
+    inside = [even(spread.on(nodes)) and not spread.elsewhere(nodes) for spread in series]
+    left = sum(was and not is_ for was, is_ in pairwise(inside))
+    balanced = _since(series, inside)
+    if balanced is not None and left and series[-1].t - balanced < hold_s:
+        balanced = None
+    settled, why_not_settled = _settled(series, quiet_s, quiet_from, balanced)
+    state, why = (
+        (State.BALANCED, "") if balanced is not None else _unbalanced(series, nodes, stall_s or quiet_s, left)
+    )
+    at = next((spread for spread in series if spread.t == balanced), series[-1])
+    first, last = series[0].on(nodes), at.on(nodes)
+    return Convergence(
+        state=state,
+        balanced=balanced,
+        settled=settled,
+        why=why,
+        why_not_settled=why_not_settled,
+        left=left,
+        gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
+    )
+
+
+def _since(series: Sequence[Spread], inside: Sequence[bool]) -> float | None:
+    """The time from which it holds to the end."""
+    since = None
+    for spread, holds in zip(reversed(series), reversed(inside), strict=True):
+        if not holds:
+            break
+        since = spread.t
+    return since
+
+
+def _changed(before: Spread, after: Spread, quiet_s: float) -> bool:
+    """Whether a replica was added or removed between two samples, or may have been: without counters nobody knows what a long gap hides."""
+    if before.moves is not None and after.moves is not None:
+        return after.moves != before.moves
+    return after.replicas != before.replicas or after.t - before.t > quiet_s / 2
+
+
+def _rests(series: Sequence[Spread], quiet_s: float) -> list[tuple[float, float]]:
+    """The stretches in which nothing changed, from and to."""
+    found: list[tuple[float, float]] = []
+    begin = series[0].t
+    for before, after in pairwise(series):
+        if _changed(before, after, quiet_s):
+            found.append((begin, before.t))
+            begin = after.t
+    return [*found, (begin, series[-1].t)]
+
+
+def _settled(
+    series: Sequence[Spread], quiet_s: float, quiet_from: float | None, balanced: float | None
+) -> tuple[float | None, str]:
+    """The first rest without traffic; after it was balanced, if it was."""
+    if quiet_from is None:
+        return None, "not shown: the traffic never ended, so nobody looked"
+    longest = 0.0
+    for begin, end in _rests(series, quiet_s):
+        begin = max(begin, quiet_from, balanced if balanced is not None else begin)
+        if end - begin >= quiet_s:
+            return begin, ""
+        longest = max(longest, end - begin)
+    return (
+        None,
+        f"not shown: replicas were added or removed all the time, {longest:.0f} s at most without, of {quiet_s:g} s asked for",
+    )
+
+
+def _unbalanced(
+    series: Sequence[Spread], nodes: Sequence[str], stall_s: float, left: int
+) -> tuple[State, str]:
+    """Why the last sample is not even."""
+    counts = series[-1].on(nodes)
+    mean = sum(counts) / len(counts)
+    off = [
+        f"{node} {count}"
+        for node, count in zip(nodes, counts, strict=True)
+        if abs(count - mean) > band(counts)
+    ]
+    off += [f"{node} still {count}" for node, count in series[-1].elsewhere(nodes).items()]
+    where = f"{', '.join(off)} (mean {mean:.1f} ± {band(counts):.1f})"
+    begin, end = _rests(series, stall_s)[-1]
+    if left:
+        return (
+            State.OSCILLATES,
+            f"replicas were even {left} time{'s' if left > 1 else ''} and left it again: {where}",
+        )
+    if end - begin < stall_s:
+        return State.MOVING, f"replicas still move at the end, {end - begin:.0f} s after the last: {where}"
+    done = _way_done(series, nodes)
+    if len(series) > 1 and begin == series[0].t:
+        return State.NOT_BEGUN, f"no replica was moved in {end - begin:.0f} s: {where}"
+    if done < HALF_WAY:
+        return (
+            State.STALLED,
+            f"stalled after {done:.0%} of the way, nothing moved in the last {end - begin:.0f} s: {where}",
+        )
+    return (
+        State.UNEVEN,
+        f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}",
+    )
+
+
+def _way_done(series: Sequence[Spread], nodes: Sequence[str]) -> float:
+    """How much of what nodes had above the mean at first was taken from them."""
+
+    def above(spread: Spread) -> float:
+        counts = spread.on(nodes)
+        mean = sum(counts) / len(counts)
+        return sum(max(0.0, count - mean) for count in counts)
+
+    first = above(series[0])
+    return 1 - above(series[-1]) / first if first else 0.0

@@ -1,0 +1,102 @@
+"""The phases in which a cluster grew or shrank, and what the samples of each show.
+
+A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those that the cluster is to have
+then; ``quiet.begin`` when traffic has ended and it is looked whether replicas come to rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from plugin.evidence.layout import LayoutSample
+from plugin.evidence.records import Event
+from plugin.judge.arm import ArmEvidence
+from plugin.judge.convergence import Convergence, Spread, converge
+
+PAPER_QUIET_S = 120.0
+"""What is asked for at full size, as in CockroachDB's own tests: so long without a range event."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One change of size. Times in seconds on the arm's timeline; ``before``: how many nodes there were."""
+
+    kind: str
+    nodes: tuple[str, ...]
+    before: int
+    begin: float
+    end: float
+    quiet_from: float | None
+    quiet_s: float
+    stall_s: float
+    hold_s: float
+    samples: tuple[LayoutSample, ...]
+
+    @property
+    def name(self) -> str:
+        """From how many nodes to how many."""
+        return f"{self.before} → {len(self.nodes)}"
+
+    @property
+    def known(self) -> tuple[LayoutSample, ...]:
+        """The samples that were not lost."""
+        return tuple(sample for sample in self.samples if not sample.lost)
+
+    @property
+    def last(self) -> float:
+        """The time of the last sample that was not lost."""
+        return self.known[-1].t / 1e6 if self.known else self.begin
+
+    @cached_property
+    def found(self) -> Convergence:
+        """What the samples show, in times of the arm's timeline."""
+        series = [
+            Spread(t=sample.t / 1e6, replicas=sample.replicas, moves=sample.moves) for sample in self.known
+        ]
+        return converge(
+            series,
+            self.nodes,
+            quiet_s=self.quiet_s,
+            quiet_from=self.quiet_from,
+            stall_s=self.stall_s,
+            hold_s=self.hold_s,
+        )
+
+
+def phases(evidence: ArmEvidence) -> Sequence[Phase]:
+    """All phases in their order."""
+    begins = [e for e in evidence.events if e.name == "resize.begin" and e.data.get("nodes")]
+    if not begins:
+        return ()
+    last = max((event.t for event in evidence.events), default=0)
+    ends = [
+        *(event.t for event in begins[1:]),
+        max(last, evidence.layout[-1].t if evidence.layout else 0) + 1,
+    ]
+    declared = evidence.context.get("nodes", "")
+    before = int(declared) if declared.isdigit() else 0
+    found = []
+    for begin, end in zip(begins, ends, strict=True):
+        nodes = tuple(map(str, begin.data.get("nodes", ())))
+        quiet = next((e.t for e in evidence.events if e.name == "quiet.begin" and begin.t <= e.t < end), None)
+        found.append(
+            Phase(
+                kind=str(begin.data.get("kind", "")),
+                nodes=nodes,
+                before=before,
+                begin=begin.t / 1e6,
+                end=end / 1e6,
+                quiet_from=None if quiet is None else quiet / 1e6,
+                quiet_s=_seconds(begin, "quiet_s"),
+                stall_s=_seconds(begin, "stall_s"),
+                hold_s=_seconds(begin, "hold_s", 0.0),
+                samples=tuple(sample for sample in evidence.layout if begin.t <= sample.t < end),
+            )
+        )
+        before = len(nodes)
+    return found
+
+
+def _seconds(event: Event, name: str, otherwise: float = PAPER_QUIET_S) -> float:
+    value = event.data.get(name)
+    return float(value) if isinstance(value, int | float) and value > 0 else otherwise

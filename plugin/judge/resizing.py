@@ -1,0 +1,81 @@
+"""What the judge measures of nodes that get other CPU and memory one after another.
+
+A test records ``size.begin {size, nodes, asked}`` before it goes over the nodes, and ``node.resized {node, size, shown}`` when one runs again; both name
+resources as ``NodeResources`` does.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from plugin.judge.analysis import Analysis
+from plugin.judge.known import Measured, MetricInfo, nothing, some
+
+SHOWN = ("cpus", "memory_mib", "cache_mib")
+"""What a node must show of what was asked for; the rest is compared where it shows it."""
+TOLERANCE = 0.01
+"""A quota is a whole number of microseconds, a limit a whole number of pages: a hundredth is the same."""
+
+
+def _down_at_once(a: Analysis) -> Measured:
+    faults = a.timeline.faults
+    if not faults:
+        return nothing("no node was taken down")
+    down = {fault.begin: _down_at(a, fault.begin) for fault in faults}
+    worst = max(down, key=lambda t: len(down[t]))
+    return len(down[worst]), f"{', '.join(sorted(down[worst]))} at {worst / 1e6:.1f} s", ()
+
+
+def _down_at(a: Analysis, t: int) -> set[str]:
+    """The nodes that were taken down and not yet back, the one just taken included; and those that died before."""
+    taken = {
+        node
+        for fault in a.timeline.faults
+        if fault.begin <= t and (fault.undone is None or t < fault.undone)
+        for node in fault.nodes
+    }
+    return taken | {str(e.data.get("node")) for e in a.evidence.events if e.name == "node.died" and e.t <= t}
+
+
+def _old_resources(a: Analysis) -> Measured:
+    rounds = [event for event in a.evidence.events if event.name == "size.begin"]
+    if not rounds:
+        return nothing("no node was given another size")
+    shown: dict[tuple[str, str, int], Mapping[str, object]] = {}
+    number = 0
+    for event in a.evidence.events:
+        number += event.name == "size.begin"
+        if event.name == "node.resized":
+            shown[str(event.data.get("node")), str(event.data.get("size")), number] = (
+                event.data.get("shown") or {}
+            )
+    wrong = []
+    nodes = set()
+    for number, begin in enumerate(rounds, 1):
+        asked, size = begin.data.get("asked", {}), str(begin.data.get("size"))
+        for node in map(str, begin.data.get("nodes", ())):
+            differing = [*_differing(asked, shown.get((node, size, number), {}))]
+            if differing:
+                nodes.add(node)
+                wrong.append(f"{node} at {size}: {', '.join(differing)}")
+    sizes = " → ".join(str(event.data.get("size")) for event in rounds)
+    return len(nodes), some(wrong) or f"{sizes}: all as asked for", tuple(wrong[:5])
+
+
+def _differing(asked: Mapping[str, float], shown: Mapping[str, object]) -> Iterator[str]:
+    for name, wanted in asked.items():
+        found = shown.get(name)
+        if not isinstance(found, int | float):
+            if name in SHOWN:
+                yield f"{name} {wanted:g} asked, nothing shown"
+        elif abs(found - wanted) > TOLERANCE * wanted:
+            yield f"{name} {wanted:g} asked, {found:g} shown"
+
+
+RESIZING_METRICS: Mapping[str, MetricInfo] = {
+    "nodes_down_at_once": MetricInfo(
+        unit="nodes", needs=("integrity", "fault_bit"), measure=_down_at_once,
+        description="nodes that were taken down, or had died, at the same time; the most at any moment"),
+    "nodes_with_old_resources": MetricInfo(
+        unit="nodes", needs=("integrity", "fault_bit"), measure=_old_resources,
+        description="nodes that did not show the CPU, memory and cache they were given, by the operating system's limits and by their own word"),
+}  # fmt: skip
+"""Every metric of a change of size by name."""

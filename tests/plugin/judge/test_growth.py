@@ -1,0 +1,288 @@
+"""What is measured of a cluster that grows, from events and samples made by hand."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plugin.evidence.layout import LayoutSample
+from plugin.judge.arm import ArmEvidence
+from plugin.judge.conditions import condition
+from plugin.judge.growth import phases
+from plugin.judge.metrics import measure
+from tests.plugin.judge.histories import SECOND, arm, event, events
+from tests.plugin.judge.whole import whole
+
+THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
+
+
+def phase(
+    begin: int,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    total: int = 180,
+    took: int = 20,
+    rest: int = 30,
+) -> list[LayoutSample]:
+    """Samples every 2 s: replicas move evenly for so long, and then rest."""
+    samples = []
+    for second in range(0, took + rest, 2):
+        done = min(1.0, second / took)
+        counts = {
+            node: round(
+                done * total / len(after) + (1 - done) * (total / len(before) if node in before else 0)
+            )
+            for node in after
+        }
+        samples.append(
+            LayoutSample(
+                t=(begin + second) * SECOND,
+                replicas=counts,
+                ranges=total // 3,
+                moves=1000 * begin + min(second, took),
+                leases={node: 10 + 5 * (node == "n1") for node in after} if second % 10 == 0 else None,
+                unavailable=0 if second % 10 == 0 else None,
+                underreplicated=max(0, took - second) if second % 10 == 0 else None,
+            )
+        )
+    return samples
+
+
+def grown(
+    *, layout: Sequence[LayoutSample] | None = None, quiet: int | None = 75, **resize: Any
+) -> ArmEvidence:
+    """3 → 6 nodes at 10 s, 6 → 9 at 60 s, no traffic from 75 s on."""
+    events = [
+        event(10, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24, **resize),
+        event(60, "resize.begin", kind="out", nodes=NINE, quiet_s=20, stall_s=24, **resize),
+    ]
+    events += [event(quiet, "quiet.begin")] if quiet else []
+    samples = [*phase(10, THREE, SIX), *phase(60, SIX, NINE)] if layout is None else layout
+    return arm(events=events, layout=samples, context={"nodes": "3"})
+
+
+def value(of: ArmEvidence, metric: str) -> float | None:
+    return measure(of, metric).value
+
+
+def test_each_change_of_size_is_a_phase() -> None:
+    first, second = phases(grown())
+    assert (first.name, second.name) == ("3 → 6", "6 → 9")
+    assert (first.begin, first.end, first.quiet_from) == (10, 60, None)
+    assert second.quiet_from == 75
+    assert len(first.samples) == len(second.samples) == 25
+
+
+def test_what_is_measured_of_two_phases() -> None:
+    of = grown()
+    assert value(of, "balanced") == 1
+    assert value(of, "settled") == 1
+    balanced = measure(of, "balanced_s")
+    # new nodes get 30 and 20 replicas in 20 s, and are even with 27 and 17: in the sample after 18 s
+    assert balanced.value == 18
+    assert balanced.note == "3 → 6: 18 s; 6 → 9: 18 s"
+    assert value(of, "settled_s") == 20
+    assert value(of, "balanced_3_to_6_min") == pytest.approx(0.3)
+    assert value(of, "balanced_6_to_9_min") == pytest.approx(0.3)
+    assert measure(of, "replicas_moved_per_s").value == pytest.approx(54 / 18)
+    assert value(of, "ranges_unavailable") == 0
+    assert value(of, "ranges_underreplicated_at_end") == 0
+    spread = measure(of, "lease_spread")
+    assert spread.value == pytest.approx(100 * (15 - 95 / 9) / (95 / 9))
+    assert "n1 15, n2 10" in spread.note
+    assert condition(of, "layout_sampled").met
+
+
+def test_what_refutes() -> None:
+    stuck = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, NINE, took=400, rest=-360)])
+    balanced = measure(stuck, "balanced")
+    assert balanced.value == 0
+    assert "6 → 9: replicas still move at the end" in balanced.note
+    assert value(stuck, "settled") == 0
+    assert value(stuck, "balanced_s") is None
+    lost = [replace(s, unavailable=2) if s.t == 30 * SECOND else s for s in grown().layout]
+    assert value(grown(layout=lost), "ranges_unavailable") == 2
+    lacking = [replace(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
+    assert value(grown(layout=lacking), "ranges_underreplicated_at_end") == 4
+
+
+def test_what_was_not_looked_at_is_no_pass() -> None:
+    assert measure(grown(quiet=None), "settled").note.startswith(
+        "nobody looked whether the replicas come to rest"
+    )
+    nothing = arm()
+    for metric in (
+        "balanced",
+        "settled",
+        "balanced_s",
+        "settled_s",
+        "ranges_unavailable",
+        "lease_spread",
+        "replicas_moved_per_s",
+    ):
+        assert value(nothing, metric) is None
+    blind = grown(
+        layout=[replace(s, leases=None, unavailable=None, underreplicated=None) for s in grown().layout]
+    )
+    for metric in ("ranges_unavailable", "ranges_underreplicated_at_end", "lease_spread"):
+        assert value(blind, metric) is None
+    assert not condition(nothing, "layout_sampled").met
+    assert value(grown(), "manual_steps") is None
+
+
+def test_a_lost_sample_is_a_hole_and_many_are_no_evidence() -> None:
+    def without(seconds: range) -> ArmEvidence:
+        lost = [
+            LayoutSample(t=s.t, lost="TimeoutError") if s.t // SECOND in seconds else s
+            for s in grown().layout
+        ]
+        return grown(layout=lost)
+
+    one = without(range(30, 31))
+    assert condition(one, "layout_sampled").met
+    assert value(one, "balanced") == value(one, "settled") == 1
+    many = condition(without(range(30, 44)), "layout_sampled")
+    assert not many.met
+    assert "7 lost" in many.why
+    assert "TimeoutError" in many.why
+    assert not condition(grown(layout=phase(10, THREE, SIX)), "layout_sampled").met, (
+        "the second phase has none"
+    )
+
+
+def test_what_was_done_by_hand_is_counted() -> None:
+    def told(**steps: int) -> Mapping[str, Any]:
+        return {"events": [*grown().events, event(120, "interventions", steps=steps)]}
+
+    assert value(replace(grown(), **told()), "manual_steps") == 0
+    found = measure(replace(grown(), **told(set_zone_config=57, set_cluster_setting=1)), "manual_steps")
+    assert found.value == 58
+    assert found.examples == ("set_zone_config, 57 times", "set_cluster_setting, 1 times")
+    unknown = [*grown().events, event(120, "interventions.unknown", why="nobody answers")]
+    assert value(replace(grown(), events=unknown), "manual_steps") is None
+
+
+def test_an_event_without_nodes_is_no_phase() -> None:
+    assert phases(arm(events=[event(1, "resize.begin", nodes=[])])) == ()
+
+
+def shrunk(*told: Any, layout: Sequence[LayoutSample] = ()) -> ArmEvidence:
+    begin = [
+        event(at, "resize.begin", kind="in", nodes=rest, quiet_s=20, stall_s=24)
+        for at, rest in ((10, SIX[:5]), (60, SIX[:4]))
+    ]
+    return arm(events=sorted([*begin, *told], key=lambda e: e.t), layout=layout, context={"nodes": "6"})
+
+
+def test_nodes_that_were_taken_out() -> None:
+    gone = [event(20, "node.removed", node="n6", code=0), event(70, "node.removed", node="n5", code=0)]
+    of = shrunk(*gone)
+    assert [phase.name for phase in phases(of)] == ["6 → 5", "5 → 4"]
+    assert (value(of, "decommissioned"), value(of, "drained")) == (1, 1)
+    hard = shrunk(gone[0], event(70, "node.removed", node="n5", code=-9))
+    assert (value(hard, "decommissioned"), measure(hard, "drained").note) == (1, "n5 ended with -9")
+    assert value(hard, "drained") == 0
+
+
+def test_a_node_that_cannot_be_taken_out() -> None:
+    of = shrunk(event(20, "remove.failed", node="n6", why="12 replicas left after 300 s"))
+    assert value(of, "decommissioned") == 0
+    assert measure(of, "decommissioned").note == "n6: 12 replicas left after 300 s"
+    cut = shrunk(event(20, "node.removed", node="n6", code=0))
+    assert value(cut, "decommissioned") is None
+    assert value(grown(), "decommissioned") is None
+    assert value(grown(), "drained") is None
+
+
+def test_ranges_without_a_home() -> None:
+    samples = [replace(sample, homeless=number % 2) for number, sample in enumerate(phase(60, SIX, SIX[:4]))]
+    of = shrunk(layout=samples[:4])
+    assert value(of, "ranges_lost") == 1
+    assert "1 at the most" in measure(of, "ranges_lost").note
+    assert value(shrunk(layout=samples[:3]), "ranges_lost") == 0
+    assert value(grown(), "ranges_lost") is None, "nobody said"
+    earlier = [replace(sample, homeless=0) for sample in phase(10, SIX, SIX[:5])]
+    assert value(shrunk(layout=earlier), "ranges_lost") is None, "not at the end"
+
+
+def test_what_some_nodes_say_refutes_and_proves_nothing() -> None:
+    """A node that starts does not answer; the others know of five ranges that are away."""
+    away = [
+        replace(sample, unavailable=5, silent=("n4",)) if sample.t == 20 * SECOND else sample
+        for sample in grown().layout
+    ]
+    found = measure(grown(layout=away), "ranges_unavailable")
+    assert (found.value, found.note) == (5, "the most in 10 samples, 1 of them not of all nodes")
+    assert condition(grown(layout=away), "gauges_sampled").met
+    never = [
+        replace(sample, silent=("n4",))
+        if sample.unavailable is not None and sample.t < 60 * SECOND
+        else sample
+        for sample in grown().layout
+    ]
+    unmet = condition(grown(layout=never), "gauges_sampled")
+    assert not unmet.met
+    assert "3 → 6: asked 5 times" in unmet.why
+    assert "without an answer of n4" in unmet.why
+
+
+def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
+    assert condition(grown(), "gauges_sampled").met
+    hole = [
+        replace(sample, unavailable=None, underreplicated=None) if sample.t > 70 * SECOND else sample
+        for sample in grown().layout
+    ]
+    unmet = condition(grown(layout=hole), "gauges_sampled")
+    assert not unmet.met
+    assert "6 → 9: asked 2 times, 38 s at most" in unmet.why
+    lacking = measure(grown(layout=hole), "ranges_underreplicated_at_end")
+    assert lacking.value is None
+    assert "at the end" in lacking.note
+
+
+def test_the_longest_stretch_without_a_write() -> None:
+    # the whole arm's writers are acknowledged nothing from 14 to 17 s
+    loaded = event(13, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
+    found = measure(whole(events=sorted([*events(), loaded], key=lambda each: each.t)), "write_gap_s")
+    assert found.value is not None
+    assert 0 < found.value < 5
+    assert "acknowledged writes" in found.note
+    assert measure(whole(), "write_gap_s").value is None
+
+
+def test_a_node_that_never_joined_is_the_reason() -> None:
+    of = grown()
+    late = [*of.events, event(58, "join.failed", node="n4", why="n4 to take clients: refused")]
+    found = measure(replace(of, events=sorted(late, key=lambda each: each.t)), "balanced")
+    assert found.value == 0
+    assert found.note == "n4 never joined: n4 to take clients: refused"
+
+
+def test_a_removal_that_must_be_refused() -> None:
+    refused = shrunk(event(90, "removal.refused", node="n3", how="all 60 replicas stayed where they were"))
+    assert value(refused, "removal_refused") == 1
+    assert measure(refused, "removal_refused").note == "n3: all 60 replicas stayed where they were"
+    begun = shrunk(event(90, "removal.begun", node="n3", how=""))
+    assert (value(begun, "removal_refused"), measure(begun, "removal_refused").note) == (
+        0,
+        "replicas began to leave n3",
+    )
+    assert value(shrunk(), "removal_refused") is None
+
+
+def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
+    """The cluster of a scale-in is grown first, before anything is written."""
+    # the whole arm's baseline is 2 to 12 s
+    quiet = event(0.5, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
+    loaded = event(13, "resize.begin", kind="in", nodes=SIX[:5], quiet_s=20, stall_s=24)
+    both = sorted([*events(), quiet, loaded], key=lambda each: each.t)
+    kept = measure(whole(events=both), "throughput_kept_resizing")
+    assert kept.note == "15 of 18 buckets of 1 s at 80 % of 300 writes a bucket or more", (
+        "from 13 s to the end of writing"
+    )
+    only = measure(
+        whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_resizing"
+    )
+    assert only.value is None
