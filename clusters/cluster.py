@@ -25,6 +25,8 @@ from clusters.waiting import wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+REMOVE_TIMEOUT_S = 600.0
+"""Moving 174 replicas off a node took 33 s at the fast pace and 190 s at the default one (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 """Exit codes of a process that somebody else ended; no program sends itself these."""
 SHORTAGES = (
@@ -270,11 +272,14 @@ class Cluster:
         self.nodes.append(node.name)
         await self.accepting(node.name)
 
-    async def remove(self, node: str) -> int:
-        """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code."""
+    async def remove(self, node: str, *, timeout: float = REMOVE_TIMEOUT_S) -> int:
+        """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code.
+
+        Raises ``TimedOut`` when its data is not moved by then.
+        """
         if Capability.REMOVE_NODE not in self.capabilities:
             raise HarnessError(f"{self.engine.name} on {self.substrate.name} cannot remove a node")
-        await self.deployment.remove(node)
+        await self.deployment.remove(node, timeout=timeout)
         self._disturb(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)
         self.nodes.remove(node)

@@ -167,6 +167,24 @@ class RangeInfo:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Where all replicas of a cluster lie: by range id, the nodes that have one. ``source``: who said so."""
+
+    replicas: Mapping[int, frozenset[str]]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeGauges:
+    """What one node counts of the ranges it leads, and its replicas; some seconds old. ``None``: it does not say."""
+
+    replicas: int | None = None
+    leases: int | None = None
+    unavailable: int | None = None
+    underreplicated: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Health:
     """Whether a cluster is whole, and in a few words why it is not."""
 

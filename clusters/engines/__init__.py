@@ -16,6 +16,8 @@ from clusters.model import (
     Endpoint,
     Fingerprint,
     Health,
+    Layout,
+    NodeGauges,
     NodeResources,
     NodeSpec,
     Placement,
@@ -78,6 +80,17 @@ class Deployment(Protocol):
         """Prepare one more node, which joins a running cluster when its process starts."""
         ...
 
+    def give(self, node: str, resources: NodeResources) -> None:
+        """Give a node other resources, from its next start on. Raises ``HarnessError`` for a node that is not there."""
+        ...
+
+    async def shown(self, node: str) -> Mapping[str, float]:
+        """What a running node itself says of its resources, by their names in ``NodeResources``; what it does not tell is left out.
+
+        Raises ``HarnessError`` when it does not answer.
+        """
+        ...
+
     async def bootstrap(self) -> None:
         """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
         ...
@@ -112,6 +125,21 @@ class Deployment(Protocol):
         """
         ...
 
+    async def layout(self) -> Layout:
+        """Where all replicas lie now; asked again and again, so it is cheap. Raises ``HarnessError`` when nobody says."""
+        ...
+
+    async def gauges(self) -> Mapping[str, NodeGauges]:
+        """What each node's own metrics say; a node that does not answer within 3 s is left out."""
+        ...
+
+    async def by_hand(self, seconds: float) -> Mapping[str, int]:
+        """What somebody did in the last so many seconds that moves replicas, and how often, by the servers' own logs.
+
+        Raises ``HarnessError`` when nobody answers.
+        """
+        ...
+
     async def drain(self, node: str) -> None:
         """Hand the node's work over, in good order, so that its process can stop. Raises ``HarnessError`` if it cannot."""
         ...
@@ -123,10 +151,19 @@ class Deployment(Protocol):
         """
         ...
 
-    async def remove(self, node: str) -> None:
+    async def remove(self, node: str, *, timeout: float) -> None:
         """Move everything off a living node; its process runs on until it is stopped. Then ``forget`` it.
 
+        Raises ``TimedOut`` when it still has something then.
+
         Raises ``HarnessError`` when the cluster refuses, for instance because too few nodes would be left.
+        """
+        ...
+
+    async def refusal(self, node: str) -> str | None:
+        """Ask for the removal of a living node that cannot be spared, and take that back.
+
+        Returns in words how it was refused; ``None`` where replicas began to leave. Raises ``HarnessError`` when nobody answers.
         """
         ...
 

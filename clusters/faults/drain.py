@@ -7,7 +7,8 @@ from clusters.faults.kill import restart_dead
 from clusters.model import Capability, ProcessState
 
 
-async def _bite(cluster: Cluster, node: str) -> str:
+async def drain_and_prove(cluster: Cluster, node: str) -> str:
+    """Drain and stop a node; returns the proof that it ended."""
     code = await cluster.drain(node)
     if cluster.substrate.state(node) is not ProcessState.EXITED:
         raise HarnessError(f"{node} was drained and stopped, and is {cluster.substrate.state(node)}")
@@ -17,6 +18,6 @@ async def _bite(cluster: Cluster, node: str) -> str:
 DRAIN = Fault(
     name="drain",
     capabilities=frozenset({Capability.DRAIN, Capability.RESTART}),
-    bite=_bite,
+    bite=drain_and_prove,
     undo=restart_dead,
 )

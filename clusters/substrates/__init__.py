@@ -77,6 +77,13 @@ class Substrate(Protocol):
         """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when nothing passes then."""
         ...
 
+    def limits(self, name: str) -> Mapping[str, float]:
+        """What the operating system lets a node's process use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
+
+        Raises ``HarnessError`` when it does not run.
+        """
+        ...
+
     def cpu_seconds(self) -> float:
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
         ...

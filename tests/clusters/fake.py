@@ -11,6 +11,8 @@ from clusters.model import (
     Capability,
     Completed,
     Health,
+    Layout,
+    NodeGauges,
     NodeResources,
     NodeSpec,
     Placement,
@@ -97,6 +99,9 @@ class FakeSubstrate:
     def state(self, name: str) -> ProcessState:
         return self.states.get(name, ProcessState.ABSENT)
 
+    def limits(self, name: str) -> Mapping[str, float]:
+        return {"cpus": 1.0}
+
     def exit_code(self, name: str) -> int | None:
         return self.codes.get(name)
 
@@ -148,6 +153,7 @@ class FakeDeployment:
         self.deaf: set[str] = set()
         self.ghost = False
         self.forgotten: list[str] = []
+        self.given: dict[str, NodeResources] = {}
 
     def process(self, node: str) -> ProcessSpec:
         nowhere = Path("/nonexistent")
@@ -156,11 +162,22 @@ class FakeDeployment:
     async def prepare(self, placements: object, run: object, scratch: object) -> None:
         pass
 
-    async def place(self, placement: object, run: object) -> None:
-        pass
+    async def place(self, placement: Placement, run: object) -> None:
+        self._nodes.append(placement.node.name)
 
     async def bootstrap(self) -> None:
         pass
+
+    async def refusal(self, node: str) -> str | None:
+        return "refused"
+
+    def give(self, node: str, resources: NodeResources) -> None:
+        self.given[node] = resources
+
+    async def shown(self, node: str) -> Mapping[str, float]:
+        if node in self.deaf:
+            raise HarnessError(f"{node} does not answer")
+        return {"cache_mib": self.given.get(node, RESOURCES).cache_mib}
 
     async def observe(self) -> Mapping[str, Any]:
         return {}
@@ -185,13 +202,22 @@ class FakeDeployment:
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
         return ()
 
+    async def layout(self) -> Layout:
+        return Layout(replicas={1: frozenset(self._nodes)}, source="fake")
+
+    async def gauges(self) -> Mapping[str, NodeGauges]:
+        return {node: NodeGauges() for node in self._nodes}
+
+    async def by_hand(self, seconds: float) -> Mapping[str, int]:
+        return {}
+
     async def drain(self, node: str) -> None:
         await asyncio.sleep(0)
 
     async def forget(self, node: str) -> None:
         self.forgotten.append(node)
 
-    async def remove(self, node: str) -> None:
+    async def remove(self, node: str, *, timeout: float) -> None:
         self._nodes.remove(node)
 
 

@@ -12,7 +12,7 @@ import pytest
 from clusters.cluster import Cluster
 from clusters.engines.cockroach.introspection import parse_node_status
 from clusters.errors import HarnessError
-from clusters.model import NodeSpec, ProcessState
+from clusters.model import NodeResources, NodeSpec, ProcessState
 from clusters.substrates.processes import Processes
 from tests.clusters.real_cockroach import ask, cockroach, running, versions
 
@@ -71,7 +71,11 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         assert await cluster.drain("n3") == 0
         assert cluster.substrate.state("n3") is ProcessState.EXITED
         await why_not(cluster, "n3")
+        cluster.deployment.give("n3", NodeResources(cache_mib=256, sql_memory_mib=192))
         await cluster.restart("n3")
+        assert await cluster.deployment.shown("n3") == {"cache_mib": 256, "sql_memory_mib": 192}
+        assert await cluster.deployment.shown("n1") == {"cache_mib": 384, "sql_memory_mib": 256}
+        assert cluster.substrate.limits("n3") == {}, "none was asked for"
 
         await cluster.pause("n1")
         began = time.monotonic()
@@ -105,7 +109,9 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
 
 
 @pytest.mark.parametrize("version", versions()[:1])
-async def test_a_lost_node_is_replaced_another_added_and_one_removed(tmp_path: Path, version: str) -> None:
+async def test_a_lost_node_is_replaced_another_added_and_one_removed(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(tmp_path, cockroach(version)) as cluster:
         await with_ledger(cluster)
         before = await _ids(cluster)
@@ -143,6 +149,14 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(tmp_path: P
         assert await rows(cluster) == 900
         with pytest.raises(HarnessError, match="3 nodes hold 3 replicas of everything; add a node first"):
             await cluster.remove("n4")
+        monkeypatch.setattr(
+            "clusters.engines.cockroach.membership.REFUSAL_S", dict.fromkeys((True, False), 4.0)
+        )
+        said = await cluster.deployment.refusal("n4")
+        assert said is not None
+        assert "replicas stayed where they were for 4 s" in said
+        assert await _status(cluster, (await _ids(cluster))["n4"]) == "active", "it was taken back"
+        await cluster.healthy(timeout=60)
     assert _processes_in(tmp_path) == []
 
 

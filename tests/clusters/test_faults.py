@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,8 @@ from clusters.faults.drain import DRAIN
 from clusters.faults.kill import KILL
 from clusters.faults.lose_disk import LOSE_DISK
 from clusters.faults.pause import PAUSE
-from clusters.model import Capability, Health, ProcessState
+from clusters.faults.resize import resize
+from clusters.model import Capability, Health, NodeResources, ProcessState
 from clusters.waiting import wait_until
 from tests.clusters.fake import Fake
 
@@ -49,6 +51,29 @@ async def test_a_fault_bites_is_proven_and_undone(fault: Fault) -> None:
     assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], "leases": {"n2": 3}}
     assert fake.events[2][1]["proof"]
     assert fake.deployment.forgotten == (["n2"] if fault is LOSE_DISK else [])
+
+
+async def test_a_node_is_given_another_size_while_it_is_down_and_shows_it() -> None:
+    fake = await Fake().up()
+    larger = NodeResources(cache_mib=7, sql_memory_mib=7)
+    async with disturb(fake.cluster, resize(larger, size="large"), ["n2"]):
+        assert fake.cluster.down == {"n2"}
+        assert not fake.deployment.given, "a cancelled test would start it with the new size all the same"
+    assert whole(fake)
+    assert fake.deployment.given == {"n2": larger}
+    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "node.resized", "fault.undone"]
+    assert fake.events[4][1] == {"node": "n2", "size": "large", "shown": {"cache_mib": 7, "cpus": 1.0}}
+
+
+async def test_a_node_that_says_nothing_shows_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusters.faults.resize.SHOW_S", 0.6)
+    fake = await Fake().up()
+    dumb = AsyncMock(side_effect=HarnessError("n2 does not answer"))
+    monkeypatch.setattr(fake.deployment, "shown", dumb)
+    async with disturb(fake.cluster, resize(NodeResources(cache_mib=7, sql_memory_mib=7)), ["n2"]):
+        pass
+    assert dumb.await_count > 1
+    assert fake.events[4][1] == {"node": "n2", "shown": {"cpus": 1.0}}
 
 
 @pytest.mark.parametrize("fault", [KILL, PAUSE, LOSE_DISK], ids=lambda fault: fault.name)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -449,6 +450,7 @@ async def test_resources_are_limited_or_refused(place: Processes) -> None:
     pid = place._watch.run("n1").leader.pid  # type: ignore[union-attr]
     groups = groups_of(place)
     assert groups
+    assert place.limits("n1") == {"cpus": 0.2, "memory_mib": 64.0}
 
     def used() -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -469,6 +471,14 @@ async def test_resources_are_limited_or_refused(place: Processes) -> None:
     await place.start(greedy)
     await eventually(lambda: place.state("n1") is ProcessState.EXITED, 20)
     assert place.exit_code("n1") == -signal.SIGKILL, place.log_tail("n1")
+    with pytest.raises(HarnessError, match="n1 has no limits, it is exited"):
+        place.limits("n1")
+    sleeping = replace(limited, argv=(*PYTHON, "import time; time.sleep(60)"))
+    for cpus, memory, shown in ((0.5, 128, {"cpus": 0.5, "memory_mib": 128.0}), (1.0, None, {"cpus": 1.0})):
+        given = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=cpus, memory_mib=memory)
+        await place.start(replace(sleeping, resources=given))
+        assert place.limits("n1") == shown, "an earlier limit must not stay"
+        await place.kill("n1")
     await place.close()
     assert [group for group in groups if group.exists()] == []
 

@@ -13,6 +13,7 @@ from clusters.engines.cockroach.introspection import (
     parse_decommission,
     parse_node_status,
     parse_ranges,
+    parse_sizes,
 )
 from clusters.engines.cockroach.metrics import parse_vars, total
 from clusters.engines.cockroach.version import Version
@@ -221,8 +222,9 @@ class TestRealAnswers:
     ) -> None:
         assert spoken.status == "run"
         assert answers["table_ranges"]["sql"] == spoken.table_ranges("ledger")
-        for name in ("all_ranges", "nodes", "stores", "build_tag", "cluster_version"):
+        for name in ("all_ranges", "nodes", "stores", "build_tag", "cluster_version", "arguments"):
             assert answers[name]["sql"] == getattr(spoken, name)
+        assert answers["by_hand"]["sql"] == spoken.by_hand(600)
         assert answers["node_status"]["argv"] == list(spoken.node_status)
         assert answers["drain"]["argv"] == ["node", "drain", *spoken.drain_flags]
         for statement in (
@@ -252,6 +254,17 @@ class TestRealAnswers:
         assert all((n.replicas or 0) > 30 for n in nodes)
         drained = parse_node_status(answers["node_status_drained"]["out"])
         assert [n.draining for n in drained].count(True) == 1
+
+    def test_what_a_node_was_started_with(self, answers: dict[str, Any]) -> None:
+        (row,) = answers["arguments"]["rows"]
+        assert parse_sizes(row["args"]) == {"cache_mib": 384, "sql_memory_mib": 256}
+
+    def test_what_was_done_by_hand(self, answers: dict[str, Any]) -> None:
+        """Settings of the bootstrap among them: only the seconds since a growth began are asked for."""
+        assert {row["what"] for row in answers["by_hand"]["rows"]} == {
+            "set_cluster_setting",
+            "set_zone_config",
+        }
 
     def test_decommissioning(self, answers: dict[str, Any]) -> None:
         (node,) = parse_decommission(answers["decommission"]["out"])
@@ -301,6 +314,17 @@ class TestDocumentedAnswers:
         assert total([{"ranges_unavailable": 1.0}, {"ranges_unavailable": 2.0}], "ranges_unavailable") == 3
         assert total([{"ranges_unavailable": 1.0}, {}], "ranges_unavailable") is None
         assert total([], "ranges_unavailable") is None
+
+
+def test_sizes_of_a_command_line() -> None:
+    line = ["/bin/cockroach", "start", "--cache=256MiB", "--max-sql-memory=25%", "--store=/s"]
+    assert parse_sizes(json.dumps(line)) == {"cache_mib": 256.0}, (
+        "what was not given in MiB was not given by us"
+    )
+    assert parse_sizes("[]") == {}
+    for text in ("", "null", "{"):
+        with pytest.raises(HarnessError, match="as its command line"):
+            parse_sizes(text)
 
 
 def test_answers_that_are_no_answers() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 SQL_PORT = 26257
+HTTP_PORT = 8080
 
 
 class Access:
@@ -30,6 +31,11 @@ class Access:
         self._order: list[str] = []
         self.database = "defaultdb"
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The address of each node."""
+        return dict(self._addresses)
+
     def add(self, node: str, address: str) -> None:
         """Ask this node, too."""
         self._addresses[node] = address
@@ -41,7 +47,8 @@ class Access:
         self._order.remove(node)
 
     @cached_property
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
+        """What proves each side to the other: the cluster's authority, and the certificate of the client root."""
         context = ssl.create_default_context(cafile=str(self._certs / "ca.crt"))
         context.load_cert_chain(self._certs / "client.root.crt", self._certs / "client.root.key")
         return context
@@ -60,7 +67,7 @@ class Access:
                     port=SQL_PORT,
                     user="root",
                     database=self.database,
-                    ssl=self._tls,
+                    ssl=self.tls,
                     timeout=timeout,
                     command_timeout=timeout * 2,
                     server_settings=self._session,

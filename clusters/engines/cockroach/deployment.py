@@ -4,13 +4,21 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
-from clusters.engines.cockroach.access import SQL_PORT, Access
-from clusters.engines.cockroach.introspection import ids, parse_build, parse_node_status, parse_ranges
+from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
+from clusters.engines.cockroach.introspection import (
+    ids,
+    parse_build,
+    parse_ranges,
+    parse_sizes,
+)
+from clusters.engines.cockroach.membership import MOST_REPLICAS, Membership
+from clusters.engines.cockroach.sampling import Sampling
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
@@ -19,6 +27,8 @@ from clusters.model import (
     Endpoint,
     Health,
     Host,
+    Layout,
+    NodeGauges,
     NodeResources,
     NodeSpec,
     Placement,
@@ -30,7 +40,6 @@ from clusters.waiting import wait_until
 if TYPE_CHECKING:
     import asyncpg
 
-HTTP_PORT = 8080
 FAST_PACE = {
     "COCKROACH_SCAN_INTERVAL": "10s",
     "COCKROACH_SCAN_MAX_IDLE_TIME": "10ms",
@@ -39,11 +48,6 @@ FAST_PACE = {
 """Makes a server look through its replicas every second or so: all ranges have their replicas 4 s after the start of a fresh
 cluster instead of 34 to 37 s (measured on v20.2, two busy cores)."""
 DATABASE = "roachproof"
-MOST_REPLICAS = 3
-"""CockroachDB keeps so many replicas of a range by default."""
-GONE = "decommissioned"
-DECOMMISSION_S = 600.0
-"""Moving 174 replicas off a node took 33 s at the fast pace and 190 s at the default one (v20.2, two busy cores)."""
 _SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""
 BOOTSTRAP_S = 80.0
@@ -68,7 +72,8 @@ class CockroachDeployment:
         self._binary = binary
         self._build_tag = build_tag
         self._dialect = dialect
-        self._resources = resources
+        self._default = resources
+        self._resources: dict[str, NodeResources] = {}
         self._environment = {
             "COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING": "1",
             "COCKROACH_SKIP_UPDATE_CHECK": "1",
@@ -146,7 +151,7 @@ class CockroachDeployment:
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory."""
         placement = self._placement(node)
-        spec = placement.node
+        spec, resources = placement.node, self._resources.get(node, self._default)
         return ProcessSpec(
             name=node,
             argv=(
@@ -160,13 +165,13 @@ class CockroachDeployment:
                 f"--http-addr={placement.address}:{HTTP_PORT}",
                 f"--join={','.join(self._join)}",
                 f"--locality=region={spec.region},zone={spec.zone}",
-                f"--cache={self._resources.cache_mib}MiB",
-                f"--max-sql-memory={self._resources.sql_memory_mib}MiB",
+                f"--cache={resources.cache_mib}MiB",
+                f"--max-sql-memory={resources.sql_memory_mib}MiB",
             ),
             env={**self._environment, "HOME": str(placement.home)},
             cwd=placement.home,
             output=placement.logs / "output.txt",
-            resources=self._resources,
+            resources=resources,
         )
 
     @property
@@ -175,6 +180,16 @@ class CockroachDeployment:
         return tuple(f"{name} = {value}" for name, value in FAST_PACE.items()) if self._tuned else ()
 
     # ---- a running cluster ----------------------------------------------------------------------------------------
+
+    def give(self, node: str, resources: NodeResources) -> None:
+        """Other sizes of cache and SQL memory, and other limits, from the node's next start on."""
+        self._placement(node)
+        self._resources[node] = resources
+
+    async def shown(self, node: str) -> Mapping[str, float]:
+        """The cache and the SQL memory of its command line, as the node itself reports it. Raises ``HarnessError``."""
+        (row,) = await self._access.ask(node, self._dialect.arguments)
+        return parse_sizes(str(row["args"]))
 
     async def bootstrap(self) -> None:
         """Initialise the cluster as soon as the first node listens; return when every node takes clients."""
@@ -323,13 +338,19 @@ class CockroachDeployment:
     async def _relocate(
         self, connection: Any, table: str, values: Sequence[int], stores: Sequence[int]
     ) -> None:
-        """A lease can move only to a node that has a replica, which a fresh range gets within seconds: so try, and wait."""
+        """A lease can move only to a node that has a replica, which a fresh range gets within seconds: so try, and wait.
+
+        Where there are more nodes than replicas, the next node that has one leads the piece.
+        """
         import asyncpg
 
         for number, value in enumerate(values):
-            statement = self._dialect.relocate_lease(table, stores[number % len(stores)], value)
+            turn = number % len(stores)
+            wanted = [*stores[turn:], *stores[:turn]]
+            tried = wanted if len(stores) > MOST_REPLICAS else wanted[:1]
             until = time.monotonic() + RELOCATE_S
-            while True:
+            for store in cycle(tried):
+                statement = self._dialect.relocate_lease(table, store, value)
                 try:
                     await connection.execute(statement)
                     break
@@ -338,7 +359,7 @@ class CockroachDeployment:
                         raise HarnessError(
                             f"`{statement}` still fails after {RELOCATE_S:.0f} s: {error}"
                         ) from error
-                    await asyncio.sleep(0.25)
+                    await asyncio.sleep(0.25 if store == tried[-1] else 0)
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
         """The table's ranges. Raises ``HarnessError`` when nobody answers, a second node neither."""
@@ -357,86 +378,62 @@ class CockroachDeployment:
         self._store_names |= await self._stores(await self._live_ids())
         return await self._access.query(self._dialect.table_ranges(table), timeout=10.0)
 
+    @functools.cached_property
+    def _sampling(self) -> Sampling:
+        async def names() -> Mapping[int, str]:
+            return await self._stores(await self._live_ids())
+
+        return Sampling(self._access, self._dialect, names)
+
+    async def layout(self) -> Layout:
+        """Where all replicas lie now. Raises ``HarnessError`` when nobody says within some seconds."""
+        return await self._sampling.layout()
+
+    async def gauges(self) -> Mapping[str, NodeGauges]:
+        """What each node's own metrics say; they are refreshed about every 10 s."""
+        return await self._sampling.gauges()
+
+    async def by_hand(self, seconds: float) -> Mapping[str, int]:
+        """Settings and zones that were changed in the last seconds, replicas that were moved by request. Raises ``HarnessError``."""
+        try:
+            rows = await self._access.query(self._dialect.by_hand(seconds), timeout=10.0)
+        except Exception as error:
+            raise HarnessError(f"the servers' logs cannot be read: {type(error).__name__} {error}") from error
+        return {str(row["what"]): int(row["times"]) for row in rows}
+
     async def drain(self, node: str) -> None:
         """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
         host = f"--host={self._placement(node).address}:{SQL_PORT}"
         await self._cockroach("node", "drain", *self._dialect.drain_flags, host, timeout=120.0)
 
+    @functools.cached_property
+    def _membership(self) -> Membership:
+        return Membership(
+            self._access,
+            self._dialect,
+            self._cockroach,
+            live=self._live_ids,
+            stores=self._stores,
+            known=self._ids,
+            tuned=self._tuned,
+        )
+
     async def forget(self, node: str) -> None:
-        """Decommission for good what a node was: the lost one in whose place an empty one runs, or one removed and stopped.
+        """Decommission for good what a node was: the lost one in whose place an empty one runs, or one removed and stopped."""
+        if node in self._placements:
+            await self._membership.replaced(node)
+        else:
+            await self._membership.stopped(node)
 
-        A lost one's replicas are made anew at once, not only when it counts as dead for good; that is not waited for.
-        """
-        if node not in self._placements:
-            await self._let_go_of(node)
-            return
-        # Of the node itself: for some seconds the cluster takes the lost one for living.
-        (row,) = await self._access.ask(node, "SELECT crdb_internal.node_id() AS node_id")
-        new = int(row["node_id"])
-
-        async def back() -> Health:
-            return Health(ok=(await self._live_ids()).get(node) == new, why=f"the new {node} is not live yet")
-
-        await wait_until(f"the new {node} to be live", back, timeout=60.0)
-        former = self._ids.pop(node) - {new}
-        self._ids[node] = {new}
-        if former:
-            await self._decommission(node, former, wait="none", timeout=60.0)
-
-    async def _let_go_of(self, node: str) -> None:
-        was = self._ids.pop(node, set())
-        await self._decommission(node, was, wait="all", timeout=DECOMMISSION_S)
-        host = next(iter(self._placements.values())).address
-
-        async def known() -> Health:
-            # The command itself prints what the node that it asked knew before.
-            said = await self._cockroach(*self._dialect.node_status, f"--host={host}:{SQL_PORT}")
-            kept = [one for one in parse_node_status(said) if one.node_id in was and one.membership != GONE]
-            return Health(ok=not kept, why=", ".join(f"node {one.node_id}: {one.membership}" for one in kept))
-
-        await wait_until(f"the cluster to let go of {node}", known, timeout=60.0, interval=0.25)
-
-    async def remove(self, node: str) -> None:
-        """Have a living node's replicas moved elsewhere, and wait until it holds none.
-
-        It is decommissioned for good only once it was stopped (``forget``): the others refuse to speak with a node that is,
-        and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
-        """
-        if len(self._placements) <= MOST_REPLICAS:
-            raise HarnessError(
-                f"{node} cannot be removed: {len(self._placements)} nodes hold {MOST_REPLICAS} replicas of everything; add a node first"
-            )
-        live = await self._live_ids()
-        if node not in live:
-            raise HarnessError(f"{node} is not live and cannot be removed in good order")
-        store = next(store for store, name in (await self._stores(live)).items() if name == node)
-        # Asked once only: asked when no replica is left, the command would decommission the node for good.
-        await self._decommission(node, [live[node]], wait="none", timeout=60.0)
-
-        async def empty() -> Health:
-            try:
-                rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
-            except Exception as error:
-                return Health(ok=False, why=f"{type(error).__name__}: {error}".strip(": "))
-            left = sum(store in ids(row["replicas"] or "") for row in rows)
-            return Health(ok=bool(rows) and not left, why=f"{left} replicas left")
-
-        await wait_until(f"{node} to hold no replica", empty, timeout=DECOMMISSION_S, interval=0.5)
+    async def remove(self, node: str, *, timeout: float) -> None:
+        """Have a living node's replicas moved elsewhere, and wait until it holds none; then it is none of the cluster's any more."""
+        await self._membership.emptied(node, timeout=timeout)
         del self._placements[node]
         self._access.remove(node)
 
-    async def _decommission(self, node: str, was: Iterable[int], *, wait: str, timeout: float) -> None:
-        """``cockroach node decommission`` of what a node was, by way of another where there is one."""
-        chosen = sorted(was)
-        asked = min(self._placements.values(), key=lambda placement: placement.node.name == node)
-        await self._cockroach(
-            "node",
-            "decommission",
-            *map(str, chosen),
-            f"--wait={wait}",
-            f"--host={asked.address}:{SQL_PORT}",
-            timeout=timeout,
-        )
+    async def refusal(self, node: str) -> str | None:
+        """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave it."""
+        return await self._membership.refusal(node)
 
     def _placement(self, node: str) -> Placement:
         if node not in self._placements:

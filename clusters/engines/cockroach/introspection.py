@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -55,6 +56,20 @@ class Decommissioning:
 def ids(text: str) -> tuple[int, ...]:
     """Node ids from ``1,2,3`` or ``{1,2,3}``."""
     return tuple(int(part) for part in text.strip("{}").split(",") if part.strip())
+
+
+def parse_sizes(arguments: str) -> dict[str, float]:
+    """Cache and SQL memory in MiB from a node's command line, a JSON list. Raises ``HarnessError`` when it is none.
+
+    Only what was given in MiB counts: anything else was not given by us.
+    """
+    try:
+        flags = [str(flag) for flag in json.loads(arguments)]
+    except (ValueError, TypeError) as error:
+        raise HarnessError(f"a node reports {arguments!r} as its command line: {error}") from error
+    found = (re.fullmatch(r"--(cache|max-sql-memory)=(\d+)MiB", flag) for flag in flags)
+    names = {"cache": "cache_mib", "max-sql-memory": "sql_memory_mib"}
+    return {names[match[1]]: float(match[2]) for match in found if match}
 
 
 def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeInfo, ...]:

@@ -59,9 +59,20 @@ class Dialect:
     node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
     """The command that lists nodes in every version without internal tables; read by ``introspection.parse_node_status``."""
     build_tag: str = "SELECT version()"
+    arguments: str = "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
+    """The command line of the node that is asked, as JSON; written when it starts."""
     settings_set: str = "SELECT name, value FROM system.settings ORDER BY name"
     """The cluster settings that somebody set, the server itself among them; all others have their default."""
     cluster_version: str = "SHOW CLUSTER SETTING version"
+
+    by_hand_form: str = (
+        "SELECT what, count(*)::INT8 AS times FROM ("
+        "SELECT \"eventType\" AS what FROM system.eventlog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' "
+        "AND \"eventType\" IN ('set_cluster_setting', 'reset_cluster_setting', 'set_zone_config', 'remove_zone_config') "
+        "UNION ALL SELECT 'replica moved by request' FROM system.rangelog "
+        "WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' AND info LIKE '%admin request%') GROUP BY what ORDER BY what"
+    )
+    """What somebody did to where replicas lie in the last seconds, and how often."""
 
     relocate_lease_form: str = "ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"
 
@@ -109,6 +120,10 @@ class Dialect:
     def relocate_lease(self, table: str, store: int, value: object) -> str:
         """Move the lease of the range that holds primary key ``value`` to a *store* (see ``stores``; often the node's id)."""
         return self.relocate_lease_form.format(table=table, store=store, value=value)
+
+    def by_hand(self, seconds: float) -> str:
+        """Rows ``what, times``: settings and zones that were changed in the last ``seconds``, and replicas that were moved by request."""
+        return self.by_hand_form.format(seconds=max(1, round(seconds)))
 
     def split(self, table: str, values: tuple[object, ...]) -> str:
         """Split a table for good at values of its first key column."""

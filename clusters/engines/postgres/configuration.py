@@ -119,15 +119,14 @@ def patroni(
                     # A former primary that pg_rewind cannot repair starts again from a copy, as an operator would do.
                     "remove_data_directory_on_rewind_failure": True,
                     "remove_data_directory_on_diverged_timelines": True,
-                    "parameters": {
-                        **PARAMETERS,
-                        "shared_buffers": f"{resources.cache_mib}MB",
-                    },
+                    "parameters": dict(PARAMETERS),
                 },
             },
             "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums"],
         },
         "postgresql": {
+            # Of this node, whatever all have: local parameters go before those of the whole cluster.
+            "parameters": {"shared_buffers": f"{resources.cache_mib}MB"},
             "listen": f"{placement.address}:{ports.sql}",
             "connect_address": f"{placement.address}:{ports.sql}",
             "bin_dir": str(bin_dir),

@@ -17,6 +17,8 @@ from clusters.model import (
     Endpoint,
     Health,
     Host,
+    Layout,
+    NodeGauges,
     NodeResources,
     NodeSpec,
     Placement,
@@ -62,6 +64,7 @@ class PostgresDeployment:
         self._binaries = binaries
         self._declared = len(nodes)
         self._resources = resources
+        self._given: dict[str, NodeResources] = {}
         self._replication = replication
         self._secrets = Secrets()
         self._ports = files.PREFERRED_PORTS
@@ -93,7 +96,20 @@ class PostgresDeployment:
 
     def process(self, node: str) -> ProcessSpec:
         """The node's Patroni, which starts PostgreSQL (in a session of its own)."""
-        return files.patroni_process(self._placement(node), self._binaries, self._resources)
+        given = self._given.get(node, self._resources)
+        return files.patroni_process(self._placement(node), self._binaries, given)
+
+    def give(self, node: str, resources: NodeResources) -> None:
+        """Another size of PostgreSQL's buffers, and other limits, from the node's next start on."""
+        placement = self._placement(node)
+        self._given[node] = resources
+        self._configure(placement)
+
+    async def shown(self, node: str) -> Mapping[str, float]:
+        """The size of the node's shared buffers."""
+        async with sql.session(self._sql(node), self._superuser, timeout=LOOK_S) as connection:
+            blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
+            return {"cache_mib": float(await connection.fetchval(blocks))}
 
     async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
         """Choose ports and write every node's configuration; Patroni itself sets PostgreSQL up."""
@@ -212,9 +228,25 @@ class PostgresDeployment:
     async def forget(self, node: str) -> None:
         """Nothing: Patroni takes an empty node of a known name for what it is and drops what the former one left."""
 
-    async def remove(self, node: str) -> None:
+    async def layout(self) -> Layout:
+        """Not offered. Raises ``HarnessError``."""
+        raise HarnessError("the control has no ranges: every node has a copy of everything")
+
+    async def by_hand(self, seconds: float) -> Mapping[str, int]:
+        """Not offered. Raises ``HarnessError``."""
+        raise HarnessError("the control keeps no log of where data was moved")
+
+    async def gauges(self) -> Mapping[str, NodeGauges]:
+        """None: there are no ranges."""
+        return {}
+
+    async def remove(self, node: str, *, timeout: float) -> None:
         """Not offered. Raises ``HarnessError``."""
         raise HarnessError(f"{node} cannot be removed: the control has no way to take a member out for good")
+
+    async def refusal(self, node: str) -> str | None:
+        """Not offered. Raises ``HarnessError``."""
+        raise HarnessError("the control takes no member out for good, so it has nothing to refuse")
 
     @property
     def _superuser(self) -> Credentials:
@@ -244,7 +276,7 @@ class PostgresDeployment:
                 ports=self._ports,
                 passwords=self._secrets,
                 bin_dir=self._binaries.bin_dir,
-                resources=self._resources,
+                resources=self._given.get(placement.node.name, self._resources),
                 replication=self._replication,
             ),
         )

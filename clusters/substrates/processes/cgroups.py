@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _PERIOD_US = 100_000
+_UNLIMITED = 1 << 60
+"""Version 1 shows a limit of about 2^63 where there is none."""
 
 
 def parents() -> dict[str, str]:
@@ -75,13 +77,39 @@ def limit(
         if node.joinpath("cgroup.type").exists():
             node.joinpath("cpu.max").write_text(f"{'max' if quota < 0 else quota} {_PERIOD_US}")
             node.joinpath("memory.max").write_text("max" if size < 0 else str(size))
-        elif node.joinpath("cpu.cfs_quota_us").exists() and quota != -1:
+        elif node.joinpath("cpu.cfs_quota_us").exists():
             node.joinpath("cpu.cfs_period_us").write_text(str(_PERIOD_US))
             node.joinpath("cpu.cfs_quota_us").write_text(str(quota))
-        if node.joinpath("memory.limit_in_bytes").exists() and size != -1:
+        if node.joinpath("memory.limit_in_bytes").exists():
             node.joinpath("memory.limit_in_bytes").write_text(str(size))
         joins.append(str(node / "cgroup.procs"))
     return joins
+
+
+def limits(places: Mapping[str, str], cluster: str, name: str, pid: int) -> dict[str, float]:
+    """What the groups of one node that a process is in allow: ``cpus`` in cores, ``memory_mib``; without a limit, nothing."""
+    found: dict[str, float] = {}
+    for group in _groups(places, cluster):
+        node = group / name
+        if str(pid) not in _words(node / "cgroup.procs"):
+            continue
+        cpu = _words(node / "cpu.max") or [
+            *_words(node / "cpu.cfs_quota_us"),
+            *_words(node / "cpu.cfs_period_us"),
+        ]
+        if len(cpu) == 2 and cpu[0].isdigit():
+            found["cpus"] = int(cpu[0]) / int(cpu[1])
+        for size in (_words(node / "memory.max") or _words(node / "memory.limit_in_bytes"))[:1]:
+            if size.isdigit() and int(size) < _UNLIMITED:
+                found["memory_mib"] = int(size) / (1 << 20)
+    return found
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
 
 
 def remove(places: Mapping[str, str], cluster: str) -> None:

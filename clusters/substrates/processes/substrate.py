@@ -56,6 +56,7 @@ class Processes:
         self._cluster = cluster
         self._directory = directory
         self._offered = _WITHOUT_GROUPS
+        self._groups: Mapping[str, str] = {}
         self._link: Link | None = None
         self._subnet: leases.Subnet | None = None
         self._slots: leases.Lease | None = None
@@ -124,7 +125,8 @@ class Processes:
             keep_logs=keep_logs and _real(keep_logs),
             device=f"rp-{self._cluster[-8:]}" if linked else None,
         )
-        if config["cgroups"]:
+        self._groups = config["cgroups"]
+        if self._groups:
             self._offered |= {Capability.NODE_RESOURCES}
         files = [*self._subnet.files, *self._slots.files]
         config |= {"identity": nobody, "record": self._subnet.record_file}
@@ -395,6 +397,16 @@ class Processes:
             return ""
         ended = name in self._placements and self.state(name) is ProcessState.EXITED
         return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
+
+    def limits(self, name: str) -> Mapping[str, float]:
+        """What the process's control groups let it use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
+
+        Raises ``HarnessError`` when it does not run.
+        """
+        leader = self._watch.run(name).leader
+        if leader is None or self.state(name) is not ProcessState.RUNNING:
+            raise HarnessError(f"{self._cluster}: {name} has no limits, it is {self.state(name)}")
+        return cgroups.limits(self._groups, self._cluster, name, leader.pid)
 
     def cpu_seconds(self) -> float:
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""

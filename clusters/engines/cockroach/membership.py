@@ -1,0 +1,175 @@
+"""How nodes leave a running CockroachDB cluster: decommissioned, refused, forgotten."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
+
+from clusters.engines.cockroach.access import SQL_PORT, Access
+from clusters.engines.cockroach.introspection import ids, parse_node_status
+from clusters.engines.cockroach.versions import Dialect
+from clusters.errors import HarnessError
+from clusters.model import Health
+from clusters.waiting import wait_until
+
+MOST_REPLICAS = 3
+"""CockroachDB keeps so many replicas of a range by default."""
+GONE = "decommissioned"
+LET_GO_S = 600.0
+"""How long an emptied node may take to be decommissioned for good; measured: a second."""
+REFUSAL_S = {True: 12.0, False: 60.0}
+"""How long replicas must stay on a node that cannot be spared, at the fast pace and at the default one, at which the first of 174 left
+within seconds, the last after 190 s."""
+
+
+class Command(Protocol):
+    """Runs a subcommand of ``cockroach`` to its end. Raises ``HarnessError`` with what it said when it fails."""
+
+    async def __call__(self, *arguments: str, timeout: float = ...) -> str:
+        """What it printed."""
+        ...
+
+
+class Membership:
+    """``live`` gives the ids of the live nodes by our names, ``stores`` our names by the ids of their stores.
+
+    ``known`` has all ids that the holders of each name ever had; whoever calls ``live`` adds to it.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        dialect: Dialect,
+        command: Command,
+        *,
+        live: Callable[[], Awaitable[Mapping[str, int]]],
+        stores: Callable[[Mapping[str, int]], Awaitable[Mapping[int, str]]],
+        known: dict[str, set[int]],
+        tuned: bool,
+    ) -> None:
+        self._access = access
+        self._dialect = dialect
+        self._command = command
+        self._live = live
+        self._stores = stores
+        self._known = known
+        self._tuned = tuned
+
+    async def replaced(self, node: str) -> None:
+        """Decommission for good the lost node in whose place an empty one runs.
+
+        The lost one's replicas are made anew at once, not only when it counts as dead for good; that is not waited for.
+        """
+        # Of the node itself: for some seconds the cluster takes the lost one for living.
+        (row,) = await self._access.ask(node, "SELECT crdb_internal.node_id() AS node_id")
+        new = int(row["node_id"])
+
+        async def back() -> Health:
+            return Health(ok=(await self._live()).get(node) == new, why=f"the new {node} is not live yet")
+
+        await wait_until(f"the new {node} to be live", back, timeout=60.0)
+        former = self._known.pop(node) - {new}
+        self._known[node] = {new}
+        if former:
+            await self._decommission(node, former, wait="none", timeout=60.0)
+
+    async def stopped(self, node: str) -> None:
+        """Decommission for good a node that was emptied and whose process has ended."""
+        was = self._known.pop(node, set())
+        await self._decommission(node, was, wait="all", timeout=LET_GO_S)
+
+        async def gone() -> Health:
+            # The command itself prints what the node that it asked knew before.
+            kept = {
+                id_: how for id_, how in (await self._memberships()).items() if id_ in was and how != GONE
+            }
+            return Health(ok=not kept, why=", ".join(f"node {id_}: {how}" for id_, how in kept.items()))
+
+        await wait_until(f"the cluster to let go of {node}", gone, timeout=60.0, interval=0.25)
+
+    async def emptied(self, node: str, *, timeout: float) -> None:
+        """Have a living node's replicas moved elsewhere, and wait until it holds none. Raises ``TimedOut`` when it still has some then.
+
+        It is decommissioned for good only once it was stopped: the others refuse to speak with a node that is,
+        and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
+        """
+        if (nodes := len(self._access.addresses)) <= MOST_REPLICAS:
+            raise HarnessError(
+                f"{node} cannot be removed: {nodes} nodes hold {MOST_REPLICAS} replicas of everything; add a node first"
+            )
+        id_, store = await self._id_and_store(node)
+        # Asked once only: asked when no replica is left, the command would decommission the node for good.
+        await self._decommission(node, [id_], wait="none", timeout=60.0)
+
+        async def empty() -> Health:
+            try:
+                left = await self._held(store)
+            except HarnessError as error:
+                return Health(ok=False, why=str(error))
+            return Health(ok=not any(left.values()), why=f"{sum(left.values())} replicas left")
+
+        await wait_until(f"{node} to hold no replica", empty, timeout=timeout, interval=0.5)
+
+    async def refusal(self, node: str) -> str | None:
+        """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave it.
+
+        From 23.1 on the command refuses by itself. Older servers take the order, and the replicas stay where they are, which is
+        watched for a while.
+        """
+        id_, store = await self._id_and_store(node)
+        before, watched = await self._held(store), REFUSAL_S[self._tuned]
+        refused = ""
+        try:
+            await self._decommission(node, [id_], wait="none", timeout=60.0)
+        except HarnessError as error:
+            refused = str(error)
+        if refused and (await self._memberships()).get(id_) == "active":
+            if self._dialect.decommission_checks:
+                return refused
+            raise HarnessError(refused)
+        try:
+            until = time.monotonic() + watched
+            while time.monotonic() < until:
+                await asyncio.sleep(1.0)
+                now = await self._held(store, otherwise=before)
+                if any(before.get(range_) and not held for range_, held in now.items()):
+                    return None
+        finally:
+            await self._command("node", "recommission", str(id_), self._other(node), timeout=60.0)
+        return f"all {sum(before.values())} replicas stayed where they were for {watched:.0f} s"
+
+    async def _memberships(self) -> dict[int, str]:
+        """What each node is, by id, as the cluster tells it."""
+        first = next(iter(self._access.addresses.values()))
+        said = await self._command(*self._dialect.node_status, f"--host={first}:{SQL_PORT}")
+        return {status.node_id: status.membership for status in parse_node_status(said)}
+
+    async def _id_and_store(self, node: str) -> tuple[int, int]:
+        live = await self._live()
+        if node not in live:
+            raise HarnessError(f"{node} is not live and cannot be removed in good order")
+        return live[node], next(store for store, name in (await self._stores(live)).items() if name == node)
+
+    async def _held(self, store: int, *, otherwise: Mapping[int, bool] | None = None) -> Mapping[int, bool]:
+        """Of each range whether this store has a replica of it. When nobody says, ``otherwise``, or raises ``HarnessError``."""
+        try:
+            rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
+        except Exception as error:
+            if otherwise is not None:
+                return otherwise
+            raise HarnessError(f"{type(error).__name__}: {error}".strip(": ")) from error
+        if not rows:
+            raise HarnessError("no range was listed")
+        return {int(row["range_id"]): store in ids(row["replicas"] or "") for row in rows}
+
+    def _other(self, node: str) -> str:
+        """The flag that asks another node than this one, where there is one."""
+        asked = min(self._access.addresses.items(), key=lambda known: known[0] == node)
+        return f"--host={asked[1]}:{SQL_PORT}"
+
+    async def _decommission(self, node: str, was: Iterable[int], *, wait: str, timeout: float) -> None:
+        """``cockroach node decommission`` of what a node was, by way of another where there is one."""
+        chosen = [str(id_) for id_ in sorted(was)]
+        await self._command(
+            "node", "decommission", *chosen, f"--wait={wait}", self._other(node), timeout=timeout
+        )
