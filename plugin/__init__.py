@@ -9,9 +9,11 @@ pytest_plugins = [
     "fixtures.arm",
     "fixtures.cluster",
     "fixtures.cells",
+    "fixtures.growth",
     "fixtures.ledger",
     "fixtures.probe",
     "fixtures.fault",
+    "fixtures.resizing",
     "fixtures.judge",
     "fixtures.micro",
 ]

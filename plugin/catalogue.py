@@ -28,7 +28,7 @@ from clusters.declared import (
     text,
 )
 from clusters.errors import BadInput
-from clusters.model import Capability
+from clusters.model import Capability, NodeResources
 from clusters.topology import MOST_NODES
 from plugin import profiles
 from plugin.claims import CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
@@ -137,6 +137,9 @@ def _arm_value(value: Any, place: Place) -> object:
         raise place.must(value, "a text, a number, true or false", "arms are told apart by plain values")
     return value
 
+
+REPLICAS = 3
+"""Of each range, by CockroachDB's default."""
 
 _COUNTS = ("warehouses",)
 """Arms that say how much of something there is, wherever they are declared."""
@@ -285,4 +288,59 @@ def _claim(
             raise (place / key).wrong(
                 f"has nothing for suite {missing[0].value!r}, in which the claim is; add it"
             )
+    if Capability.REBALANCE in claim.capabilities:
+        _check_sizes(claim, place / "arms" / "sizes")
+    if Capability.NODE_RESOURCES in claim.capabilities:
+        _check_node_sizes(claim, place / "arms" / "sizes")
     return claim.completed(tuple(check for check, _ in placed))
+
+
+def _check_node_sizes(claim: Claim, place: Place) -> None:
+    """The sizes that a claim's nodes have: at least two, each as ``node_of_size`` takes it."""
+    for values in claim.arms.get("sizes", {}).values():
+        for value in values:
+            words = str(value).split()
+            if len(words) < 2:
+                raise place.must(value, "at least two sizes of a node", "give such as '0.5/1024 1/2048'")
+            for word in words:
+                try:
+                    profiles.node_of_size(word, NodeResources(cache_mib=1, sql_memory_mib=1))
+                except BadInput as error:
+                    raise place.wrong(f"is {value!r}, but {error}") from error
+
+
+def _check_sizes(claim: Claim, place: Place) -> None:
+    """The sizes that a cluster goes through: ``3 6 9``, or ``6 3`` where nodes are taken out; with a node for each replica."""
+    for suite, values in claim.arms.get("sizes", {}).items():
+        for value in values:
+            words = str(value).split()
+            if len(words) < 2 or not all(word.isdecimal() for word in words):
+                raise place.must(
+                    value, "at least two numbers of nodes", "give such as '3 6 9', or '6 3' to shrink"
+                )
+            sizes = [int(word) for word in words]
+            shrinks = Capability.REMOVE_NODE in claim.capabilities
+            if sorted(set(sizes), reverse=shrinks) != sizes:
+                raise place.must(
+                    value,
+                    f"sizes of which each is {'smaller' if shrinks else 'larger'} than the one before",
+                    f"give such as '{'6 3' if shrinks else '3 6 9'}'",
+                )
+            if shrinks and sizes[-1] != REPLICAS:
+                raise place.must(
+                    value,
+                    f"sizes down to {REPLICAS}, since a claim that shrinks asks for one node less at last",
+                    f"end with {REPLICAS}",
+                )
+            if min(sizes) < REPLICAS:
+                raise place.must(
+                    value,
+                    f"sizes of {REPLICAS} nodes at the least, one for each replica",
+                    "leave the smaller ones out",
+                )
+            if suite in claim.suites and max(sizes) > claim.nodes[suite]:
+                raise place.must(
+                    value,
+                    f"sizes up to nodes ({claim.nodes[suite]} in suite {suite.value})",
+                    f"say nodes = {max(sizes)}, so that room is asked for",
+                )

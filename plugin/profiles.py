@@ -75,6 +75,29 @@ class Tpcc:
     """How long they are measured."""
 
 
+LEAST_MEMORY_MIB = 512
+"""With less a CockroachDB node does not live long: 128 MiB of cache livelocked one (our own choice)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rebalance:
+    """The size of what is spread over added nodes, and how that is watched. Times in seconds."""
+
+    ranges: int
+    range_kib: int
+    """Data in each range."""
+    sample_s: float
+    """How often it is asked where the replicas are."""
+    hold_s: float
+    """Replicas count as even for the test to go on when they have been for so long."""
+    quiet_s: float
+    """A cluster has settled when no replica was added or removed for so long."""
+    stall_s: float
+    """Nothing is waited for any longer when no replica moved for so long."""
+    limit_s: float
+    """How long is waited at the most, for even replicas and then for quiet."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """A class of hardware and the size of work that suits it."""
@@ -91,6 +114,7 @@ class Profile:
     ledger: Ledger
     probe: Probe
     tpcc: Tpcc
+    rebalance: Rebalance
 
     def needs(self, nodes: int) -> HostNeeds:
         """What one host must have to carry ``nodes`` nodes of this profile as local processes."""
@@ -136,6 +160,16 @@ _PROFILE_RULES = {
         workers=integer(minimum=1, maximum=100_000),
         saturated_s=number(above=0),
     ),
+    "rebalance": record(
+        Rebalance,
+        ranges=integer(minimum=1, maximum=100_000),
+        range_kib=integer(minimum=1, maximum=512 << 10),
+        sample_s=number(above=0),
+        hold_s=number(),
+        quiet_s=number(above=0),
+        stall_s=number(above=0),
+        limit_s=number(above=0),
+    ),
     "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 }
 _PROFILE = form(Profile, **_PROFILE_RULES)
@@ -158,6 +192,31 @@ def load(path: Path = SHIPPED) -> Mapping[str, Profile]:
 def shipped() -> Mapping[str, Profile]:
     """The suite's own profiles, read once."""
     return load()
+
+
+def node_of_size(size: str, default: NodeResources) -> NodeResources:
+    """A node of this size: ``medium`` is that profile's, ``0.5`` has so many CPUs, ``0.5/1024`` also so many MiB of memory.
+
+    Of its memory a node takes a quarter as cache and a quarter for SQL, as CockroachDB advises for production; without a size of memory
+    both are as in ``default``. Raises ``BadInput``.
+    """
+    if size.isalpha():
+        return profile_named(size).node
+    cpus, with_memory, memory = size.partition("/")
+    try:
+        mib = int(memory) if with_memory else None
+        if not float(cpus) > 0 or (mib is not None and mib < LEAST_MEMORY_MIB):
+            raise ValueError
+        return NodeResources(
+            cpus=float(cpus),
+            memory_mib=mib,
+            cache_mib=default.cache_mib if mib is None else mib // 4,
+            sql_memory_mib=default.sql_memory_mib if mib is None else mib // 4,
+        )
+    except ValueError as error:
+        raise BadInput(
+            f"size {size!r}: give the name of a profile, or CPUs above 0, or '0.5/1024' with at least {LEAST_MEMORY_MIB} MiB of memory"
+        ) from error
 
 
 def profile_named(name: str) -> Profile:

@@ -17,7 +17,7 @@ from plugin.evidence.load import describe_arm
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import NAMED_ENGINES
-from plugin.profiles import profile_named
+from plugin.profiles import node_of_size, profile_named
 from plugin.run import Run
 
 MARKERS = (
@@ -170,7 +170,26 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
-    return carries(run.profile, run.host, nodes)
+    return carries(run.profile, run.host, nodes) or _too_large(claim, nodes, run)
+
+
+def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:
+    """Why this host cannot give nodes the sizes that the claim's arms name: a control group grants cores that nobody has."""
+    if Capability.NODE_RESOURCES not in claim.capabilities:
+        return None
+    for value in claim.arms_for(run.settings.suite).get("sizes", ()):
+        for size in str(value).split():
+            if size.isalpha():
+                reason = carries(profile_named(size), run.host, nodes)
+            else:
+                cpus = node_of_size(size, run.profile.node).cpus or 0.0
+                has = f"this host has {run.host.cores:g} cores"
+                reason = (
+                    f"{has}, and a node of size {size} is to get {cpus:g}" if cpus > run.host.cores else None
+                )
+            if reason:
+                return reason
+    return None
 
 
 def _named(missing: frozenset[Capability], run: Run) -> str:

@@ -11,9 +11,11 @@ from fixtures.judge import Judge
 
 @pytest.mark.claim("parity")
 @pytest.mark.topology(nodes=3)
-async def test_clusters_of_several_sizes(cells: Cells, judge: Judge, sizes: str, warehouses: int) -> None:
+async def test_clusters_of_several_sizes(
+    cells: Cells, judge: Judge, sizes: str, warehouses: int, saturated: str
+) -> None:
     """Three, six and nine nodes reach the same throughput as long as none of them is saturated."""
-    await cells.compare(*cells.of_nodes(*map(int, sizes.split())), warehouses=warehouses)
+    await cells.compare(*cells.of_nodes(*map(int, sizes.split())), warehouses=warehouses, saturated=saturated)
     assert judge.decide()
 
 

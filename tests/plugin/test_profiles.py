@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.errors import BadInput
-from plugin.profiles import SHIPPED, HostNeeds, Pace, load, profile_named, shipped
+from plugin.profiles import SHIPPED, HostNeeds, Pace, load, node_of_size, profile_named, shipped
 
 NAMES = ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
 
@@ -97,3 +97,18 @@ def test_file_without_profiles(tmp_path: Path) -> None:
     (path := tmp_path / "empty.toml").write_text("")
     with pytest.raises(BadInput, match="profiles: is missing; declare at least one"):
         load(path)
+
+
+def test_sizes_of_a_node() -> None:
+    default = profile_named("laptop").node
+    assert node_of_size("medium", default) == profile_named("medium").node
+    cpus = node_of_size("0.45", default)
+    assert (cpus.cpus, cpus.memory_mib, cpus.cache_mib) == (0.45, None, default.cache_mib)
+    both = node_of_size("0.5/1024", default)
+    assert (both.cpus, both.memory_mib, both.cache_mib, both.sql_memory_mib) == (0.5, 1024, 256, 256)
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "0.5/", "0.5/x", "0.5/100", "1/2/3", "half", "", "nan/1024"])
+def test_sizes_that_are_none(size: str) -> None:
+    with pytest.raises(BadInput, match=r"size '.*': give|profile '.*' is unknown"):
+        node_of_size(size, profile_named("laptop").node)

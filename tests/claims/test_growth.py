@@ -1,0 +1,42 @@
+"""Growing and shrinking: replicas spread over added nodes by themselves, and leave nodes that are taken out (thesis RQ1)."""
+
+import pytest
+
+from fixtures.growth import Growth
+from fixtures.judge import Judge
+from fixtures.ledger import Ledger
+
+
+@pytest.mark.claim("rebalance")
+@pytest.mark.topology(nodes=3)
+async def test_replicas_spread_over_added_nodes(
+    ledger: Ledger, growth: Growth, judge: Judge, sizes: str
+) -> None:
+    """After nodes are added the replicas spread evenly over all of them without a manual step, while the cluster serves."""
+    start, *larger = map(int, sizes.split())
+    growth.begins_with(start)
+    async with growth.watched():
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            for size in larger:
+                await growth.out(size)
+        await growth.settled()
+    await ledger.audit()
+    assert judge.decide()
+
+
+@pytest.mark.claim("rebalance-scale-in")
+@pytest.mark.topology(nodes=3)
+async def test_nodes_can_be_taken_out(ledger: Ledger, growth: Growth, judge: Judge, sizes: str) -> None:
+    """Nodes can be taken out one after another; no range is lost and the rest is balanced again."""
+    most, *smaller = map(int, sizes.split())
+    async with growth.watched():
+        await growth.out(most)
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            for size in smaller:
+                await growth.back(size)
+            await growth.refused()
+        await growth.settled()
+    await ledger.audit()
+    assert judge.decide()

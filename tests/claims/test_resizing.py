@@ -1,0 +1,33 @@
+"""Scaling up and down: nodes get other CPU and memory one after another, while the cluster serves (thesis 5.1.1)."""
+
+import pytest
+
+from clusters.model import NodeResources
+from fixtures.arm import Arm
+from fixtures.judge import Judge
+from fixtures.ledger import Ledger
+from fixtures.probe import Probe
+from fixtures.resizing import Resizing
+from plugin.profiles import node_of_size
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+
+@pytest.fixture
+def node_resources(arm: Arm, sizes: str) -> NodeResources:
+    """The cluster begins with the first size."""
+    return node_of_size(sizes.split()[0], arm.run.profile.node)
+
+
+@pytest.mark.claim("scale-up")
+async def test_cpu_and_memory_change_node_by_node(
+    ledger: Ledger, probe: Probe, resizing: Resizing, judge: Judge, sizes: str
+) -> None:
+    """CPU and memory of all nodes can be changed node by node while the cluster serves throughout."""
+    async with ledger.writing(at_least=0), probe.watching(ledger):
+        await ledger.baseline()
+        for size in sizes.split()[1:]:
+            await resizing.every_node(size)
+        await ledger.written_past_recovery()
+    await ledger.audit()
+    assert judge.decide()

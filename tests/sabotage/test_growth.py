@@ -1,0 +1,218 @@
+"""Growth that is hindered on purpose: every test here must find its claim refuted, for the reason that it made."""
+
+import os
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.errors import NodeDied
+from clusters.model import NodeSpec, ProcessSpec
+from clusters.substrates.processes import Processes
+from fixtures.growth import Growth
+from fixtures.judge import Judge
+from fixtures.ledger import Ledger
+from plugin.judge.convergence import State
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+STORE_MIB = 640
+"""The least that CockroachDB takes for the size of a store."""
+
+slow = pytest.mark.skipif(
+    not os.environ.get("ROACHPROOF_QUIET"),
+    reason="takes a minute and a half, as the others like it: tox -e quiet runs them",
+)
+
+
+async def execute(cluster: Cluster, *statements: str) -> None:
+    """Configure the cluster wrongly, before anything is added."""
+    connection = await cluster.deployment.connect()
+    try:
+        for statement in statements:
+            await connection.execute(statement, timeout=30)
+    finally:
+        connection.terminate()
+
+
+async def grow(growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, ...] = ()) -> State:
+    """As the claim's test does, to one size; returns where the replicas stood at the end."""
+    async with growth.watched():
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            await growth.out(to, nodes=nodes)
+        await growth.settled()
+    await ledger.audit()
+    return growth.phases()[-1].found.state
+
+
+def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, **changed: str) -> None:
+    """Start this node with other flags than it should have."""
+    process = cluster.deployment.process
+
+    def other(name: str) -> ProcessSpec:
+        spec = process(name)
+        if name != node:
+            return spec
+        flags = {flag.partition("=")[0]: flag for flag in spec.argv}
+        flags |= {
+            f"--{flag}": f"--{flag}={value.format(store=flags['--store'].partition('=')[2])}"
+            for flag, value in changed.items()
+        }
+        return replace(spec, argv=tuple(flags.values()))
+
+    monkeypatch.setattr(cluster.deployment, "process", other)
+
+
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
+    """Nodes count as even whatever they hold, so that nothing is moved to the new ones."""
+    # Nothing is to be seen but that nothing happens: shorter than the claim waits.
+    growth._sizes = replace(growth._sizes, stall_s=16.0, quiet_s=8.0)
+    await execute(cluster, "SET CLUSTER SETTING kv.allocator.range_rebalance_threshold = 100")
+    assert await grow(growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
+    assert judge.refuted("balanced")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_replicas_move_at_a_crawl(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
+    """Replicas are copied at 1 KiB/s."""
+    await execute(
+        cluster, *(f"SET CLUSTER SETTING {name} = '1 KiB'" for name in ("kv.snapshot_rebalance.max_rate",))
+    )
+    assert await grow(growth, ledger, 4) in (State.MOVING, State.STALLED, State.NOT_BEGUN)
+    assert judge.refuted("balanced")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_replicas_are_pinned_to_the_old_nodes(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
+    """All ranges must stay in the zone of the old nodes, and the new one is in another."""
+    places = (
+        "RANGE default",
+        "RANGE meta",
+        "RANGE liveness",
+        "RANGE system",
+        "RANGE timeseries",
+        "DATABASE system",
+    )
+    await execute(
+        cluster, *(f"ALTER {place} CONFIGURE ZONE USING constraints = '[+zone=zone-1]'" for place in places)
+    )
+    state = await grow(growth, ledger, 4, (NodeSpec(name="n4", zone="zone-2"),))
+    assert state in (State.NOT_BEGUN, State.STALLED)
+    assert judge.refuted("balanced")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_the_new_node_has_no_room(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new node's store is as small as can be, and nearly full."""
+    started_with(monkeypatch, cluster, "n4", store=f"path={{store}},size={STORE_MIB}MiB")
+    filled(monkeypatch, cluster)
+    assert await grow(growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
+    assert judge.refuted("balanced")
+
+
+def filled(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    """Put a file without content into the store of whatever is added, which the server counts by its length."""
+    place = cluster.deployment.place
+
+    async def full(placement: Any, run: Any) -> None:
+        await place(placement, run)
+        placement.store.mkdir(parents=True, exist_ok=True)
+        with (placement.store / "full").open("wb") as file:
+            file.truncate((STORE_MIB - 4) << 20)
+
+    monkeypatch.setattr(cluster.deployment, "place", full)
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_a_node_dies_while_replicas_move(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new node aborts as soon as it has joined."""
+    add = cluster.add
+
+    async def added(node: NodeSpec) -> None:
+        await add(node)
+        assert isinstance(cluster.substrate, Processes)
+        for process in cluster.substrate._watch.members(node.name):
+            os.kill(process.pid, signal.SIGABRT)
+
+    monkeypatch.setattr(cluster, "add", added)
+    with pytest.raises(NodeDied, match="n4 ended with exit code 2, by itself"):
+        await grow(growth, ledger, 4)
+    assert judge.refuted("nodes_died")
+
+
+@pytest.mark.sabotage("rebalance-scale-in", engine="cockroach")
+async def test_a_node_too_many_is_let_go(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
+    """With a single replica of each range two nodes seem enough to hold them."""
+    await execute(cluster, "ALTER TABLE ballast CONFIGURE ZONE USING num_replicas = 1")
+    async with ledger.writing(at_least=0):
+        await ledger.baseline()
+        await growth.refused()
+    await ledger.audit()
+    assert judge.refuted("removal_refused")
+
+
+@slow
+@pytest.mark.sabotage("rebalance-scale-in", engine="cockroach")
+async def test_a_node_that_cannot_be_emptied(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All replicas of a table must be in the zone of which the leaving node is the only one."""
+    monkeypatch.setattr(growth, "_sizes", replace(growth._sizes, limit_s=30.0))
+    async with growth.watched():
+        await growth.out(4, nodes=[NodeSpec(name="n4", zone="zone-2")])
+        await execute(cluster, "ALTER TABLE ballast CONFIGURE ZONE USING constraints = '[+zone=zone-2]'")
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            await growth.back(3)
+            await growth.refused()
+        await growth.settled()
+    await ledger.audit()
+    assert judge.refuted("decommissioned")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_a_node_that_never_joins(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new node looks for the cluster where nobody is."""
+    started_with(monkeypatch, cluster, "n4", join="127.0.0.1:1")
+    await grow(growth, ledger, 4)
+    assert any(event.name == "join.failed" for event in growth.evidence.events)
+    assert judge.refuted("balanced")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_somebody_helps(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
+    """A setting is changed and a zone configured while replicas move."""
+    async with growth.watched():
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            await growth.out(4)
+            await execute(
+                cluster,
+                "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '64 MiB'",
+                "ALTER TABLE ballast CONFIGURE ZONE USING gc.ttlseconds = 600",
+            )
+        await growth.settled()
+    await ledger.audit()
+    assert judge.refuted("manual_steps")

@@ -1,0 +1,76 @@
+"""Changes of size that are done wrongly on purpose: every test here must find its claim refuted, for the reason that it made."""
+
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.faults.disturbance import Fault
+from clusters.model import NodeResources
+from fixtures.arm import Arm
+from fixtures.fault import Faults
+from fixtures.judge import Judge
+from fixtures.ledger import Ledger
+from fixtures.probe import Probe
+from fixtures.resizing import Resizing
+from plugin.profiles import node_of_size
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+slow = pytest.mark.skipif(
+    not os.environ.get("ROACHPROOF_QUIET"),
+    reason="takes its time, as others like it: tox -e quiet runs them",
+)
+
+
+@pytest.fixture
+def node_resources(arm: Arm) -> NodeResources:
+    """The first size."""
+    return node_of_size("0.5/1024", arm.run.profile.node)
+
+
+async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -> None:
+    """As the claim's test does, to one size and of one node."""
+    async with ledger.writing(at_least=0), probe.watching(ledger):
+        await ledger.baseline()
+        await resizing.every_node("0.75/1536", nodes=[node])
+        await ledger.written_past_recovery()
+    await ledger.audit()
+
+
+@pytest.mark.sabotage("scale-up", engine="cockroach")
+async def test_a_node_keeps_its_old_size(
+    ledger: Ledger,
+    probe: Probe,
+    resizing: Resizing,
+    cluster: Cluster,
+    judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The node is started as it was."""
+    give = cluster.deployment.give
+    monkeypatch.setattr(cluster.deployment, "give", lambda node, given: node == "n2" or give(node, given))
+    await resized(ledger, probe, resizing, "n2")
+    assert judge.refuted("nodes_with_old_resources")
+
+
+@slow
+@pytest.mark.sabotage("scale-up", engine="cockroach")
+async def test_two_nodes_are_taken_down_together(
+    ledger: Ledger,
+    probe: Probe,
+    resizing: Resizing,
+    fault: Faults,
+    judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With each node its neighbour goes as well."""
+    one = fault._disturb
+
+    def two(what: Fault, nodes: Sequence[str], **facts: bool) -> object:
+        return one(what, [*nodes, "n2" if nodes[0] != "n2" else "n3"], **facts)
+
+    monkeypatch.setattr(fault, "_disturb", two)
+    await resized(ledger, probe, resizing, "n1")
+    assert judge.refuted("nodes_down_at_once")
