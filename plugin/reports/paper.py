@@ -48,6 +48,10 @@ def beside(
         for row in (rows if isinstance(rows, list | tuple) else ())
         if isinstance(row, Mapping) and _is_of(row, verdict["context"])
     ]
+    from plugin.reports.growth_beside import growth_beside
+
+    named = {_title(name): table for name, table in claim.paper.items()}
+    found += growth_beside(claim, verdict, named, _setups(claim, verdict["context"], machine))
     if tpcc is not None:
         from plugin.reports.paper_tables import tables_beside
 

@@ -18,6 +18,7 @@ from plugin.judge.arm import ArmEvidence, Fault, Timeline, Window, timeline
 from plugin.judge.availability import availability, endpoint
 
 if TYPE_CHECKING:
+    from plugin.reports.layout_series import LayoutSeries
     from plugin.reports.tpcc import Tpcc
     from plugin.reports.tpcc_series import LoadSeries
 
@@ -30,6 +31,7 @@ STATES: Mapping[str, str] = {
     "lose_disk": "lost with its disk",
     "pause": "frozen",
     "drain": "drained",
+    "resize": "restarted with another size",
     "cut": "cut off",
 }
 """What a node is while it suffers a fault of this name."""
@@ -70,8 +72,8 @@ class Resilience:
 class Series:
     """An arm in seconds ``0 … seconds - 1``.
 
-    ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds as the probe saw them (``"p50"`` …), ``None`` in a
-    second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown; ``error_kinds`` names
+    ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds (``"p50"`` …) as the probe saw them, or in an arm without one
+    (``probed`` is false) those of acknowledged writes, from when each was sent; ``None`` in a second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown; ``error_kinds`` names
     those of a second. ``reached``: by endpoint, the share of the probed ranges that answered through it.
     ``normal``: the baseline's median a second.
     """
@@ -79,6 +81,7 @@ class Series:
     seconds: int
     throughput: Sequence[int] = ()
     latency: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    probed: bool = True
     errors: Sequence[int] = ()
     error_kinds: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     reached: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
@@ -87,6 +90,8 @@ class Series:
     faults: tuple[Band, ...] = ()
     nodes: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
     resilience: tuple[Resilience, ...] = ()
+    layout: "LayoutSeries | None" = None
+    """Where the replicas lay, of an arm in which that was sampled."""
     load: "LoadSeries | None" = None
     """The TPC-C runs, of an arm that has some; it has no nodes' lanes then, as every run is on a fresh cluster."""
 
@@ -127,17 +132,21 @@ def series(evidence: ArmEvidence, tpcc: "Tpcc | None" = None) -> Series:
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
     written = activity.acknowledged if activity else array("q")
-    end = max([a.end, *(second.t + SECOND for second in probe), written[-1] if written else 0])
+    sampled = evidence.layout[-1].t if evidence.layout else 0
+    end = max([a.end, *(second.t + SECOND for second in probe), written[-1] if written else 0, sampled])
     seconds = -(-end // SECOND)
     latency, reached, kinds = _probed(probe, seconds)
     for time in activity.failures if activity else ():
         found = kinds.setdefault(time // SECOND, {})
         found["ledger"] = found.get("ledger", 0) + 1
+    if not probe and activity is not None:
+        latency = _of_writes(activity, seconds)
     recorded = bool(probe) or activity is not None
     return Series(
         seconds=seconds,
         throughput=_counted(written, seconds) if activity else (),
         latency=latency,
+        probed=bool(probe) or activity is None,
         errors=[sum(kinds.get(second, {}).values()) for second in range(seconds)] if recorded else (),
         error_kinds={second: _most(found) for second, found in sorted(kinds.items())},
         reached=reached,
@@ -146,7 +155,16 @@ def series(evidence: ArmEvidence, tpcc: "Tpcc | None" = None) -> Series:
         faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
         nodes=_nodes(a),
         resilience=tuple(_resilience(a, fault) for fault in a.timeline.faults),
+        layout=_layout(evidence, seconds),
     )
+
+
+def _layout(evidence: ArmEvidence, seconds: int) -> "LayoutSeries | None":
+    if not evidence.layout:
+        return None
+    from plugin.reports.layout_series import layout_series
+
+    return layout_series(evidence, seconds)
 
 
 def _of_runs(evidence: ArmEvidence, tpcc: "Tpcc") -> Series:
@@ -190,6 +208,20 @@ def _probed(
         for name, cells in served.items():
             reached.setdefault(name, [None] * seconds)[index] = round(sum(cells) / len(cells), 3)
     return latency, reached, kinds
+
+
+def _of_writes(activity: Activity, seconds: int) -> dict[str, list[float | None]]:
+    """Latency percentiles of the acknowledged writes, by the second in which they were acknowledged."""
+    taken: dict[int, list[int]] = {}
+    for sent, done in zip(activity.sent, activity.acknowledged, strict=True):
+        taken.setdefault(done // SECOND, []).append(done - sent)
+    found: dict[str, list[float | None]] = {f"p{share:g}": [None] * seconds for share in PERCENTILES}
+    for second, latencies in taken.items():
+        latencies.sort()
+        for share in PERCENTILES:
+            if second < seconds and (value := throughput.percentile(latencies, share / 100)) is not None:
+                found[f"p{share:g}"][second] = value / 1e3
+    return found
 
 
 def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
@@ -259,7 +291,34 @@ def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
             since = fault.undone
         _add(bands, since, a.end, "up")
         lanes[node] = tuple(bands)
+    return _resized(a, lanes)
+
+
+def _resized(a: _Seen, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple[Band, ...]]:
+    """The lanes of nodes that came later or were taken out."""
+    begun: dict[str, int] = {}
+    for event in a.evidence.events:
+        node = str(event.data.get("node", ""))
+        for name in event.data.get("added", ()) if event.name == "resize.begin" else ():
+            begun[str(name)] = event.t
+        for name in event.data.get("removed", ()) if event.name == "resize.begin" else ():
+            lanes[str(name)] = _cut(lanes.get(str(name), ()), event.t / 1e6, a.end / 1e6, "leaving")
+        if event.name == "node.joined":
+            bands: list[Band] = []
+            _add(bands, begun.get(node, event.t), event.t, "starting")
+            _add(bands, event.t, a.end, "up")
+            lanes[node] = tuple(bands)
+        if event.name == "node.removed" and node in lanes:
+            lanes[node] = _cut(lanes[node], event.t / 1e6, None, "")
+    for node in begun.keys() - lanes.keys():
+        lanes[node] = (Band(begin=begun[node] / 1e6, end=a.end / 1e6, name="starting"),)
     return lanes
+
+
+def _cut(bands: Sequence[Band], at: float, until: float | None, name: str) -> tuple[Band, ...]:
+    """The bands up to a moment, and from there on another one, if there is."""
+    kept = tuple(Band(begin=b.begin, end=min(b.end, at), name=b.name) for b in bands if b.begin < at)
+    return kept if until is None or until <= at else (*kept, Band(begin=at, end=until, name=name))
 
 
 def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from plugin.reports.layout_series import LayoutSeries
 from plugin.reports.series import Band, Series
 from plugin.reports.text import number
 
@@ -25,8 +26,11 @@ LANES: Mapping[str, tuple[str, str]] = {
     "up": ("#b2d8b4", ""),
     "starting": ("#dfe5eb", ".."),
     "coming back": ("#ffe8a3", "//"),
+    "leaving": ("#ffe8a3", "\\\\"),
 }
 """Fill and hatching of a node's states; every other state is a fault's."""
+GROUPS = ("#1864ab", "#c2255c", "#2b8a3e", "#5f3dc4")
+"""Of nodes, by the change of size with which they came."""
 FAULTY = ("#f0a08c", "xx")
 
 
@@ -35,8 +39,17 @@ def as_csv(series: Series) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     percentiles = list(series.latency)
+    replicas = series.layout.replicas if series.layout else {}
     head = ["second", "phase", "fault", "acknowledged writes", *(f"{name} ms" for name in percentiles)]
-    table.writerow([*head, "errors", "kinds of errors", *(f"node {node}" for node in series.nodes)])
+    table.writerow(
+        [
+            *head,
+            "errors",
+            "kinds of errors",
+            *(f"node {node}" for node in series.nodes),
+            *(f"replicas {node}" for node in replicas),
+        ]
+    )
     for second in range(series.seconds):
         kinds = series.error_kinds.get(second, {})
         table.writerow(
@@ -49,6 +62,7 @@ def as_csv(series: Series) -> str:
                 _at(series.errors, second),
                 "; ".join(f"{kind} {count}" for kind, count in kinds.items()),
                 *(_named(bands, second) for bands in series.nodes.values()),
+                *(_at(counts, second) for counts in replicas.values()),
             ]
         )
     return out.getvalue()
@@ -70,19 +84,25 @@ def as_svg(series: Series, title: str) -> str:
     """
     nodes = dict(list(series.nodes.items())[:MOST_LANES])
     every = max(1, -(-series.seconds // MOST_POINTS))
+    panels: list[tuple[float, Callable[[Axes], None]]] = [
+        (2.9, lambda panel: _throughput(panel, series, every)),
+        (2.4, lambda panel: _latency(panel, series, every)),
+        (1.3, lambda panel: _errors(panel, series, every)),
+        (0.2 + 0.34 * max(2, len(nodes)), lambda panel: _lanes(panel, nodes)),
+    ]
+    if layout := series.layout:
+        panels.insert(0, (2.9, lambda panel: _replicas(panel, layout, every)))
 
     def draw(axes: "Sequence[Axes]") -> None:
-        _throughput(axes[0], series, every)
-        _latency(axes[1], series, every)
-        _errors(axes[2], series, every)
-        _lanes(axes[3], nodes)
+        for panel, (_, fill) in zip(axes, panels, strict=True):
+            fill(panel)
         for panel in axes:
             _dress(panel, series)
         axes[-1].set_xlabel("seconds since the test began")
         begin = max(0.0, min((band.begin for band in series.phases), default=0.0) - 1)
         axes[-1].set_xlim(begin, max(begin + 1, series.seconds))
 
-    return picture(title, [2.9, 2.4, 1.3, 0.2 + 0.34 * max(2, len(nodes))], draw)
+    return picture(title, [height for height, _ in panels], draw)
 
 
 def picture(title: str, heights: Sequence[float], draw: "Callable[[Sequence[Axes]], None]") -> str:
@@ -148,11 +168,35 @@ def _throughput(panel: "Axes", series: Series, every: int) -> None:
     return _legend(panel)
 
 
+def _replicas(panel: "Axes", layout: LayoutSeries, every: int) -> None:
+    """A line a node; those that came with the same change look alike, as the source's figures have them."""
+    panel.set_ylabel("replicas a node")
+    told: set[int] = set()
+    for node, values in layout.replicas.items():
+        group = layout.joined[node]
+        at, known = _thinned(values, every, max)
+        first = group not in told
+        told.add(group)
+        panel.plot(
+            at, known, color=GROUPS[group % len(GROUPS)], linewidth=1.2,
+            label=("there at first" if not group else f"came with change {group}") if first else None,
+        )  # fmt: skip
+    at, mean = _thinned(layout.mean, every, _mean)
+    panel.plot(at, mean, color=INK, linewidth=1, linestyle=":", label="mean")
+    for change in layout.changes:
+        panel.axvline(change.begin, color=EDGE, linewidth=1)
+        panel.text(change.begin, 1.0, f" {change.name}", transform=panel.get_xaxis_transform(), va="top", fontsize=9, color=EDGE)  # fmt: skip
+    panel.set_ylim(bottom=0)
+    _legend(panel)
+
+
 def _latency(panel: "Axes", series: Series, every: int) -> None:
-    panel.set_ylabel("latency, ms")
+    panel.set_ylabel("latency, ms" if series.probed else "latency of writes, ms")
     drawn = [name for name in COLOURS if name in series.latency]
     if not any(value for name in drawn for value in series.latency[name]):
-        return _nothing(panel, "no operation of the probe succeeded")
+        return _nothing(
+            panel, "no operation of the probe succeeded" if series.probed else "no write was acknowledged"
+        )
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for name in drawn:

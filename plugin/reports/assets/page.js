@@ -11,7 +11,7 @@
     return (s < 0 ? "−" : "") + (hours ? `${hours}:${two(minutes)}` : minutes) + ":" + two(whole % 60);
   };
   const number = (v, unit) => (v == null ? "–" : (Math.abs(v) >= 100 || Number.isInteger(v) ? v.toFixed(0) : v.toFixed(1)) + (unit ? " " + unit : ""));
-  const STATES = { up: "up", starting: "wait", "coming back": "back", loading: "wait", ramp: "back", measured: "up", stopping: "wait" };
+  const STATES = { up: "up", starting: "wait", "coming back": "back", leaving: "back", loading: "wait", ramp: "back", measured: "up", stopping: "wait" };
   const stateColour = (name) => colour(STATES[name] || STATES[name.split(" ").pop()] || "hit"); // (of a run: "r01 measured")
 
   // A band behind the lines for each fault, with its name; names that would touch go one below the other, as far as there is room.
@@ -140,10 +140,18 @@
     if (s.load) return load.runs(home, arm);
     const x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
     const charts = [];
+    if (s.layout) {
+      const nodes = Object.keys(s.layout.replicas), looks = [["a"], ["b", [6, 3]], ["c", [2, 2]]];
+      const changes = bands([...faultBands(arm), ...s.layout.changes.map((change) => ({ ...change, style: "heal" }))]);
+      charts.push(chart(home, group, { title: "Replicas on each node (those that came together look alike)", height: 240, draw: changes, y: upwards,
+        data: [x, ...nodes.map((node) => s.layout.replicas[node]), s.layout.mean],
+        series: [...nodes.map((node) => { const [stroke, dash] = looks[s.layout.joined[node] % looks.length]; return line(node, stroke, "", { dash, ...dots }); }),
+          line("mean", "quiet", "", { dash: [1, 3], width: 1, ...dots })] }));
+    }
     charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: upwards,
       data: [x, filled(s.throughput, s.seconds), Array(s.seconds).fill(s.normal)],
       series: [line("writes/s", "a", "", { paths: steps, ...dots }), line("baseline", "quiet", "", { dash: [6, 4], width: 1, ...dots })] }));
-    charts.push(chart(home, group, { title: "Latency of the probe, from when each operation was due (logarithmic)", height: 190, draw: behind, y: logarithmic,
+    charts.push(chart(home, group, { title: s.probed ? "Latency of the probe, from when each operation was due (logarithmic)" : "Latency of acknowledged writes, from when each was sent (logarithmic)", height: 190, draw: behind, y: logarithmic,
       data: [x, ...["p50", "p95", "p99"].map((p) => filled(s.latency[p], s.seconds))],
       series: [line("p50", "a", "ms"), line("p95", "c", "ms", { dash: [8, 3] }), line("p99", "b", "ms", { dash: [2, 2] })] }));
     charts.push(chart(home, group, { title: "Operations a second that failed, or whose outcome is unknown", height: 150, draw: behind, y: withRoom,

@@ -1,0 +1,109 @@
+"""Where replicas lay, as reports draw it: second by second, in the picture and in the table."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from plugin.catalogue import load
+from plugin.evidence.layout import LAYOUT, LayoutSample, layout_line
+from plugin.evidence.records import event_line
+from plugin.evidence.store import EVENTS, seal
+from plugin.judge.arm import ArmEvidence
+from plugin.reports.page import write_page
+from plugin.reports.series import Series, series
+from plugin.reports.stored import stored_run
+from plugin.reports.timeline import as_csv, as_svg
+from tests.plugin.judge.histories import event
+from tests.plugin.judge.test_growth import NINE, SIX, THREE, grown, shrunk
+from tests.plugin.reports.browser import opened
+from tests.plugin.reports.samples import run_of
+
+
+def drawn(evidence: ArmEvidence) -> Series:
+    events = [event(0, "provision.begin", nodes=list(THREE)), event(1, "provisioned", nodes=list(THREE))]
+    events = sorted([*events, *evidence.events, event(120, "arm.end")], key=lambda each: each.t)
+    return series(replace(evidence, events=events))
+
+
+def test_a_sample_holds_until_the_next_and_a_hole_stays_empty() -> None:
+    samples = [*grown().layout]
+    samples[3] = LayoutSample(t=samples[3].t, lost="nobody says")
+    del samples[10:20]
+    layout = drawn(grown(layout=samples)).layout
+    assert layout is not None
+    assert list(layout.replicas) == NINE
+    n1, n4, n7 = (layout.replicas[node] for node in ("n1", "n4", "n7"))
+    assert n1[9] is None, "nothing was sampled before"
+    assert n1[10:18] == [60, 60, 57, 57, 54, 54, 54, 54], "the lost sample is bridged"
+    assert n4[14] == n4[17] == 6
+    assert n1[33] == 33
+    assert n1[34:50] == [None] * 16, "ten samples that are missing are a hole"
+    assert n7[40] is None, "it was not there"
+    assert n7[108] == 20
+    assert layout.mean[20] == 30
+    assert [layout.joined[node] for node in ("n1", "n4", "n9")] == [0, 1, 2]
+    assert [(band.name, band.begin) for band in layout.changes] == [("3 → 6", 10), ("6 → 9", 60)]
+
+
+def test_a_change_that_never_becomes_even_lasts_until_the_next() -> None:
+    stuck = [replace(sample, replicas={**sample.replicas, "n1": 300}) for sample in grown().layout]
+    layout = drawn(grown(layout=stuck)).layout
+    assert layout is not None
+    assert layout.changes[0].end == 60
+
+
+def test_picture_and_table_have_them() -> None:
+    found = drawn(grown())
+    picture = as_svg(found, "grown")
+    for words in ("replicas a node", "there at first", "came with change 2", "3 → 6", "mean"):
+        assert words in picture
+    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    assert rows[100]["replicas n9"] == "20"
+    assert rows[20]["replicas n9"] == ""
+    calm = drawn(replace(grown(), layout=[]))
+    assert calm.layout is None
+    assert "replicas a node" not in as_svg(calm, "calm")
+
+
+def test_nodes_that_come_and_go_have_their_lanes() -> None:
+    events = [
+        event(10, "resize.begin", kind="out", nodes=SIX, added=SIX[3:], quiet_s=20, stall_s=24),
+        *(event(12 + number, "node.joined", node=node) for number, node in enumerate(SIX[3:5])),
+        event(60, "resize.begin", kind="in", nodes=[*SIX[:4]], removed=["n5"], quiet_s=20, stall_s=24),
+        event(80, "node.removed", node="n5", code=0),
+    ]
+    lanes = drawn(replace(shrunk(), events=events)).nodes
+    assert [(band.name, band.begin, band.end) for band in lanes["n4"]] == [
+        ("starting", 10, 12),
+        ("up", 12, 120),
+    ]
+    assert [(band.name, band.begin, band.end) for band in lanes["n5"]] == [
+        ("starting", 10, 13), ("up", 13, 60), ("leaving", 60, 80),
+    ]  # fmt: skip
+    assert [band.name for band in lanes["n6"]] == ["starting"], "it never joined"
+
+
+def test_the_page_draws_them_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", arms=[{"seconds": 120, "faults": (), "judged": False}])
+    (arm,) = (run / "claims" / "survivability").iterdir()
+    (arm / LAYOUT).write_text("".join(map(layout_line, grown().layout)))
+    (arm / "probe.jsonl").unlink()
+    with (arm / EVENTS).open("a") as file:
+        file.writelines(map(event_line, grown().events))
+    seal(arm)
+    seen = opened(chromium, write_page(run / "page.html", [stored_run(run, load())], judge="--judge=DIR"))
+    seen.wait("document.querySelector('.uplot')")
+    titles = seen.page.locator(".u-title").all_inner_texts()
+    assert titles[0].startswith("Replicas on each node")
+    assert titles[2].startswith("Latency of acknowledged writes"), "there was no probe"
+    assert seen.of_charts(0, "charts[0].series.map((s) => s.label)") == ["time", *NINE, "mean"]
+    assert seen.of_charts(0, "[charts[0].data[1][20], charts[0].data[9][100]]") == [45, 20]
+    assert seen.of_charts(0, "charts[2].data[2][60]") == 4, "milliseconds"
+    (spans,) = {
+        tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")
+    }
+    assert spans[0] == 0
+    assert seen.complaints == []
+    seen.page.close()
