@@ -21,7 +21,7 @@ from tests.benchmarks.measuring import Figure
 
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
-FULL = 10
+FULL = 13
 """Figures of a complete run."""
 ALONE_S = 60.0
 """How long to wait for other runs to leave the machine; a shared one makes figures worse, the comparisons stay fair."""

@@ -13,8 +13,7 @@ from statistics import median
 
 from clusters.cluster import Cluster
 from clusters.engines.cockroach import Cockroach
-from clusters.engines.cockroach.access import SQL_PORT
-from clusters.engines.cockroach.deployment import HTTP_PORT
+from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes, leases
