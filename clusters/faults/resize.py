@@ -35,12 +35,13 @@ async def _shown(cluster: Cluster, node: str) -> dict[str, float]:
 
     Raises ``NodeDied`` when it died meanwhile.
     """
-    cluster.watch()
     told: dict[str, float] = {}
     deadline = asyncio.get_running_loop().time() + SHOW_S
     while not told and asyncio.get_running_loop().time() < deadline:
+        cluster.watch()
         with suppress(HarnessError):
             told = dict(await cluster.deployment.shown(node))
         if not told:
             await asyncio.sleep(0.5)
+    cluster.watch()
     return told | dict(cluster.substrate.limits(node))

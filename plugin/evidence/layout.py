@@ -18,7 +18,7 @@ class LayoutSample:
     ``leases`` of each node, and how many ranges are ``unavailable`` and ``underreplicated``, come from the servers' metrics, which
     are asked less often and are some seconds old: ``None`` where they were not asked or nobody answered. ``silent`` are the nodes that did not answer
     when they were asked: the sums are those of the others, and ``leases`` is unknown then. ``lost``: why there is a hole instead
-    of a sample; nothing else is known then.
+    of a sample; where the replicas were is not known then.
     """
 
     t: int
@@ -38,8 +38,9 @@ def layout_line(sample: LayoutSample) -> str:
     """The sample as its line; what is not known is left out."""
     told: dict[str, Any] = {"t": sample.t}
     if sample.lost:
-        return json.dumps({**told, "lost": sample.lost}) + "\n"
-    told |= {"replicas": dict(sample.replicas), "ranges": sample.ranges, "source": sample.source}
+        told |= {"lost": sample.lost}
+    else:
+        told |= {"replicas": dict(sample.replicas), "ranges": sample.ranges, "source": sample.source}
     known = {
         "moves": sample.moves,
         "homeless": sample.homeless,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
@@ -72,6 +73,8 @@ class Disturbance:
     kind: str
 
 
+BETWEEN_US = 2_000_000
+"""Before the next fault begins; a cell is asked several times in it."""
 ROLLING = frozenset({"resize"})
 """Faults that go over all nodes one after another, as changes in operation do."""
 
@@ -104,7 +107,8 @@ class Timeline:
     def disturbances(self) -> tuple[Disturbance, ...]:
         """Faults one after another, each with its own recovery; those that begin before it belong to the same one.
 
-        Each lasts until the next one begins, so that nothing between them is overlooked.
+        Each lasts until shortly before the next one begins, so that nothing between them is overlooked, and the last success of the next one's
+        victims is none of its own.
         """
         found: list[Disturbance] = []
         for fault in sorted(self.faults, key=lambda fault: fault.begin):
@@ -114,7 +118,10 @@ class Timeline:
             end = next((time for time in self.recoveries if time >= done), self.end)
             victims = (same.victims if same else frozenset()) | frozenset(fault.nodes)
             found.append(Disturbance(window=(begin, max(begin, end)), victims=victims, kind=fault.kind))
-        ends = [*(later.window[0] for later in found[1:]), *(one.window[1] for one in found[-1:])]
+        ends = [
+            *(max(one.window[1], later.window[0] - BETWEEN_US) for one, later in pairwise(found)),
+            *(one.window[1] for one in found[-1:]),
+        ]
         return tuple(replace(one, window=(one.window[0], end)) for one, end in zip(found, ends, strict=True))
 
     @property

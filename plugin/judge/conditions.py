@@ -97,20 +97,26 @@ def _fault_hit(a: Analysis) -> Answer:
     if a.activity is None:
         return False, "the arm has no ledger history"
     found = [(fault, *_hit(a, fault)) for fault in a.timeline.faults]
-    # A change that goes over all nodes need not find clients on each, but on half: they left the first for the others.
-    each = [met for fault, met, _ in found if fault.kind in ROLLING]
-    rolling = sum(each) * 2 >= len(each)
+    # A change that goes over all nodes comes to some without clients: they left for the others. Half of those that serve must be hit.
+    serving = [met for fault, met, _ in found if fault.kind in ROLLING and _served(fault)]
+    rolling = any(serving) and sum(serving) * 2 >= len(serving)
     for fault, met, why in found:
         if not met and not (rolling and fault.kind in ROLLING):
             return False, f"the fault did not hit what was measured: {why}"
     return True, some(why for _, met, why in found if met)
 
 
+def _served(fault: Fault) -> bool:
+    """Whether its nodes held leases, or clients of the ledger, just before."""
+    return any(fault.leases.get(node, 0) + fault.connections.get(node, 0) for node in fault.nodes)
+
+
 def _hit(a: Analysis, fault: Fault) -> Answer:
     name = f"{fault.kind} of {', '.join(fault.nodes)}"
     held = sum(fault.leases.get(node, 0) for node in fault.nodes)
     assert a.activity is not None
-    until = a.timeline.recovered if a.timeline.recovered is not None else a.timeline.end
+    done = fault.undone if fault.undone is not None else fault.begin
+    until = next((time for time in a.timeline.recoveries if time >= done), a.timeline.end)
 
     def between(times: Mapping[str, Iterable[int]]) -> int:
         return sum(fault.begin <= t <= until for node in fault.nodes for t in times.get(node, ()))

@@ -181,6 +181,11 @@ def _unbalanced(
     off += [f"{node} still {count}" for node, count in series[-1].elsewhere(nodes).items()]
     where = f"{', '.join(off)} (mean {mean:.1f} ± {band(counts):.1f})"
     begin, end = _rests(series, stall_s)[-1]
+    if left and not off:
+        return (
+            State.OSCILLATES,
+            f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, and are so again too short a time to count",
+        )
     if left:
         return (
             State.OSCILLATES,

@@ -97,8 +97,8 @@ def _rate(a: Analysis) -> Measured:
 
 
 def _gauged(a: Analysis, pick: Callable[[LayoutSample], object]) -> list[LayoutSample]:
-    """The samples of all phases in which the servers' metrics were asked for and every node answered."""
-    return [sample for phase in _phases(a) for sample in phase.known if pick(sample) is not None]
+    """The samples of all phases that tell it, also those in which nobody said where the replicas were."""
+    return [sample for phase in _phases(a) for sample in phase.samples if pick(sample) is not None]
 
 
 def _unavailable(a: Analysis) -> Measured:
@@ -120,7 +120,11 @@ def _at_end(a: Analysis, pick: Callable[[LayoutSample], object]) -> LayoutSample
     if not found:
         return None
     since = found[-1].quiet_from if found[-1].quiet_from is not None else found[-1].begin
-    told = [sample for sample in found[-1].known if pick(sample) is not None and not sample.silent]
+    told = [
+        sample
+        for sample in found[-1].known
+        if pick(sample) is not None and set(sample.silent).isdisjoint(found[-1].nodes)
+    ]
     return told[-1] if told and told[-1].t / 1e6 >= since else None
 
 
@@ -262,15 +266,18 @@ def _gauges_sampled(a: Analysis) -> Answer:
         return False, NO_PHASE
     told = []
     for phase in found:
-        asked = [sample for sample in phase.known if sample.unavailable is not None]
+        asked = [sample for sample in phase.samples if sample.unavailable is not None]
         times = [phase.begin, *(sample.t / 1e6 for sample in asked), phase.last]
         hole = max(after - before for before, after in pairwise(times))
         longest = max(GAUGES_HOLE_S, HOLE_OF_QUIET * phase.quiet_s)
         silent = sorted({node for sample in asked for node in sample.silent})
         why = f"{phase.name}: asked {len(asked)} times, {hole:.0f} s at most between two"
         why += f", sometimes without an answer of {', '.join(silent)}" if silent else ""
-        if hole > longest or not any(not sample.silent for sample in asked):
+        if hole > longest:
             return False, why
+        whole = any(set(sample.silent).isdisjoint(phase.nodes) for sample in asked)
+        if phase is found[-1] and not whole:
+            return False, f"{why}; never by all nodes"
         told.append(why)
     return True, some(told)
 
@@ -307,7 +314,7 @@ GROWTH_METRICS: Mapping[str, MetricInfo] = {
 GROWTH_CONDITIONS: Mapping[str, ConditionInfo] = {
     "gauges_sampled": ConditionInfo(
         check=_gauges_sampled,
-        description=f"the servers' metrics told of unavailable ranges all the time: no hole above {GAUGES_HOLE_S:g} s, once at least in every change of size by all nodes",
+        description=f"the servers' metrics told of unavailable ranges all the time: no hole above {GAUGES_HOLE_S:g} s, and after the last change of size all nodes told it once at least",
         advice="leave the machine less to do, so that every node answers",
     ),
     "layout_sampled": ConditionInfo(

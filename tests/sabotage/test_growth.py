@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.errors import NodeDied
-from clusters.model import NodeSpec, ProcessSpec
+from clusters.model import Health, NodeSpec, ProcessSpec
 from clusters.substrates.processes import Processes
+from clusters.waiting import wait_until
 from fixtures.growth import Growth
 from fixtures.judge import Judge
 from fixtures.ledger import Ledger
@@ -162,6 +164,12 @@ async def test_a_node_too_many_is_let_go(
 ) -> None:
     """With a single replica of each range two nodes seem enough to hold them."""
     await execute(cluster, "ALTER TABLE ballast CONFIGURE ZONE USING num_replicas = 1")
+
+    async def single() -> Health:
+        held = Counter(len(range_.replicas) for range_ in await cluster.deployment.ranges("ballast"))
+        return Health(ok={*held} == {1}, why=f"{dict(held)} ranges by number of replicas")
+
+    await wait_until("a single replica of each range", single, timeout=120.0)
     async with ledger.writing(at_least=0):
         await ledger.baseline()
         await growth.refused()
@@ -203,7 +211,7 @@ async def test_a_node_that_never_joins(
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_somebody_helps(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
-    """A setting is changed and a zone configured while replicas move."""
+    """A setting is changed and a zone configured after a node was added."""
     async with growth.watched():
         async with ledger.writing(at_least=0):
             await ledger.baseline()

@@ -118,25 +118,35 @@ class Membership:
         """
         id_, store = await self._id_and_store(node)
         before, watched = await self._held(store), REFUSAL_S[self._tuned]
-        refused = ""
         try:
-            await self._decommission(node, [id_], wait="none", timeout=60.0)
-        except HarnessError as error:
-            refused = str(error)
-        if refused and (await self._memberships()).get(id_) == "active":
-            if self._dialect.decommission_checks:
-                return refused
-            raise HarnessError(refused)
-        try:
-            until = time.monotonic() + watched
-            while time.monotonic() < until:
-                await asyncio.sleep(1.0)
-                now = await self._held(store, otherwise=before)
-                if any(before.get(range_) and not held for range_, held in now.items()):
-                    return None
+            try:
+                await self._decommission(node, [id_], wait="none", timeout=60.0)
+            except HarnessError as error:
+                if self._dialect.decommission_checks and (await self._memberships()).get(id_) == "active":
+                    return str(error)
+                raise
+            if not await self._stay(store, before, watched):
+                return None
         finally:
             await self._command("node", "recommission", str(id_), self._other(node), timeout=60.0)
         return f"all {sum(before.values())} replicas stayed where they were for {watched:.0f} s"
+
+    async def _stay(self, store: int, before: Mapping[int, bool], seconds: float) -> bool:
+        """Whether a store keeps all its replicas for so long. Raises ``HarnessError`` when nobody says so at the end."""
+        until = time.monotonic() + seconds
+        while True:
+            await asyncio.sleep(1.0)
+            last = time.monotonic() > until
+            try:
+                now = await self._held(store)
+            except HarnessError:
+                if last:
+                    raise
+                continue
+            if any(before.get(range_) and not held for range_, held in now.items()):
+                return False
+            if last:
+                return True
 
     async def _memberships(self) -> dict[int, str]:
         """What each node is, by id, as the cluster tells it."""
@@ -150,13 +160,11 @@ class Membership:
             raise HarnessError(f"{node} is not live and cannot be removed in good order")
         return live[node], next(store for store, name in (await self._stores(live)).items() if name == node)
 
-    async def _held(self, store: int, *, otherwise: Mapping[int, bool] | None = None) -> Mapping[int, bool]:
-        """Of each range whether this store has a replica of it. When nobody says, ``otherwise``, or raises ``HarnessError``."""
+    async def _held(self, store: int) -> Mapping[int, bool]:
+        """Of each range whether this store has a replica of it. Raises ``HarnessError`` when nobody says."""
         try:
             rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
         except Exception as error:
-            if otherwise is not None:
-                return otherwise
             raise HarnessError(f"{type(error).__name__}: {error}".strip(": ")) from error
         if not rows:
             raise HarnessError("no range was listed")

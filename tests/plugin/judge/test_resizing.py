@@ -1,13 +1,16 @@
 """Nodes that get other CPU and memory one after another, as events tell it."""
 
+from array import array
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from plugin.evidence.records import Event
+from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis
 from plugin.judge.arm import ArmEvidence, timeline
+from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
 
 S = 1_000_000
@@ -106,10 +109,36 @@ def test_nothing_recorded_is_nothing_measured() -> None:
 def test_disturbances_follow_each_other_or_are_one() -> None:
     apart = timeline([*step(10, "n1"), *step(20, "n2")]).disturbances
     assert [(one.window, one.victims) for one in apart] == [
-        ((10 * S, 20 * S), frozenset({"n1"})),
+        ((10 * S, 18 * S), frozenset({"n1"})),
         ((20 * S, 27 * S), frozenset({"n2"})),
     ]
     events = sorted([*step(10, "n1"), *step(14, "n2")], key=lambda e: e.t)
     (one,) = timeline(events).disturbances
     assert (one.window, one.victims) == ((10 * S, 21 * S), frozenset({"n1", "n2"}))
     assert timeline([]).disturbances == ()
+
+
+def test_half_of_the_restarts_must_hit_what_serves() -> None:
+    """A node whose clients left it before, and that leads nothing, need not be hit."""
+    held = {"n1": {"n1": 3}, "n2": {"n2": 3}, "n3": {}}
+
+    def of(*cut: str) -> tuple[bool, str]:
+        events = [
+            Event(t=e.t, name=e.name, data={**e.data, "leases": held[node], "connections": held[node]})
+            if e.name == "fault.begin"
+            else e
+            for i, node in enumerate(NODES)
+            for e in step(11 + 10 * i, node)
+        ]
+        a = Analysis(ArmEvidence(claim="scale-up", profile="laptop", seed=1, buckets=9, events=events))
+        activity = Activity()
+        for i, node in enumerate(NODES):
+            if node in cut:
+                activity.cut.setdefault(node, array("q")).append((12 + 10 * i) * S)
+        a.__dict__["_ledger"] = (None, activity)
+        return KNOWN_CONDITIONS["fault_hit"].check(a)
+
+    assert of("n1", "n2")[0]
+    assert of("n1")[0]
+    assert not of()[0]
+    assert not of("n3")[0], "that one served nothing"
