@@ -21,6 +21,9 @@ REFUSAL_S = {True: 12.0, False: 60.0}
 """How long replicas must stay on a node that cannot be spared, at the fast pace and at the default one, at which the first of 174 left
 within seconds, the last after 190 s."""
 
+LOOK_S = 1.0
+"""How often it is looked whether they stay."""
+
 
 class Command(Protocol):
     """Runs a subcommand of ``cockroach`` to its end. Raises ``HarnessError`` with what it said when it fails."""
@@ -135,7 +138,7 @@ class Membership:
         """Whether a store keeps all its replicas for so long. Raises ``HarnessError`` when nobody says so at the end."""
         until = time.monotonic() + seconds
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(LOOK_S)
             last = time.monotonic() > until
             try:
                 now = await self._held(store)
