@@ -68,6 +68,7 @@ def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, *
     monkeypatch.setattr(cluster.deployment, "process", other)
 
 
+@slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """Nodes count as even whatever they hold, so that nothing is moved to the new ones."""

@@ -39,6 +39,7 @@ async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -
     await ledger.audit()
 
 
+@slow
 @pytest.mark.sabotage("scale-up", engine="cockroach")
 async def test_a_node_keeps_its_old_size(
     ledger: Ledger,
