@@ -17,16 +17,12 @@ from fixtures.growth import Growth
 from fixtures.judge import Judge
 from fixtures.ledger import Ledger
 from plugin.judge.convergence import State
+from tests.sabotage.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
 STORE_MIB = 640
 """The least that CockroachDB takes for the size of a store."""
-
-slow = pytest.mark.skipif(
-    not os.environ.get("ROACHPROOF_QUIET"),
-    reason="takes a minute and a half, as the others like it: tox -e quiet runs them",
-)
 
 
 async def execute(cluster: Cluster, *statements: str) -> None:

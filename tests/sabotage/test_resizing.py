@@ -1,6 +1,5 @@
 """Changes of size that are done wrongly on purpose: every test here must find its claim refuted, for the reason that it made."""
 
-import os
 from collections.abc import Sequence
 
 import pytest
@@ -15,13 +14,9 @@ from fixtures.ledger import Ledger
 from fixtures.probe import Probe
 from fixtures.resizing import Resizing
 from plugin.profiles import node_of_size
+from tests.sabotage.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
-
-slow = pytest.mark.skipif(
-    not os.environ.get("ROACHPROOF_QUIET"),
-    reason="takes its time, as others like it: tox -e quiet runs them",
-)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from fixtures.judge import Judge
 from fixtures.ledger import Ledger
 from fixtures.probe import Probe
 from tests.claims.test_survivability import write_through
+from tests.sabotage.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
@@ -92,6 +93,7 @@ async def test_a_single_replica_cannot_be_drained_away(
     assert judge.refuted("gap_s")
 
 
+@slow
 @pytest.mark.sabotage("survivability-disk-lost", engine="cockroach")
 async def test_a_single_replica_does_not_survive_its_disk(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

@@ -3,22 +3,13 @@
 import csv
 import io
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from plugin.catalogue import load
-from plugin.evidence.layout import LAYOUT, LayoutSample, layout_line
-from plugin.evidence.records import event_line
-from plugin.evidence.store import EVENTS, seal
+from plugin.evidence.layout import LayoutSample
 from plugin.judge.arm import ArmEvidence
-from plugin.reports.page import write_page
 from plugin.reports.series import Series, series
-from plugin.reports.stored import stored_run
 from plugin.reports.timeline import as_csv, as_svg
 from tests.plugin.judge.histories import event
 from tests.plugin.judge.test_growth import NINE, SIX, THREE, grown, shrunk
-from tests.plugin.reports.browser import opened
-from tests.plugin.reports.samples import run_of
 
 
 def drawn(evidence: ArmEvidence) -> Series:
@@ -83,27 +74,3 @@ def test_nodes_that_come_and_go_have_their_lanes() -> None:
         ("starting", 10, 13), ("up", 13, 60), ("leaving", 60, 80),
     ]  # fmt: skip
     assert [band.name for band in lanes["n6"]] == ["starting"], "it never joined"
-
-
-def test_the_page_draws_them_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", arms=[{"seconds": 120, "faults": (), "judged": False}])
-    (arm,) = (run / "claims" / "survivability").iterdir()
-    (arm / LAYOUT).write_text("".join(map(layout_line, grown().layout)))
-    (arm / "probe.jsonl").unlink()
-    with (arm / EVENTS).open("a") as file:
-        file.writelines(map(event_line, grown().events))
-    seal(arm)
-    seen = opened(chromium, write_page(run / "page.html", [stored_run(run, load())], judge="--judge=DIR"))
-    seen.wait("document.querySelector('.uplot')")
-    titles = seen.page.locator(".u-title").all_inner_texts()
-    assert titles[0].startswith("Replicas on each node")
-    assert titles[2].startswith("Latency of acknowledged writes"), "there was no probe"
-    assert seen.of_charts(0, "charts[0].series.map((s) => s.label)") == ["time", *NINE, "mean"]
-    assert seen.of_charts(0, "[charts[0].data[1][20], charts[0].data[9][100]]") == [45, 20]
-    assert seen.of_charts(0, "charts[2].data[2][60]") == 4, "milliseconds"
-    (spans,) = {
-        tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")
-    }
-    assert spans[0] == 0
-    assert seen.complaints == []
-    seen.page.close()

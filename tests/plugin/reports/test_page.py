@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from plugin.catalogue import load
-from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
+from plugin.evidence.layout import LAYOUT, layout_line
+from plugin.evidence.records import event_line
+from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, seal
 from plugin.reports.page import write_page
 from plugin.reports.stored import stored_run
 from tests.plugin.conftest import edited
+from tests.plugin.judge.test_growth import NINE, grown
 from tests.plugin.reports.browser import opened
 from tests.plugin.reports.samples import arm_of, run_of
 
@@ -330,3 +333,27 @@ def test_an_arm_of_one_second(home: Path) -> None:
     arm = arm_of(home / "short" / "claims" / "survivability" / "arm", seconds=5, faults=[], judged=False)
     assert stored_run(arm, load()).arms[0].series is not None
     assert page_of(home / "short.html", arm).stat().st_size > 50_000
+
+
+def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", arms=[{"seconds": 120, "faults": (), "judged": False}])
+    (arm,) = (run / "claims" / "survivability").iterdir()
+    (arm / LAYOUT).write_text("".join(map(layout_line, grown().layout)))
+    (arm / "probe.jsonl").unlink()
+    with (arm / EVENTS).open("a") as file:
+        file.writelines(map(event_line, grown().events))
+    seal(arm)
+    seen = opened(chromium, page_of(run / "page.html", run))
+    seen.wait("document.querySelector('.uplot')")
+    titles = seen.page.locator(".u-title").all_inner_texts()
+    assert titles[0].startswith("Replicas on each node")
+    assert titles[2].startswith("Latency of acknowledged writes"), "there was no probe"
+    assert seen.of_charts(0, "charts[0].series.map((s) => s.label)") == ["time", *NINE, "mean"]
+    assert seen.of_charts(0, "[charts[0].data[1][20], charts[0].data[9][100]]") == [45, 20]
+    assert seen.of_charts(0, "charts[2].data[2][60]") == 4, "milliseconds"
+    (spans,) = {
+        tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")
+    }
+    assert spans[0] == 0
+    assert seen.complaints == []
+    seen.page.close()
