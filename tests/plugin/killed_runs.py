@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from clusters.substrates.processes.spawn import die_with_parent
 from tests.clusters.real_cockroach import cockroach
 
 CHECKOUT = Path(__file__).parents[2]
@@ -222,9 +223,10 @@ def assert_ended_early(place: Path, *, arms: int = 1) -> None:
     assert text.count("evidence: integrity not met:") == arms, text
 
 
-def interruptible() -> None:
-    """Let Ctrl-C end a program: what a shell starts in its background ignores it, and so would all that we start then."""
+def on_its_own() -> None:
+    """Let Ctrl-C end a program, which what a shell starts in its background ignores; and end it with us, should we be killed ourselves."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent(signal.SIGKILL)
 
 
 @contextmanager
@@ -245,7 +247,7 @@ def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=interruptible,
+            preexec_fn=on_its_own,
         )
     try:
         yield Doomed(place=place, directory=directory, state=state, process=process, before=set(before))

@@ -11,7 +11,7 @@ import pytest
 
 from plugin.evidence.store import EVENTS
 from tests.plugin.conftest import Gate
-from tests.plugin.killed_runs import interruptible
+from tests.plugin.killed_runs import on_its_own
 
 SLOW = """
 import asyncio
@@ -136,7 +136,7 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
         cwd=gate.path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=interruptible,
+        preexec_fn=on_its_own,
     ) as process:
         try:
             wait_for(gate.path / "begun", process)

@@ -12,7 +12,7 @@ import pytest
 
 from plugin.evidence.store import digest
 from tests.plugin.conftest import CHECKOUT, Gate
-from tests.plugin.killed_runs import interruptible
+from tests.plugin.killed_runs import on_its_own
 from tests.plugin.test_gate import SLOW, wait_for
 
 UNWANTED = {"jinja2", "rich", "matplotlib", "plotly", "bokeh", "altair", "hdrh"}
@@ -39,7 +39,7 @@ def test_an_interrupted_session_has_its_page(gate: Gate) -> None:
     (gate.path / "test_claims.py").write_text(SLOW)
     with subprocess.Popen(
         gate.command("--run-dir", "out"), cwd=gate.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        preexec_fn=interruptible,
+        preexec_fn=on_its_own,
     ) as process:  # fmt: skip
         try:
             wait_for(gate.path / "begun", process)
