@@ -20,6 +20,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, ProcessSpec, ProcessState
 from clusters.substrates.processes import Processes, cgroups, leases, proctree
+from tests.clusters.process_nodes import working_in
 
 HARNESS = Path(__file__).with_name("harness_to_kill.py")
 HOLDER = """
@@ -39,19 +40,10 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ROACHPROOF_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
+pytestmark = pytest.mark.usefixtures("state")
 
 
-def working_in(directory: Path) -> list[int]:
-    return [
-        pid for pid, p in proctree.snapshot().items() if not p.dead and proctree.inside(pid, str(directory))
-    ]
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 5.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "waited in vain"

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from clusters.errors import HarnessError
 from clusters.model import Capability, NodeSpec, Placement, ProcessSpec
 from clusters.substrates.processes import Processes, leases, namespaces, network, proctree
+from tests.clusters.process_nodes import eventually
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
@@ -28,10 +29,7 @@ needs_namespaces = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lock files of the test's own, so that no other run's slots are waited for."""
-    monkeypatch.setenv("ROACHPROOF_STATE", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 class Peers:
@@ -86,13 +84,6 @@ def accepts(address: str) -> bool:
     with suppress(OSError), socket.create_connection((address, PORT), timeout=0.2):
         return True
     return False
-
-
-async def eventually(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        await asyncio.sleep(0.01)
 
 
 def devices(directory: Path) -> list[str]:

@@ -1,0 +1,77 @@
+"""What the tests of the substrate ``processes`` share: programs for a node to run, and looks at what runs."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from clusters.model import (
+    NodeSpec,
+    Placement,
+    ProcessSpec,
+)
+from clusters.substrates.processes import Processes, proctree
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        if "elsewhere" in sys.argv:
+            os.chdir("/")
+        if "unmarked" in sys.argv:
+            os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", NAP], {})
+        exec(NAP)
+    os._exit(0)
+time.sleep(1000)
+"""
+
+
+def working_in(directory: Path) -> list[int]:
+    return [
+        pid for pid, p in proctree.snapshot().items() if not p.dead and proctree.inside(pid, str(directory))
+    ]
+
+
+async def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        await asyncio.sleep(0.01)
+
+
+async def one(place: Processes, name: str = "n1") -> Placement:
+    (placement,) = await place.place([NodeSpec(name=name)])
+    return placement
+
+
+def spec(at: Placement, *argv: str, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
+    return ProcessSpec(
+        name=at.node.name,
+        argv=argv,
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=at.home,
+        output=at.logs / "out",
+        stop_signal=stop_signal,
+        unprivileged=unprivileged,
+    )
+
+
+def shell(at: Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
+    return spec(at, "/bin/sh", "-c", script, stop_signal=stop_signal, unprivileged=unprivileged)
+
+
+async def daemonised(place: Processes, at: Placement, *how: str) -> int:
+    """A node whose daemon is no descendant of it any more; the daemon's process id."""
+    file = at.store / "pid"
+    nap = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
+    await place.start(spec(at, *PYTHON, f"NAP = {nap!r}\n{DAEMON}", *how))
+    await eventually(lambda: file.exists() and file.read_text())
+    return int(file.read_text())
+
+
+def alive(pid: int) -> bool:
+    seen = proctree.look(pid)
+    return seen is not None and not seen.dead
