@@ -128,13 +128,18 @@ def _at_end(a: Analysis, pick: Callable[[LayoutSample], object]) -> LayoutSample
     return told[-1] if told and told[-1].t / 1e6 >= since else None
 
 
-def _underreplicated(a: Analysis) -> Measured:
-    last = _at_end(a, lambda sample: sample.underreplicated)
+def _left_over(pick: Callable[[LayoutSample], int | None], what: str, a: Analysis) -> Measured:
+    """How many there are at the end of what should be none then."""
+    last = _at_end(a, pick)
     if last is None:
-        return nothing("no sample says at the end how many ranges lack replicas" if _phases(a) else NO_PHASE)
-    told = _gauged(a, lambda sample: sample.underreplicated)
-    most = max(sample.underreplicated or 0 for sample in told)
-    return last.underreplicated, f"in the last sample; {most} at the most meanwhile", ()
+        return nothing(f"no sample says at the end {what}" if _phases(a) else NO_PHASE)
+    told = _gauged(a, pick)
+    most = max(pick(sample) or 0 for sample in told)
+    return pick(last), f"in the last of {len(told)} samples; {most} at the most meanwhile", ()
+
+
+_underreplicated = partial(_left_over, lambda sample: sample.underreplicated, "how many ranges lack replicas")
+_homeless = partial(_left_over, lambda sample: sample.homeless, "which ranges have a replica")
 
 
 def _lease_spread(a: Analysis) -> Measured:
@@ -201,15 +206,6 @@ def _manual_steps(a: Analysis) -> Measured:
         "from the servers' own logs of events and ranges",
         tuple(f"{what}, {times} times" for what, times in steps.items())[:5],
     )
-
-
-def _homeless(a: Analysis) -> Measured:
-    last = _at_end(a, lambda sample: sample.homeless)
-    if last is None:
-        return nothing("no sample says at the end which ranges have a replica" if _phases(a) else NO_PHASE)
-    told = _gauged(a, lambda sample: sample.homeless)
-    most = max(sample.homeless or 0 for sample in told)
-    return last.homeless, f"in the last of {len(told)} samples; {most} at the most meanwhile", ()
 
 
 def _decommissioned(a: Analysis) -> Measured:

@@ -81,9 +81,7 @@ async def test_replicas_move_at_a_crawl(
     ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
 ) -> None:
     """Replicas are copied at 1 KiB/s."""
-    await execute(
-        cluster, *(f"SET CLUSTER SETTING {name} = '1 KiB'" for name in ("kv.snapshot_rebalance.max_rate",))
-    )
+    await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 KiB'")
     assert await grow(growth, ledger, 4) in (State.MOVING, State.STALLED, State.NOT_BEGUN)
     assert judge.refuted("balanced")
 

@@ -16,6 +16,7 @@ from fixtures.judge import Judge
 from fixtures.ledger import Ledger
 from fixtures.probe import Probe
 from tests.claims.test_survivability import write_through
+from tests.sabotage.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
@@ -72,6 +73,7 @@ async def test_a_killed_primary_that_acknowledged_alone(
     assert judge.refuted("lost")
 
 
+@slow
 @pytest.mark.sabotage("survivability-pause", engine="postgres")
 async def test_a_frozen_primary_that_acknowledged_alone(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

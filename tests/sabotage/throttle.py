@@ -11,6 +11,7 @@ import psutil
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError
 from clusters.substrates.processes import cgroups
+from fixtures.background import beside
 
 PERIOD_US = 100_000
 
@@ -59,13 +60,10 @@ async def stumbling(program: str, *, held_s: float = 0.4, free_s: float = 0.1) -
                         process.send_signal(sent)
                 await asyncio.sleep(pause)
 
-    task = asyncio.create_task(hold())
     try:
-        yield
+        async with beside(hold()):
+            yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
         for process in psutil.Process().children(recursive=True):
             if program in _command(process):
                 process.send_signal(signal.SIGCONT)
