@@ -46,8 +46,12 @@ def test_two_versions_are_measured_in_turns_and_compared(gate: Gate) -> None:
             re.MULTILINE,
         )
         assert row, table
-        assert 1.8 < float(row[1]) < 4 < float(row[2]) < 8  # they sleep 2 and 4 ms
-        assert 1.2 < float(row[3]) < 2.5
+        old, new, ratio = float(row[1]), float(row[2]), float(row[3])
+        # they sleep 2 and 4 ms, and longer on a busy machine
+        assert 1.8 < old < 20
+        assert 3.8 < new < 40
+        assert old < new
+        assert new / old / 2 < ratio < new / old * 2
     assert "Measured in this run in 2 turns" in plain(ran)
     assert "This is advice, not a verdict" in plain(ran)
     assert "stored baseline of" not in ran.text

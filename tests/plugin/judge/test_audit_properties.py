@@ -1,6 +1,5 @@
 """Any lawful history is never accused; one violation in it is found, and given its right name."""
 
-import os
 from collections.abc import Callable
 from random import Random
 
@@ -13,10 +12,6 @@ from plugin.judge.audit import Audit, audit
 from tests.plugin.judge.histories import BUCKETS, SEED, final, row, wrong
 from tests.plugin.judge.simulation import Simulation
 
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.register_profile("dev", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
-
 RANDOM = st.integers(0, 2**32).map(Random)
 
 
@@ -24,7 +19,7 @@ def audited(simulation: Simulation, last: list[FinalLine]) -> Audit:
     return audit(simulation.story.lines, last, seed=SEED, buckets=BUCKETS)
 
 
-@settings(max_examples=500)
+@settings(deadline=None, max_examples=500)
 @given(random=RANDOM, steps=st.integers(1, 150), clients=st.integers(1, 4))
 def test_a_lawful_history_is_never_accused(random: Random, steps: int, clients: int) -> None:
     simulation = Simulation(random, steps, clients)
@@ -35,6 +30,7 @@ def test_a_lawful_history_is_never_accused(random: Random, steps: int, clients: 
     assert found.found == len(simulation.rows)
 
 
+@settings(deadline=None)
 @given(random=RANDOM, bucket=st.integers(0, BUCKETS - 1))
 def test_a_bucket_that_was_not_read_accuses_nobody_of_anything_else(random: Random, bucket: int) -> None:
     simulation = Simulation(random)
@@ -127,7 +123,7 @@ VIOLATIONS: dict[Inject, str] = {
 
 
 @pytest.mark.parametrize("inject", VIOLATIONS, ids=lambda inject: inject.__name__[1:])
-@settings(max_examples=40)
+@settings(deadline=None, max_examples=40)
 @given(random=RANDOM)
 def test_one_violation_is_found_and_named(inject: Inject, random: Random) -> None:
     simulation = Simulation(random)
@@ -139,7 +135,7 @@ def test_one_violation_is_found_and_named(inject: Inject, random: Random) -> Non
     assert len(found.findings[VIOLATIONS[inject]].examples) == 1
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(random=RANDOM)
 def test_any_row_that_must_be_there_and_vanishes_is_lost(random: Random) -> None:
     """Whatever row it is, and whatever else happened to it, unless a delete may have taken it."""
