@@ -158,14 +158,7 @@ async def test_resources_are_limited_or_refused(place: Processes) -> None:
     await asyncio.sleep(1.5)
     assert (used() - before) / (time.monotonic() - begun) < 0.35
     await place.kill("n1")
-    greedy = ProcessSpec(
-        name="n1",
-        argv=(*PYTHON, "x = bytearray(256 << 20)\nprint(len(x))"),
-        env={},
-        cwd=at.home,
-        output=at.logs / "out",
-        resources=limited.resources,
-    )
+    greedy = replace(limited, argv=(*PYTHON, "x = bytearray(256 << 20)\nprint(len(x))"))
     await place.start(greedy)
     await eventually(lambda: place.state("n1") is ProcessState.EXITED, 20)
     assert place.exit_code("n1") == -signal.SIGKILL, place.log_tail("n1")
