@@ -33,7 +33,6 @@ from plugin.profiles import Profile, profile_named
 
 CONTROL_NOTICE = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
 
-DOCUMENTED = "documented, not run"
 RUN_FILE = "run.json"
 KEY: pytest.StashKey["Run"] = pytest.StashKey()
 
@@ -252,14 +251,14 @@ def _packages() -> Mapping[str, str]:
 
 
 def named_in_full(engine: Engine) -> str:
-    """An engine with its version, where it comes from, and whether what is written for this version was ever run."""
+    """An engine with its version, where it comes from, and what is to be said where this build was never run."""
     origin = f", {engine.fingerprint['origin']}" if engine.fingerprint.get("origin") else ""
-    return f"{engine.name} {engine.version}{origin}{documented(engine)}"
+    return f"{engine.name} {engine.version}{origin}{f' ({said})' if (said := not_run(engine)) else ''}"
 
 
-def documented(engine: Engine) -> str:
-    """The mark of a version that was never run by those who wrote this suite."""
-    return f" ({DOCUMENTED})" if engine.fingerprint.get("dialect") == "documented" else ""
+def not_run(engine: Engine) -> str:
+    """What is to be said of a build that those who wrote this suite never ran; nothing of one that they did."""
+    return str(engine.fingerprint.get("not_run", ""))
 
 
 def of(config: pytest.Config) -> Run:

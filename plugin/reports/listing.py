@@ -24,8 +24,10 @@ def print_claims(run: Run) -> None:
     )
     engines, lines = _targets(run)
     print("\n".join(lines))
-    documented = [engine.version for engine in engines if runs.documented(engine)]
-    mark = f"; {runs.DOCUMENTED} on {', '.join(dict.fromkeys(documented))}" if documented else ""
+    unproven = dict.fromkeys(
+        f"{engine.version}: {said}" for engine in engines if (said := runs.not_run(engine))
+    )
+    mark = f" ({'; '.join(unproven)})" if unproven else ""
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     rule = "-" * WIDTH
     print(rule)

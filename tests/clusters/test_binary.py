@@ -28,16 +28,11 @@ def script(path: Path, body: str) -> Path:
 
 
 def fake(path: Path, tag: str) -> Path:
-    """Answers as CockroachDB does from 20.2.5 on."""
-    return script(path, f'[ "$1 $2" = "version --build-tag" ] && echo {tag}')
-
-
-def old(path: Path, tag: str) -> Path:
-    """Answers as CockroachDB did before ``--build-tag`` existed."""
+    """Answers as CockroachDB does."""
     return script(
         path,
-        f'[ "$#" = 1 ] || {{ echo "ERROR: unknown flag: --build-tag" >&2; exit 4; }}\n'
-        f'echo "Build Tag:        {tag}"; echo "Build Time:       2020/11/30 22:24:16"',
+        f'[ "$*" = version ] || exit 4\necho "Build Tag:        {tag}"; echo "Build Time:       2020/11/30 22:24:16"\n'
+        'echo "Build Commit ID:  e017dd1353c15c98c242f4310ec3584b29e4181e"',
     )
 
 
@@ -108,7 +103,7 @@ class TestOrder:
 
     def test_two_options_that_contradict_each_other(self, tmp_path: Path, cache: Path) -> None:
         given = str(fake(tmp_path / "given", "v24.1.1"))
-        assert find(cache, path=given, version="24.1.1").build_tag == "v24.1.1"
+        assert find(cache, path=given, version="24.1.1").build.tag == "v24.1.1"
         with pytest.raises(BadInput, match=r"is v24\.1\.1, but --cockroach-version asks for v24\.1\.2"):
             find(cache, path=given, version="v24.1.2")
 
@@ -192,6 +187,7 @@ class TestUnusable:
         [
             ("exit 0", "exited with 0 and printed 'nothing'"),
             ('echo "$@"', "printed 'version'"),
+            ('echo "Build Tag:"; echo "Build Time: 2020"', "printed 'Build Tag:'"),
             ("echo no such command >&2; exit 3", "exited with 3 and printed 'no such command'"),
         ],
     )
@@ -202,14 +198,14 @@ class TestUnusable:
 
     def test_a_build_without_a_version(self, tmp_path: Path, cache: Path) -> None:
         assert "'d98e083' is not a CockroachDB version" in self.refusal(
-            cache, old(tmp_path / "cockroach", "d98e083")
+            cache, fake(tmp_path / "cockroach", "d98e083")
         )
 
     def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, cache: Path) -> None:
         pids = tmp_path / "pids"
         path = script(tmp_path / "cockroach", f"sleep 300 &\necho $! $$ > {pids}\nwait")
         begun = time.monotonic()
-        assert "did not answer `version --build-tag` within 1 s" in self.refusal(cache, path, answer_s=1.0)
+        assert "did not answer `version` within 1 s" in self.refusal(cache, path, answer_s=1.0)
         assert time.monotonic() - begun < 5
         # what was killed dies when it is next given a CPU
         left = {int(pid) for pid in pids.read_text().split()}
@@ -219,15 +215,21 @@ class TestUnusable:
             time.sleep(0.01)
 
 
-def test_asks_older_versions_in_their_way(tmp_path: Path, cache: Path) -> None:
-    found = inspect(old(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH", cache=cache)
-    assert (found.version.series, found.build_tag) == ((20, 2), "v20.2.0-dev.20201130")
+def test_a_build_says_its_date_and_commit(tmp_path: Path, cache: Path) -> None:
+    found = inspect(fake(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH", cache=cache)
+    assert found.version.series == (20, 2)
+    assert str(found.build) == "v20.2.0-dev.20201130 of 2020-11-30 (e017dd1353)"
+
+
+def test_a_build_may_say_nothing_but_its_tag(tmp_path: Path, cache: Path) -> None:
+    found = inspect(script(tmp_path / "cockroach", "echo Build Tag: v24.1.0"), "PATH", cache=cache)
+    assert str(found.build) == "v24.1.0"
 
 
 def test_diagnostics_reporting_is_off_while_it_is_asked(tmp_path: Path, cache: Path) -> None:
     path = script(
         tmp_path / "cockroach",
-        f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo v24.1.0',
+        f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo Build Tag: v24.1.0',
     )
     inspect(path, "PATH", cache=cache)
     assert (tmp_path / "said").read_text() == "1\n"

@@ -233,7 +233,7 @@ class Gate:
         """A program that answers as a ``cockroach`` of this version would, and can do nothing else; it is in the cache."""
         program = self.path / "cache" / "cockroach" / version / "cockroach"
         program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo {version} || exit 1\n')
+        program.write_text(f'#!/bin/sh\n[ "$*" = version ] && echo "Build Tag: {version}" || exit 1\n')
         program.chmod(0o755)
         return program
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
+from clusters.engines.cockroach.builds import not_run
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.versions import Dialect, dialect_for
@@ -57,7 +58,7 @@ class Cockroach:
     @property
     def version(self) -> str:
         """As the binary says."""
-        return self.binary.build_tag
+        return self.binary.build.tag
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -66,14 +67,16 @@ class Cockroach:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Version, digest and origin of the binary, and whether what is written for its version was ever run."""
+        """Version, date, commit, digest and origin of the binary, and what is to be said where it was never run."""
         return {
             "engine": self.name,
             "version": self.version,
             "binary": str(self.binary.path),
             "sha256": self.binary.sha256,
             "origin": self.binary.origin,
-            "dialect": self.dialect.status,
+            "date": self.binary.build.date,
+            "commit": self.binary.build.commit,
+            "not_run": not_run(self.binary.build),
         }
 
     def deploy(
@@ -82,7 +85,7 @@ class Cockroach:
         """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
         return CockroachDeployment(
             binary=self.binary.path,
-            build_tag=self.binary.build_tag,
+            build_tag=self.version,
             dialect=self.dialect,
             nodes=nodes,
             resources=resources,

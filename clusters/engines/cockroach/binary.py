@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.engines.cockroach import cache as store
+from clusters.engines.cockroach.builds import Build
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import RELEASES_PAGE, Progress, Vendor, newest_release
 from clusters.engines.cockroach.version import Version
@@ -39,16 +40,16 @@ _FOREIGN = {
     b"\xca\xfe\xba\xbe": "macOS",
     b"\xce\xfa\xed\xfe": "macOS",
 }
-_BUILD_TAG = re.compile(r"^Build Tag:\s*(\S+)", re.MULTILINE)
+_FIELD = re.compile(r"^Build (Tag|Time|Commit ID):[ \t]*(\S*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Binary:
-    """A ``cockroach`` that answered. ``build_tag`` is what it calls itself; ``origin`` says how it was found."""
+    """A ``cockroach`` that answered. ``build`` is what it calls itself; ``origin`` says how it was found."""
 
     path: Path
     version: Version
-    build_tag: str
+    build: Build
     sha256: str
     origin: str
 
@@ -123,7 +124,7 @@ def _cached(version: Version, origin: str, cache: Path, answer_s: float) -> Bina
     found = inspect(store.binary_path(cache, version), origin, cache=cache, answer_s=answer_s)
     if found.version != version:
         raise BadInput(
-            f"{found.path} lies in the cache as {version}, but says that it is {found.build_tag}. "
+            f"{found.path} lies in the cache as {version}, but says that it is {found.build.tag}. "
             f"Move it to {store.binary_path(cache, found.version)}, or delete it."
         )
     return found
@@ -156,14 +157,18 @@ def inspect(path: Path, origin: str, *, cache: Path, answer_s: float = ANSWER_S)
         if not os.access(path, os.X_OK):
             raise BadInput(f"{here} is not executable. Make it so: chmod +x {path}")
         _fits_this_machine(path, here)
-        tag = _build_tag(path, here, answer_s)
+        build = _build(path, here, answer_s)
         digest = store.sha256_of(path, cache)
     except OSError as error:
         raise BadInput(
             f"{here} can't be read: {error.strerror or error}. Check its permissions and those above it."
         ) from error
     return Binary(
-        path=path, version=Version.parse(tag, origin=here), build_tag=tag, sha256=digest, origin=origin
+        path=path,
+        version=Version.parse(build.tag, origin=here),
+        build=build,
+        sha256=digest,
+        origin=origin,
     )
 
 
@@ -187,17 +192,15 @@ def _fits_this_machine(path: Path, here: str) -> None:
             )
 
 
-def _build_tag(path: Path, here: str, answer_s: float) -> str:
-    """``version --build-tag`` exists from v20.2.5; the whole ``version`` text before."""
-    code, out, err = _ask((str(path), "version", "--build-tag"), here, answer_s)
-    words = out.split()
-    if code == 0 and len(words) == 1:
-        with suppress(BadInput):
-            Version.parse(words[0])
-            return words[0]
+def _build(path: Path, here: str, answer_s: float) -> Build:
     code, out, err = _ask((str(path), "version"), here, answer_s)
-    if code == 0 and (found := _BUILD_TAG.search(out)):
-        return found[1]
+    fields = dict(_FIELD.findall(out))
+    if code == 0 and fields.get("Tag"):
+        return Build(
+            tag=fields["Tag"],
+            date=fields.get("Time", "").replace("/", "-"),
+            commit=fields.get("Commit ID", ""),
+        )
     said = next((line.strip() for line in (err + "\n" + out).splitlines() if line.strip()), "nothing")
     raise BadInput(
         f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build tag. "

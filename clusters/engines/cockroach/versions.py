@@ -1,24 +1,15 @@
 """What differs between CockroachDB versions 20.2 to 26.2, in one table.
 
 Everything that a version changes stands in ``CHANGES``, with the documentation or the pull request that says so;
-``dialect_for`` applies the changes up to a server's version. Only the versions of ``RUN`` have been run with this table. What it
-says of all others is *documented, not run*, and tested on recorded or documented answers.
+``dialect_for`` applies the changes up to a server's version. Only the builds of ``clusters.engines.cockroach.builds.RUN`` were
+run with this table. What it says of all others is *documented, not run*, and tested on recorded or documented answers.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
-
-Status = Literal["run", "documented"]
-
-RUN: Mapping[Series, str] = {
-    (20, 2): "v20.2.0-dev of 2020-11-30",
-    (21, 1): "v21.1.0-alpha of 2021-02-28",
-}
-"""The versions that this table was run against; their real answers are recorded with the tests."""
 
 OLDEST: Series = (20, 2)
 NEWEST: Series = (26, 2)
@@ -36,7 +27,6 @@ class Dialect:
     """
 
     series: Series = OLDEST
-    status: Status = "run"
     notes: tuple[str, ...] = ()
     """What a reader of a report should know about this version, in whole sentences."""
     sources: tuple[str, ...] = ()
@@ -298,7 +288,7 @@ def dialect_for(version: Version) -> Dialect:
             f"{version} is newer than anything this suite knows: it is spoken to like v{NEWEST[0]}.{NEWEST[1]}.",
             *notes,
         )
-    return replace(dialect, series=series, status="run" if series in RUN else "documented", notes=notes)
+    return replace(dialect, series=series, notes=notes)
 
 
 def changes_for(version: Version) -> tuple[Change, ...]:

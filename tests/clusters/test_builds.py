@@ -1,0 +1,33 @@
+"""What is said of a build: whether it was run, by its commit and by nothing else."""
+
+import pytest
+
+from clusters.engines.cockroach.builds import COMMIT_DIGITS, RUN, Build, not_run
+from clusters.engines.cockroach.version import Version
+
+
+def test_builds_that_were_run_are_told_apart_by_commit_and_are_in_order() -> None:
+    assert len({build.commit for build in RUN}) == len(RUN)
+    assert all(len(build.commit) == COMMIT_DIGITS and build.date for build in RUN)
+    versions = [Version.parse(build.tag) for build in RUN]
+    assert versions == sorted(versions)
+
+
+@pytest.mark.parametrize("build", RUN, ids=str)
+def test_a_build_that_was_run(build: Build) -> None:
+    assert not_run(Build(tag=build.tag, commit=f"{build.commit}{'0' * 30}")) == ""
+    assert not_run(Build(tag="v99.9.9", commit=build.commit)) == "", "anybody can give a build any tag"
+
+
+@pytest.mark.parametrize("build", RUN, ids=str)
+@pytest.mark.parametrize("commit", ["", "0" * 40])
+def test_another_commit_of_the_same_name(build: Build, commit: str) -> None:
+    assert not_run(Build(tag=build.tag, commit=commit)).startswith("documented, not run; ")
+
+
+def test_what_lies_between_before_and_after() -> None:
+    first, second = RUN[:2]
+    between = not_run(Build(tag="v21.1.0-alpha.1"))
+    assert between == f"documented, not run; {first} and {second} were"
+    assert not_run(Build(tag="v20.2.0-alpha.1")) == f"documented, not run; the oldest that was is {RUN[0]}"
+    assert not_run(Build(tag="v99.1.0")) == f"documented, not run; the newest that was is {RUN[-1]}"
