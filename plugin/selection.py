@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from clusters.declared import shown_path
 from clusters.errors import BadInput
 from clusters.model import Capability, Topology
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
-from plugin.catalogue import Claim
+from plugin.catalogue import SHIPPED, Claim
 from plugin.evidence.load import describe_arm
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
@@ -249,6 +250,20 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
         else:
             found += [f"{claim.id} ({arm})" for arm in missing]
     return found
+
+
+def left_out(tested: Set[str], run: Run) -> list[str]:
+    """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
+    ours = [claim for claim in run.catalogue if claim.file == shown_path(SHIPPED)]
+    if not any(claim.id in tested for claim in ours):
+        return []
+    return [
+        claim.id
+        for claim in ours
+        if claim.id not in tested
+        and run.settings.suite in claim.suites
+        and reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run) is None
+    ]
 
 
 def _is_arm(arm: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:

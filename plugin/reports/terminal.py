@@ -11,6 +11,7 @@ import pytest
 
 from plugin import micro
 from plugin import run as runs
+from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
@@ -98,12 +99,21 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
     terminal.write_line("")
     terminal.write_line(counted([outcome.outcome for outcome in claims]))
+    if not run.settings.strict_suite:
+        for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run):
+            terminal.write_line(line)
     if claims or sabotages:
         terminal.write_line(
             f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)"
         )
     if session.page:
         terminal.write_line(session.page)
+
+
+def _left_out(claims: Sequence[str], run: runs.Run) -> list[str]:
+    suite = run.settings.suite
+    told = f"not tested: {len(claims)} more claims of the suite {suite}, which --suite {suite} (tox -e {suite}) requires: "
+    return wrapped(told + ", ".join(claims), "") if claims else []
 
 
 def _print_outcome(

@@ -1,0 +1,68 @@
+"""What tox's environments collect, whatever is given after ``--``; and that a part of a suite says what it left out."""
+
+import configparser
+import re
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from plugin import selection
+from plugin.catalogue import load
+from plugin.profiles import profile_named
+from tests.plugin.conftest import CHECKOUT
+from tests.plugin.test_host import PLENTY
+
+
+def collected(environment: str, *after: str) -> list[str]:
+    """The tests that ``tox -e ENVIRONMENT -- AFTER`` would collect."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(CHECKOUT / "tox.ini")
+    command = tox[f"testenv:{environment}"]["commands"].replace("{tox_root}{/}", "")
+    given = re.sub(r"\{posargs:?([^}]*)\}", lambda found: shlex.join(after) or found[1], command)
+    words = [sys.executable, "-m", *shlex.split(given), "--collect-only", "-q"]
+    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+@pytest.mark.parametrize(
+    ("environment", "after", "tests"),
+    [
+        ("try", [], {"test_a_killed_node"}),
+        ("try", ["-k", "lost_quorum or drained"], {"test_a_lost_quorum"}),
+        ("try", ["tests/claims/test_growth.py"], {"test_replicas_spread_over_added_nodes"}),
+        ("nightly", ["-k", "growth"], {"test_replicas_spread_over_added_nodes", "test_nodes_can_be_taken_out"}),
+    ],
+)  # fmt: skip
+def test_arguments_choose_among_the_claims(environment: str, after: list[str], tests: set[str]) -> None:
+    """``-k`` alone must not reach for the suite's own tests, whose packages these environments do not have."""
+    assert {re.sub(r".*::|\[.*", "", test) for test in collected(environment, *after)} == tests
+
+
+def test_a_whole_suite_is_more_than_one_claim() -> None:
+    assert len(collected("gate")) > len(collected("try")) == 1
+
+
+class Run:
+    """What is asked of a run on two cores: the suite, of CockroachDB."""
+
+    def __init__(self, suite: str) -> None:
+        self.settings: Any = self
+        self.engine, self.suite, self.substrate = "cockroach", suite, "processes"
+        self.profile, self.host, self.catalogue = profile_named("laptop"), PLENTY, load()
+        self.targets = ("",)
+
+
+def test_a_part_of_a_suite_says_what_it_left_out() -> None:
+    run: Any = Run("gate")
+    left = selection.left_out({"survivability"}, run)
+    assert {"survivability-quorum", "parity", "rebalance"} <= {*left}
+    assert "survivability" not in left
+    assert "scale-up" not in left, "of the nightly suite"
+    assert "hot-swap" not in left, "planned"
+    assert set(selection.left_out({"survivability"}, Run("nightly"))) > {*left}  # type: ignore[arg-type]
+    assert selection.left_out({"survivability", *left}, run) == []
+    assert selection.left_out({"a claim of somebody's own"}, run) == []
