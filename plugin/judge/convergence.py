@@ -1,7 +1,7 @@
 """Whether and when replicas spread evenly over the nodes of a cluster that grew or shrank, from their numbers over time alone.
 
-*Balanced*: the first sample from which every node stays near the mean. *Settled*: no replica is added or removed for a quiet
-period. Two results with two times: replicas may still be moved back and forth between nodes that are even, and a cluster may
+*Balanced*: the first sample from which every node stays near the mean, short excursions aside. *Settled*: no replica is added or
+removed for a quiet period. Two results with two times: replicas may still be traded between nodes that are even, and a cluster may
 come to rest unevenly.
 """
 
@@ -21,6 +21,12 @@ SLACK = 1.0
 
 HALF_WAY = 0.9
 """A cluster that rests with less of its way done than this has stalled; with more it is called uneven (our own choice)."""
+
+
+EVEN_SHARE = 0.9
+"""Part of the time since they were even for good that replicas must have been so (our own choice). A replica that is moved counts on
+two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10 s ago: a node that trades
+replicas at rest is seen off the band now and then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +62,8 @@ class State(StrEnum):
 class Convergence:
     """What a series shows. Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
 
-    ``left``: how often every node was near the mean and then one no longer. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
+    ``left``: how often every node was near the mean and then one no longer; ``even_share``: the part of the time since they first
+    were in which all nodes were. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
     """
 
     state: State
@@ -65,6 +72,7 @@ class Convergence:
     why: str = ""
     why_not_settled: str = ""
     left: int = 0
+    even_share: float = 0.0
     gained: int = 0
 
 
@@ -90,7 +98,8 @@ def converge(
 ) -> Convergence:
     """What the series says of these nodes, which are those the cluster has at its end.
 
-    Replicas that were even and left it again must have stayed even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
+    Replicas that were even may leave it again for ``hold_s`` at the most, and for a tenth of the time since; then they must have been
+    even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
     ended, does that count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up. Raises ``ValueError`` without nodes or with a quiet period that is none.
     """
     if not nodes or quiet_s <= 0:
@@ -101,12 +110,15 @@ def converge(
         )
     inside = [even(spread.on(nodes)) and not spread.elsewhere(nodes) for spread in series]
     left = sum(was and not is_ for was, is_ in pairwise(inside))
-    balanced = _since(series, inside)
+    balanced = _since(series, inside, hold_s)
+    even_share = _even_share(series, inside)
     if balanced is not None and left and series[-1].t - balanced < hold_s:
         balanced = None
     settled, why_not_settled = _settled(series, quiet_s, quiet_from, balanced)
     state, why = (
-        (State.BALANCED, "") if balanced is not None else _unbalanced(series, nodes, stall_s or quiet_s, left)
+        (State.BALANCED, "")
+        if balanced is not None
+        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share)
     )
     at = next((spread for spread in series if spread.t == balanced), series[-1])
     first, last = series[0].on(nodes), at.on(nodes)
@@ -117,18 +129,41 @@ def converge(
         why=why,
         why_not_settled=why_not_settled,
         left=left,
+        even_share=even_share,
         gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
     )
 
 
-def _since(series: Sequence[Spread], inside: Sequence[bool]) -> float | None:
-    """The time from which it holds to the end."""
-    since = None
-    for spread, holds in zip(reversed(series), reversed(inside), strict=True):
-        if not holds:
-            break
-        since = spread.t
+def _since(series: Sequence[Spread], inside: Sequence[bool], excursion_s: float) -> float | None:
+    """The time from which it holds to the end, but for excursions: none longer than that, together a tenth of the time at most."""
+    if not inside[-1]:
+        return None
+    end = since = series[-1].t
+    out = excursion = 0.0
+    for number in range(len(series) - 2, -1, -1):
+        here, lasted = series[number].t, series[number + 1].t - series[number].t
+        if not inside[number]:
+            out, excursion = out + lasted, excursion + lasted
+            if excursion > excursion_s:
+                break
+            continue
+        excursion = 0.0
+        if out <= (1 - EVEN_SHARE) * (end - here):
+            since = here
     return since
+
+
+def _even_share(series: Sequence[Spread], inside: Sequence[bool]) -> float:
+    """The part of the time in which it held, from when it first did; a sample stands for the time until the next one."""
+    first = next((spread.t for spread, holds in zip(series, inside, strict=True) if holds), None)
+    if first is None or series[-1].t == first:
+        return float(first is not None)
+    held = sum(
+        after.t - before.t
+        for (before, after), holds in zip(pairwise(series), inside, strict=False)
+        if holds and before.t >= first
+    )
+    return held / (series[-1].t - first)
 
 
 def _changed(before: Spread, after: Spread, quiet_s: float) -> bool:
@@ -168,7 +203,7 @@ def _settled(
 
 
 def _unbalanced(
-    series: Sequence[Spread], nodes: Sequence[str], stall_s: float, left: int
+    series: Sequence[Spread], nodes: Sequence[str], stall_s: float, left: int, even_share: float
 ) -> tuple[State, str]:
     """Why the last sample is not even."""
     counts = series[-1].on(nodes)
@@ -181,15 +216,11 @@ def _unbalanced(
     off += [f"{node} still {count}" for node, count in series[-1].elsewhere(nodes).items()]
     where = f"{', '.join(off)} (mean {mean:.1f} ± {band(counts):.1f})"
     begin, end = _rests(series, stall_s)[-1]
-    if left and not off:
-        return (
-            State.OSCILLATES,
-            f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, and are so again too short a time to count",
-        )
     if left:
+        told = f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, {even_share:.0%} of the time since"
         return (
             State.OSCILLATES,
-            f"replicas were even {left} time{'s' if left > 1 else ''} and left it again: {where}",
+            f"{told}: {where}" if off else f"{told}; they are so again too short a time to count",
         )
     if end - begin < stall_s:
         return State.MOVING, f"replicas still move at the end, {end - begin:.0f} s after the last: {where}"

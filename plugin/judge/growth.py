@@ -4,7 +4,7 @@ A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before t
 then; ``quiet.begin`` when traffic has ended and it is looked whether replicas come to rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,6 +46,21 @@ class Phase:
     def last(self) -> float:
         """The time of the last sample that was not lost."""
         return self.known[-1].t / 1e6 if self.known else self.begin
+
+    def last_told(self, pick: Callable[[LayoutSample], object]) -> LayoutSample | None:
+        """The last sample in which all nodes told it; ``None`` where that was before this change of size had its effect.
+
+        That is, before traffic ended where it was waited for rest, and else before the change began.
+        """
+        since = self.quiet_from if self.quiet_from is not None else self.begin
+        told = [s for s in self.known if pick(s) is not None and set(s.silent).isdisjoint(self.nodes)]
+        return told[-1] if told and told[-1].t / 1e6 >= since else None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is left to wait for: no replica moved for the quiet period, and no range lacks one any more."""
+        last = self.last_told(lambda sample: sample.underreplicated)
+        return self.found.settled is not None and last is not None and last.underreplicated == 0
 
     @cached_property
     def found(self) -> Convergence:

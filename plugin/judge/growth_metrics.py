@@ -62,6 +62,30 @@ def _settled(a: Analysis) -> Measured:
     return int(not wrong), some(wrong) or good, tuple(wrong[:5])
 
 
+def _traded(a: Analysis) -> Measured:
+    quiet = [phase for phase in _phases(a) if phase.quiet_from is not None]
+    if not quiet:
+        return nothing(
+            "nobody looked whether the replicas come to rest without traffic" if _phases(a) else NO_PHASE
+        )
+    told = []
+    for phase in quiet:
+        since = max(phase.quiet_from or 0.0, phase.last - phase.quiet_s)
+        samples = [s for s in phase.known if s.moves is not None and s.t / 1e6 >= since]
+        minutes = (samples[-1].t - samples[0].t) / 60e6 if samples else 0.0
+        if not minutes:
+            return nothing(f"{phase.name}: no two samples without traffic count the moves")
+        moved = (samples[-1].moves or 0) - (samples[0].moves or 0)
+        total = sum(samples[-1].replicas.values())
+        told.append(
+            (
+                100 * moved / max(1, total) / minutes,
+                f"{phase.name}: {moved} moves in the last {60 * minutes:.0f} s, of {total} replicas",
+            )
+        )
+    return max(share for share, _ in told), "; ".join(note for _, note in told), ()
+
+
 def _balanced_s(a: Analysis) -> Measured:
     found = _phases(a)
     if not found or any(phase.found.balanced is None for phase in found):
@@ -112,20 +136,8 @@ def _unavailable(a: Analysis) -> Measured:
 
 
 def _at_end(a: Analysis, pick: Callable[[LayoutSample], object]) -> LayoutSample | None:
-    """The last sample in which all nodes told it; ``None`` where that was before the last change of size had its effect.
-
-    That is, before traffic ended where it was waited for rest, and else before the last change began.
-    """
     found = _phases(a)
-    if not found:
-        return None
-    since = found[-1].quiet_from if found[-1].quiet_from is not None else found[-1].begin
-    told = [
-        sample
-        for sample in found[-1].known
-        if pick(sample) is not None and set(sample.silent).isdisjoint(found[-1].nodes)
-    ]
-    return told[-1] if told and told[-1].t / 1e6 >= since else None
+    return found[-1].last_told(pick) if found else None
 
 
 def _left_over(pick: Callable[[LayoutSample], int | None], what: str, a: Analysis) -> Measured:
@@ -287,6 +299,7 @@ GROWTH_METRICS: Mapping[str, MetricInfo] = {
     for name, unit, needs, measure, description in (
         ("balanced", "", _SAMPLED, _balanced, "1 when every node came near the mean number of replicas and stayed there, after each change of size"),
         ("settled", "", _SAMPLED, _settled, "1 when no replica was added or removed any more for the quiet period, without traffic"),
+        ("replicas_traded", "%/min", _SAMPLED, _traded, "replicas added or removed a minute, of all, in the last quiet period without traffic"),
         ("balanced_s", "s", _SAMPLED, _balanced_s, "from the first action of a change of size until every node stays near the mean; the longest of all changes"),
         ("settled_s", "s", _SAMPLED, _settled_s, "from the first action of the change of size until the quiet period began"),
         ("balanced_3_to_6_min", "min", _SAMPLED, partial(_balanced_min, 3, 6), "how long 3 → 6 nodes took until even"),

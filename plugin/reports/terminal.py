@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plugin import micro
+from plugin import micro, selection
 from plugin import run as runs
-from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict

@@ -1,5 +1,7 @@
 """Convergence from series alone: the papers' tables, series of every kind, and series that hypothesis makes."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,7 +145,44 @@ def test_oscillation_is_called_by_its_name() -> None:
         series.append(Spread(t=t + 10.0 * (turn + 1), replicas=counts, moves=moves))
     answer = found(series)
     assert (answer.state, answer.left, answer.balanced) == (State.OSCILLATES, 2, None)
-    assert "even 2 times and left it again: n1 60, n4 40" in answer.why
+    # even from 94 s to 140 s, and from 150 s to 160 s
+    assert "even 2 times and left it again, 85% of the time since: n1 60, n4 40" in answer.why
+
+
+def trading(*, out_every: int, out_for: int, samples: int = 100) -> list[Spread]:
+    """Even nodes that trade replicas at rest: one is off the band for so many samples of 2 s, again and again."""
+    found = []
+    for n in range(samples):
+        off = n % out_every >= out_every - out_for
+        found.append(
+            Spread(
+                t=2.0 * n,
+                replicas=dict.fromkeys(NODES, 50) | {"n1": 55} if off else dict.fromkeys(NODES, 50),
+                moves=4 * n,
+            )
+        )
+    return found
+
+
+def traded(series: list[Spread], hold_s: float = 4.0) -> Convergence:
+    return converge(series, NODES, quiet_s=20.0, quiet_from=0.0, hold_s=hold_s)
+
+
+def test_even_but_still_trading_is_not_uneven() -> None:
+    answer = traded(trading(out_every=20, out_for=1)[:-1])
+    assert (answer.state, answer.balanced, answer.left) == (State.BALANCED, 0, 4)
+    assert answer.even_share == pytest.approx(0.96, abs=0.01)
+    assert answer.settled is None, "which is another result"
+
+
+@pytest.mark.parametrize(("out_every", "out_for"), [(5, 1), (20, 3)])
+def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: int) -> None:
+    series = trading(out_every=out_every, out_for=out_for)
+    assert traded(series).state is State.OSCILLATES, "off in its last sample"
+    assert traded([*series, replace(series[0], t=200.0)]).balanced is None
+    assert traded(trading(out_every=20, out_for=1)[:-1], hold_s=0).balanced == 160, (
+        "no excursion is short enough"
+    )
 
 
 def test_nothing_and_nonsense() -> None:
@@ -214,7 +253,7 @@ def test_what_is_said_of_any_series_is_true(
         assert answer.state is not State.BALANCED
     else:
         at = next(i for i, spread in enumerate(series) if spread.t == answer.balanced)
-        assert all(inside[at:])
+        assert all(inside[at:]), "no excursion is allowed without a time for which it may last"
         assert at == 0 or not inside[at - 1]
     if answer.settled is not None:
         window = [s for s in series if answer.settled <= s.t <= answer.settled + quiet_s]

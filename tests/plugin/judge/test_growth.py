@@ -95,6 +95,24 @@ def test_what_is_measured_of_two_phases() -> None:
     assert condition(of, "layout_sampled").met
 
 
+def test_replicas_traded_at_rest() -> None:
+    assert value(grown(), "replicas_traded") == 0
+    # 3 of 180 replicas every 2 s in the last 20 s
+    restless = [
+        *phase(10, THREE, SIX),
+        *(replace(s, moves=(s.moves or 0) + 3 * n) for n, s in enumerate(phase(60, SIX, NINE))),
+    ]
+    traded = measure(grown(layout=restless), "replicas_traded")
+    assert traded.value == pytest.approx(100 * 3 * 30 / 180)
+    assert traded.note == "6 → 9: 30 moves in the last 20 s, of 180 replicas"
+    assert measure(grown(quiet=None), "replicas_traded").value is None
+    blind = [replace(s, moves=None) for s in grown().layout]
+    assert (
+        "no two samples without traffic count the moves"
+        in measure(grown(layout=blind), "replicas_traded").note
+    )
+
+
 def test_what_refutes() -> None:
     stuck = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, NINE, took=400, rest=-360)])
     balanced = measure(stuck, "balanced")
@@ -106,6 +124,17 @@ def test_what_refutes() -> None:
     assert value(grown(layout=lost), "ranges_unavailable") == 2
     lacking = [replace(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
     assert value(grown(layout=lacking), "ranges_underreplicated_at_end") == 4
+
+
+def test_nothing_is_left_to_wait_for_once_no_replica_moves_and_none_lacks() -> None:
+    assert phases(grown())[-1].at_rest
+    assert not phases(grown(quiet=None))[-1].at_rest
+    for end in ({"underreplicated": 2}, {"silent": ("n9",)}):
+        samples = [
+            replace(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s
+            for s in grown().layout
+        ]
+        assert not phases(grown(layout=samples))[-1].at_rest
 
 
 def test_what_was_not_looked_at_is_no_pass() -> None:
