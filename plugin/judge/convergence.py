@@ -24,7 +24,7 @@ HALF_WAY = 0.9
 
 
 EVEN_SHARE = 0.9
-"""Part of the time since they were even for good that replicas must have been so (our own choice). A replica that is moved counts on
+"""Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that is moved counts on
 two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10 s ago: a node that trades
 replicas at rest is seen off the band now and then."""
 
@@ -63,7 +63,7 @@ class Convergence:
     """What a series shows. Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
 
     ``left``: how often every node was near the mean and then one no longer; ``even_share``: the part of the time since they first
-    were in which all nodes were. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
+    were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
     """
 
     state: State
@@ -71,6 +71,7 @@ class Convergence:
     settled: float | None
     why: str = ""
     why_not_settled: str = ""
+    rest_s: float = 0.0
     left: int = 0
     even_share: float = 0.0
     gained: int = 0
@@ -128,6 +129,7 @@ def converge(
         settled=settled,
         why=why,
         why_not_settled=why_not_settled,
+        rest_s=_rest_at_end(series, quiet_s),
         left=left,
         even_share=even_share,
         gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
@@ -135,10 +137,15 @@ def converge(
 
 
 def _since(series: Sequence[Spread], inside: Sequence[bool], excursion_s: float) -> float | None:
-    """The time from which it holds to the end, but for excursions: none longer than that, together a tenth of the time at most."""
+    """The time from which it holds to the end, but for excursions: none longer than that, together a tenth of the time at most.
+
+    Half the time between two samples is added to what is allowed, as an excursion lasts some samples.
+    """
     if not inside[-1]:
         return None
     end = since = series[-1].t
+    if excursion_s:
+        excursion_s += (end - series[0].t) / 2 / max(1, len(series) - 1)
     out = excursion = 0.0
     for number in range(len(series) - 2, -1, -1):
         here, lasted = series[number].t, series[number + 1].t - series[number].t
@@ -182,6 +189,11 @@ def _rests(series: Sequence[Spread], quiet_s: float) -> list[tuple[float, float]
             found.append((begin, before.t))
             begin = after.t
     return [*found, (begin, series[-1].t)]
+
+
+def _rest_at_end(series: Sequence[Spread], quiet_s: float) -> float:
+    begin, end = _rests(series, quiet_s)[-1]
+    return end - begin
 
 
 def _settled(

@@ -58,9 +58,10 @@ class Phase:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is left to wait for: no replica moved for the quiet period, and no range lacks one any more."""
+        """Whether nothing is left to wait for: no replica moved in the last quiet period, and no range lacks one any more."""
         last = self.last_told(lambda sample: sample.underreplicated)
-        return self.found.settled is not None and last is not None and last.underreplicated == 0
+        rests = self.found.settled is not None and self.found.rest_s >= self.quiet_s
+        return rests and last is not None and last.underreplicated == 0
 
     @cached_property
     def found(self) -> Convergence:

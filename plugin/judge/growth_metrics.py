@@ -215,7 +215,7 @@ def _manual_steps(a: Analysis) -> Measured:
     }
     return (
         sum(steps.values()),
-        "from the servers' own logs of events and ranges",
+        "from the servers' own logs of events and statements",
         tuple(f"{what}, {times} times" for what, times in steps.items())[:5],
     )
 
@@ -297,7 +297,7 @@ _WRITTEN = ("integrity", "history_complete", "generator_on_schedule")
 GROWTH_METRICS: Mapping[str, MetricInfo] = {
     name: MetricInfo(unit=unit, needs=needs, measure=measure, description=description)
     for name, unit, needs, measure, description in (
-        ("balanced", "", _SAMPLED, _balanced, "1 when every node came near the mean number of replicas and stayed there, after each change of size"),
+        ("balanced", "", _SAMPLED, _balanced, "1 when every node came near the mean number of replicas and stayed there, short excursions aside, after each change of size"),
         ("settled", "", _SAMPLED, _settled, "1 when no replica was added or removed any more for the quiet period, without traffic"),
         ("replicas_traded", "%/min", _SAMPLED, _traded, "replicas added or removed a minute, of all, in the last quiet period without traffic"),
         ("balanced_s", "s", _SAMPLED, _balanced_s, "from the first action of a change of size until every node stays near the mean; the longest of all changes"),
@@ -312,7 +312,7 @@ GROWTH_METRICS: Mapping[str, MetricInfo] = {
         ("drained", "", ("integrity",), _drained, "1 when every node that was taken out handed over its work and ended in order"),
         ("decommissioned", "", ("integrity",), _decommissioned, "1 when every node could be taken out for good"),
         ("removal_refused", "", ("integrity",), _removal_refused, "1 when a node that the replicas cannot spare was not let go"),
-        ("manual_steps", "steps", ("integrity",), _manual_steps, "settings and zones changed, and replicas moved by request, while the cluster grew"),
+        ("manual_steps", "steps", ("integrity",), _manual_steps, "settings and zones that somebody changed, and statements by which somebody moved replicas, while the cluster grew"),
         ("throughput_kept_resizing", "", (*_WRITTEN, "baseline_steady"), _kept_while_growing, "share of buckets at 80 % of the baseline's throughput or more, from the first action until writing ended"),
         ("write_gap_s", "s", ("integrity", "history_complete"), _write_gap, "longest stretch without an acknowledged write, from the first action until writing ended"),
         ("latency_p99_resizing_ms", "ms", _WRITTEN, _latency_while_growing, "p99 latency of acknowledged writes meanwhile"),

@@ -92,6 +92,7 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
             continue
         engines.append(engine)
         lines += wrapped(f"engine: {runs.named_in_full(engine)}", "")
+        lines += [part for note in engine.fingerprint.get("notes", ()) for part in wrapped(f"note: {note}")]
     return engines, lines
 
 

@@ -22,7 +22,7 @@ MOST_FILES = 4
 MOST_NODES = 15
 MOST_READ = 64 << 20
 """Bytes read of one file, from its end."""
-_SKIPPED = re.compile(r"pebble|health|pprof|heap|goroutine|memstats|memprof|cpuprof", re.IGNORECASE)
+_SKIPPED = re.compile(r"pebble|health|sql-auth|pprof|heap|goroutine|memstats|memprof|cpuprof", re.IGNORECASE)
 _STAMPS = (
     # I261121 12:50:51.424134 750 server/node.go …
     (re.compile(r"[IWEF](\d{2})(\d{2})(\d{2}) (\d{2}):(\d{2}):(\d{2})"), 2000),

@@ -15,12 +15,17 @@ from typing import Any
 import pytest
 
 from clusters.engines.cockroach import Cockroach
+from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
 from clusters.substrates.processes import leases
 from tests.benchmarks.measuring import Figure
 
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+LICENSED: Series = (23, 1)
+"""From here on versions (of 23.1 to 24.2 the late patches) come under the CockroachDB Software License, which has conditions for
+disclosing benchmarks."""
+
 FULL = 13
 """Figures of a complete run."""
 ALONE_S = 60.0
@@ -99,6 +104,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"{figure.what}: {figure.raw}")
     if not config.getoption("record", default=False):
         return
+    if (withheld := _withheld(config)) is not None:
+        terminalreporter.write_line(f"{README.name} is left alone: {withheld}")
+        return
     if len(figures) != FULL:
         terminalreporter.write_line(
             f"{README.name} is left alone: {len(figures)} of {FULL} figures were measured"
@@ -107,6 +115,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     text = README.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def _withheld(config: pytest.Config) -> str | None:
+    """Why what was measured may not be published here; ``None`` where it may."""
+    version = config.stash[FACTS].get("CockroachDB")
+    if version is None or Version.parse(version).series < LICENSED:
+        return None
+    return f"the licence of {version} has conditions for disclosing benchmarks; record an older one (--cockroach-version)"
 
 
 def _table(figures: list[Figure], facts: dict[str, str]) -> str:

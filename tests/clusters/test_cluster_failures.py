@@ -134,6 +134,7 @@ async def test_a_store_that_is_corrupt(tmp_path: Path) -> None:
     def corrupt(placements: Sequence[Placement]) -> None:
         store = placements[0].store
         store.joinpath("CURRENT").write_text("MANIFEST-000009\n")
+        store.joinpath("marker.manifest.000001.MANIFEST-000009").touch()  # what later versions have instead
         store.joinpath("MANIFEST-000009").write_bytes(b"x" * 100)
 
     said = await fails_to_start(tmp_path, Twisted(before=corrupt))

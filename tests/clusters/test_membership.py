@@ -1,5 +1,6 @@
-"""How a cluster refuses to let a node go, on answers made by hand: seen, said by the command itself, or not known."""
+"""How a cluster refuses to let a node go, on answers made by hand: seen, or not known."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,19 +10,17 @@ from clusters.engines.cockroach import membership
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
-from clusters.errors import HarnessError
-
-HEAD = "id,address,sql_address,build,started_at,updated_at,locality,is_available,is_live,gossiped_replicas,is_decommissioning,membership,is_draining"
+from clusters.errors import HarnessError, TimedOut
 
 
 class Server:
     """Three nodes; n3 holds ``held`` of ten ranges at each look, ``None`` where nobody answers. ``says``: why the order is refused."""
 
-    def __init__(self, *held: int | None, says: str = "", state: str = "active") -> None:
+    def __init__(self, *held: int | None, says: str = "") -> None:
         self._held = list(held)
         self._says = says
-        self._state = state
         self.orders: list[str] = []
+        self.flags: list[str] = []
         self.addresses = {"n1": "127.0.0.1", "n2": "127.0.0.2", "n3": "127.0.0.3"}
 
     async def query(self, sql: str, *_: object, **__: object) -> Sequence[dict[str, Any]]:
@@ -32,8 +31,9 @@ class Server:
 
     async def command(self, *arguments: str, timeout: float = 30.0) -> str:
         self.orders.append(" ".join(arguments[:3]))
-        if arguments[1] == "status":
-            return f"{HEAD}\n3,a:1,a:1,v,s,u,l,true,true,1,false,{self._state},false\n"
+        self.flags += arguments[3:]
+        if arguments[1] == "decommission" and self._says == "silence":
+            await asyncio.sleep(60)
         if arguments[1] == "decommission" and self._says:
             raise HarnessError(self._says)
         return ""
@@ -83,15 +83,39 @@ async def test_where_nobody_says_at_the_end_it_is_not_known() -> None:
     assert server.orders[-1] == "node recommission 3"
 
 
-async def test_later_servers_refuse_by_themselves() -> None:
-    server = Server(7, says="ranges blocking decommission")
-    assert await of(server, "v23.1.0").refusal("n3") == "ranges blocking decommission"
-    assert server.orders[-1] == "node recommission 3"
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("n9: ranges blocking decommission\nERROR: Cannot decommission nodes.", TimedOut),
+        ("no node answers", HarnessError),
+    ],
+)
+async def test_a_node_that_the_command_does_not_let_go_is_a_finding(
+    says: str, error: type[Exception]
+) -> None:
+    server = Server(7, says=says)
+    server.addresses["n4"] = "127.0.0.4"
+    with pytest.raises(HarnessError, match=says.splitlines()[0]) as caught:
+        await of(server, "v26.1.0").emptied("n3", timeout=1.0)
+    assert type(caught.value) is error
 
 
-@pytest.mark.parametrize(("version", "state"), [("v21.1.0", "active"), ("v23.1.0", "decommissioning")])
-async def test_a_command_that_fails_for_another_reason_is_no_refusal(version: str, state: str) -> None:
-    server = Server(7, says="no node answers", state=state)
+async def test_a_command_that_says_nothing_is_a_finding_once_the_time_is_over() -> None:
+    server = Server(7, says="silence")
+    server.addresses["n4"] = "127.0.0.4"
+    with pytest.raises(TimedOut, match=r"did not end within 0\.05 s"):
+        await of(server, "v26.1.0").emptied("n3", timeout=0.05)
+
+
+async def test_later_servers_are_not_asked_first_whether_they_would() -> None:
+    server = Server(7)
+    assert await of(server, "v26.1.0").refusal("n3") == "all 7 replicas stayed where they were for 0 s"
+    assert "--checks=skip" in server.flags
+
+
+@pytest.mark.parametrize("version", ["v21.1.0", "v26.1.0"])
+async def test_a_command_that_fails_is_no_refusal(version: str) -> None:
+    server = Server(7, says="no node answers")
     with pytest.raises(HarnessError, match="no node answers"):
         await of(server, version).refusal("n3")
     assert server.orders[-1] == "node recommission 3"

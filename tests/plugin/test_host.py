@@ -76,7 +76,7 @@ def test_two_cores_carry_a_laptop_but_no_more() -> None:
     ("host", "said"),
     [
         (replace(PLENTY, cores=1.5), "cores 1.5 of 2.0"),
-        (replace(PLENTY, memory_gib=1.2), "available memory 1.2 GiB of 2.0 GiB"),
+        (replace(PLENTY, memory_gib=1.2), "available memory 1.2 GiB of 3.0 GiB"),
         (replace(PLENTY, disk_gib=0.4), "free disk at /data 0.4 GiB of 3.0 GiB"),
         (replace(PLENTY, clock_step_us=15600), "the monotonic clock steps by 15600 µs, at most 1000"),
         (replace(PLENTY, clock_slip_ms=80), "drifted 80.0 ms apart"),
@@ -92,7 +92,7 @@ def test_each_lack_is_named_alone(host: Host, said: str) -> None:
 def test_more_nodes_need_more() -> None:
     host = replace(PLENTY, memory_gib=3)
     assert carries(profile_named("laptop"), host, 3) is None
-    assert "3.0 GiB of 5.4 GiB" in (carries(profile_named("laptop"), host, 9) or "")
+    assert "3.0 GiB of 6.8 GiB" in (carries(profile_named("laptop"), host, 9) or "")
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

@@ -55,7 +55,7 @@ def test_laptop_is_what_was_agreed() -> None:
 def test_needs_grow_with_the_nodes() -> None:
     laptop = profile_named("laptop")
     assert laptop.needs(1) == laptop.host
-    assert laptop.needs(20) == HostNeeds(cores=4.0, memory_gib=12.0, disk_gib=14.0)
+    assert laptop.needs(20) == HostNeeds(cores=4.0, memory_gib=15.0, disk_gib=14.0)
 
 
 def test_unknown_profile_says_what_was_meant() -> None:

@@ -13,6 +13,7 @@ from clusters.errors import NodeDied
 from clusters.model import Health, NodeSpec, ProcessSpec
 from clusters.substrates.processes import Processes
 from clusters.waiting import wait_until
+from fixtures.background import beside
 from fixtures.growth import Growth
 from fixtures.judge import Judge
 from fixtures.ledger import Ledger
@@ -20,6 +21,9 @@ from plugin.judge.convergence import State
 from tests.sabotage.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
+
+FILLER_KIB = 64
+"""The size of a row that makes a range larger."""
 
 STORE_MIB = 640
 """The least that CockroachDB takes for the size of a store."""
@@ -80,8 +84,14 @@ async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Clus
 async def test_replicas_move_at_a_crawl(
     ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
 ) -> None:
-    """Replicas are copied at 1 KiB/s."""
-    await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 KiB'")
+    """Replicas are copied at 1 MiB/s, the least that v26.1 takes, and there are 4 MiB in each of the ballast's ranges."""
+    growth._sizes = replace(growth._sizes, limit_s=24.0)
+    filler = (
+        f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth._sizes.ranges - 1}) AS g (part)"
+    )
+    for number in range(4096 // FILLER_KIB):
+        await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
+    await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
     assert await grow(growth, ledger, 4) in (State.MOVING, State.STALLED, State.NOT_BEGUN)
     assert judge.refuted("balanced")
 
@@ -121,13 +131,14 @@ async def test_the_new_node_has_no_room(
 
 
 def filled(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
-    """Put a file without content into the store of whatever is added, which the server counts by its length."""
+    """Put a file without content into the store of whatever is added, where the server counts files by their length."""
     place = cluster.deployment.place
 
     async def full(placement: Any, run: Any) -> None:
         await place(placement, run)
-        placement.store.mkdir(parents=True, exist_ok=True)
-        with (placement.store / "full").open("wb") as file:
+        auxiliary = placement.store / "auxiliary"
+        auxiliary.mkdir(parents=True, exist_ok=True)
+        with (auxiliary / "full").open("wb") as file:
             file.truncate((STORE_MIB - 4) << 20)
 
     monkeypatch.setattr(cluster.deployment, "place", full)
@@ -201,6 +212,28 @@ async def test_a_node_that_never_joins(
     await grow(growth, ledger, 4)
     assert any(event.name == "join.failed" for event in growth.evidence.events)
     assert judge.refuted("balanced")
+
+
+@slow
+@pytest.mark.sabotage("rebalance", engine="cockroach")
+async def test_replicas_are_traded_for_ever(
+    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
+    """Replicas of the even nodes are scattered again and again by somebody, which keeps them even and never at rest."""
+    growth._sizes = replace(growth._sizes, quiet_s=8.0, limit_s=24.0)
+
+    async def scatter() -> None:
+        while True:
+            await execute(cluster, "ALTER TABLE ballast SCATTER")
+
+    async with growth.watched():
+        async with ledger.writing(at_least=0):
+            await ledger.baseline()
+            await growth.out(4)
+        async with beside(scatter()):
+            await growth.settled()
+    await ledger.audit()
+    assert judge.refuted("replicas_traded")
 
 
 @slow

@@ -22,14 +22,14 @@ pytestmark = pytest.mark.topology(nodes=3)
 @pytest.fixture
 def node_resources(arm: Arm) -> NodeResources:
     """The first size."""
-    return node_of_size("0.5/1024", arm.run.profile.node)
+    return node_of_size("0.75/1536", arm.run.profile.node)
 
 
 async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -> None:
     """As the claim's test does, to one size and of one node."""
     async with ledger.writing(at_least=0), probe.watching(ledger):
         await ledger.baseline()
-        await resizing.every_node("0.75/1536", nodes=[node])
+        await resizing.every_node("1/2048", nodes=[node])
         await ledger.written_past_recovery()
     await ledger.audit()
 

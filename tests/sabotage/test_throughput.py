@@ -139,7 +139,7 @@ async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine:
 async def test_a_wrong_mix(
     cells: Cells, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The generator deals itself eight new-orders and twelve payments of 23 cards, instead of ten and ten."""
+    """The generator deals itself four new-orders and sixteen payments of 23 cards, instead of ten and ten."""
     monkeypatch.setattr(loading, "TpccSpec", EasierSpec)
     async with small(cells, engine, warehouses=2) as loaded:
         await short_ramp(cells, loaded)

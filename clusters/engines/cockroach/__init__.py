@@ -67,7 +67,7 @@ class Cockroach:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Version, date, commit, digest and origin of the binary, and what is to be said where it was never run."""
+        """Version, date, commit, digest and origin of the binary; what is to be said where it was never run, and of its version."""
         return {
             "engine": self.name,
             "version": self.version,
@@ -77,6 +77,7 @@ class Cockroach:
             "date": self.binary.build.date,
             "commit": self.binary.build.commit,
             "not_run": not_run(self.binary.build),
+            "notes": list(self.dialect.notes),
         }
 
     def deploy(

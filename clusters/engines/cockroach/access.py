@@ -113,14 +113,16 @@ class Access:
             connection.terminate()
         return rows
 
-    async def ask(self, node: str, sql: str) -> list[Any]:
-        """The same of one node. Raises ``HarnessError`` whatever goes wrong."""
+    async def ask(self, node: str | None, sql: str, *, timeout: float = 5.0) -> list[Any]:
+        """The same, of one node if it is named. Raises ``HarnessError`` whatever goes wrong."""
         import asyncpg
 
         try:
-            return await self.query(sql, node=node)
+            return await self.query(sql, node=node, timeout=timeout)
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise HarnessError(f"{node} does not answer `{sql}`: {type(error).__name__} {error}") from error
+            raise HarnessError(
+                f"{node or 'the cluster'} does not answer `{sql}`: {type(error).__name__} {error}"
+            ) from error
 
     async def accepting(self, node: str) -> Health:
         """Whether ``SELECT 1`` comes back from this node within 2 s."""

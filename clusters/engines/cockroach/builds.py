@@ -30,8 +30,9 @@ class Build:
 RUN: Sequence[Build] = (
     Build(tag="v20.2.0-dev.20201130", date="2020-11-30", commit="ef184b7dc0"),
     Build(tag="v21.1.0-alpha.20210228", date="2021-02-28", commit="d1cd456a1b"),
+    Build(tag="v26.1.0-alpha.1", date="2025-11-23", commit="dd7980267a"),
 )
-"""The builds that the claims, their sabotages and the suite's own tests were run against, oldest first.
+"""The builds that the claims of the suite ``gate`` and the suite's own tests were run against, oldest first.
 
 All were built from public source: no build of the vendor's was run.
 """

@@ -38,21 +38,6 @@ class NodeStatus:
     replicas: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decommissioning:
-    """How far a node's decommissioning is."""
-
-    node_id: int
-    live: bool
-    replicas: int
-    membership: str
-
-    @property
-    def done(self) -> bool:
-        """Whether the cluster has let go of the node for good."""
-        return self.membership == "decommissioned"
-
-
 def ids(text: str) -> tuple[int, ...]:
     """Node ids from ``1,2,3`` or ``{1,2,3}``."""
     return tuple(int(part) for part in text.strip("{}").split(",") if part.strip())
@@ -113,25 +98,6 @@ def parse_node_status(text: str) -> tuple[NodeStatus, ...]:
             replicas=int(count) if (count := row.get("gossiped_replicas", "")).isdecimal() else None,
         )
         for row in _table(text, ("id", "address", "build", "is_live"))
-    )
-
-
-def parse_decommission(text: str) -> tuple[Decommissioning, ...]:
-    """The last of the tables that ``node decommission --format=csv`` printed, one row a node.
-
-    Raises ``HarnessError`` when there is none.
-    """
-    header = "id,is_live,replicas,"
-    _, found, last = text.rpartition(header)
-    table = f"{header}{last}".split("\n\n")[0] if found else ""
-    return tuple(
-        Decommissioning(
-            node_id=_number(row, "id"),
-            live=row["is_live"] == "true",
-            replicas=_number(row, "replicas"),
-            membership=row["membership"],
-        )
-        for row in _table(table, ("id", "is_live", "replicas", "membership"))
     )
 
 

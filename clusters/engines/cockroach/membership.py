@@ -2,24 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from clusters.engines.cockroach.access import SQL_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_node_status
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, TimedOut
 from clusters.model import Health
 from clusters.waiting import wait_until
 
 MOST_REPLICAS = 3
 """CockroachDB keeps so many replicas of a range by default."""
 GONE = "decommissioned"
+REFUSED = "Cannot decommission nodes"
+"""What the command of 23.1 and later says at the end where its checks find ranges that cannot be moved."""
 LET_GO_S = 600.0
 """How long an emptied node may take to be decommissioned for good; measured: a second."""
-REFUSAL_S = {True: 12.0, False: 60.0}
-"""How long replicas must stay on a node that cannot be spared, at the fast pace and at the default one, at which the first of 174 left
-within seconds, the last after 190 s."""
+REFUSAL_S = {True: 20.0, False: 60.0}
+"""How long replicas must stay on a node that cannot be spared: at the fast pace twice as long as servers take to look through all of
+theirs; at the default one the first of 174 left within seconds, the last after 190 s."""
 
 LOOK_S = 1.0
 """How often it is looked whether they stay."""
@@ -91,7 +93,9 @@ class Membership:
         await wait_until(f"the cluster to let go of {node}", gone, timeout=60.0, interval=0.25)
 
     async def emptied(self, node: str, *, timeout: float) -> None:
-        """Have a living node's replicas moved elsewhere, and wait until it holds none. Raises ``TimedOut`` when it still has some then.
+        """Have a living node's replicas moved elsewhere, and wait until it holds none.
+
+        Raises ``TimedOut`` when it still has some then, or the command itself says that they cannot be moved, or says nothing.
 
         It is decommissioned for good only once it was stopped: the others refuse to speak with a node that is,
         and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
@@ -101,8 +105,20 @@ class Membership:
                 f"{node} cannot be removed: {nodes} nodes hold {MOST_REPLICAS} replicas of everything; add a node first"
             )
         id_, store = await self._id_and_store(node)
-        # Asked once only: asked when no replica is left, the command would decommission the node for good.
-        await self._decommission(node, [id_], wait="none", timeout=60.0)
+        until = time.monotonic() + timeout
+        try:
+            # Asked once only: asked when no replica is left, the command would decommission the node for good.
+            async with asyncio.timeout(timeout):
+                await self._decommission(node, [id_], wait="none", timeout=timeout + 60.0)
+        except TimeoutError as error:
+            raise TimedOut(
+                f"{node} was not let go: `node decommission` did not end within {timeout:g} s "
+                "(later versions check first whether every range can be moved, and try those that cannot again and again)"
+            ) from error
+        except HarnessError as error:
+            if REFUSED in str(error):
+                raise TimedOut(f"{node} was not let go: {error}") from error
+            raise
 
         async def empty() -> Health:
             try:
@@ -111,23 +127,21 @@ class Membership:
                 return Health(ok=False, why=str(error))
             return Health(ok=not any(left.values()), why=f"{sum(left.values())} replicas left")
 
-        await wait_until(f"{node} to hold no replica", empty, timeout=timeout, interval=0.5)
+        left = max(0.1, until - time.monotonic())
+        await wait_until(f"{node} to hold no replica", empty, timeout=left, interval=0.5)
 
     async def refusal(self, node: str) -> str | None:
         """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave it.
 
-        From 23.1 on the command refuses by itself. Older servers take the order, and the replicas stay where they are, which is
-        watched for a while.
+        The order is given without the checks that later versions make first: so the servers must keep the replicas where they are,
+        which is watched for a while. (Those checks try each range that cannot be moved again and again, one after another, and silence is no refusal.)
         """
         id_, store = await self._id_and_store(node)
         before, watched = await self._held(store), REFUSAL_S[self._tuned]
         try:
-            try:
-                await self._decommission(node, [id_], wait="none", timeout=60.0)
-            except HarnessError as error:
-                if self._dialect.decommission_checks and (await self._memberships()).get(id_) == "active":
-                    return str(error)
-                raise
+            await self._decommission(
+                node, [id_], wait="none", timeout=60.0, flags=self._dialect.decommission_unchecked
+            )
             if not await self._stay(store, before, watched):
                 return None
         finally:
@@ -178,9 +192,11 @@ class Membership:
         asked = min(self._access.addresses.items(), key=lambda known: known[0] == node)
         return f"--host={asked[1]}:{SQL_PORT}"
 
-    async def _decommission(self, node: str, was: Iterable[int], *, wait: str, timeout: float) -> None:
+    async def _decommission(
+        self, node: str, was: Iterable[int], *, wait: str, timeout: float, flags: Sequence[str] = ()
+    ) -> None:
         """``cockroach node decommission`` of what a node was, by way of another where there is one."""
         chosen = [str(id_) for id_ in sorted(was)]
         await self._command(
-            "node", "decommission", *chosen, f"--wait={wait}", self._other(node), timeout=timeout
+            "node", "decommission", *chosen, f"--wait={wait}", *flags, self._other(node), timeout=timeout
         )

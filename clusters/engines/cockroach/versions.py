@@ -32,7 +32,8 @@ class Dialect:
     sources: tuple[str, ...] = ()
 
     session: Mapping[str, str] = field(default_factory=dict)
-    """Session variables that the harness's own connections need to read ``nodes`` and ``stores``."""
+    """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``, ``stores``,
+    ``arguments``, the logs of ``by_hand``."""
     setup: tuple[str, ...] = ()
     """Statements to run once on a new cluster, before anything below is asked."""
 
@@ -55,14 +56,18 @@ class Dialect:
     """The cluster settings that somebody set, the server itself among them; all others have their default."""
     cluster_version: str = "SHOW CLUSTER SETTING version"
 
-    by_hand_form: str = (
-        "SELECT what, count(*)::INT8 AS times FROM ("
-        "SELECT \"eventType\" AS what FROM system.eventlog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' "
+    changed_form: str = (
+        "SELECT \"eventType\" AS what, 1 AS times FROM system.eventlog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' "
         "AND \"eventType\" IN ('set_cluster_setting', 'reset_cluster_setting', 'set_zone_config', 'remove_zone_config') "
-        "UNION ALL SELECT 'replica moved by request' FROM system.rangelog "
-        "WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' AND info LIKE '%admin request%') GROUP BY what ORDER BY what"
+        "AND COALESCE(info::JSONB->>'User', '') <> 'node'"
     )
-    """What somebody did to where replicas lie in the last seconds, and how often."""
+    """Settings and zones that were changed in the last seconds; what the server changes by itself it does as the user ``node``."""
+    moved_form: str = "SELECT key AS what, count AS times, application_name AS application FROM crdb_internal.node_statement_statistics"
+    """The statements that were executed. The log of ranges cannot tell who moved a replica: "admin request" stands there for what
+    somebody asked for, for what the servers do to balance load (``StoreRebalancer``, since 2.1), and for ranges brought together
+    before they are merged."""
+    statements_of_one_node: bool = True
+    """Whether a node tells only of the statements that it executed itself, since it was started."""
 
     relocate_lease_form: str = "ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"
 
@@ -70,8 +75,8 @@ class Dialect:
     """Flags that make ``node drain`` drain the node it connects to."""
     drain_shutdown_flags: tuple[str, ...] | None = None
     """Flags that also end the drained process; ``None`` where that needs a signal."""
-    decommission_checks: bool = False
-    """Whether ``node decommission`` knows ``--checks`` and ``--dry-run``."""
+    decommission_unchecked: tuple[str, ...] = ()
+    """Flags by which ``node decommission`` goes ahead without asking first whether it can succeed."""
 
     drain_initial_wait: str = "server.shutdown.drain_wait"
     drain_transactions: str = "server.shutdown.query_wait"
@@ -94,6 +99,9 @@ class Dialect:
     workload_shared: tuple[str, ...] = ("--pprofport=-1",)
     """Flags of ``workload init`` and ``workload run`` that keep them from opening ports on all interfaces: no port has such a number."""
 
+    workload_run: tuple[str, ...] = ()
+    """Flags of ``workload run`` by which the file of histograms grows while it runs."""
+
     underreplicated: str = "ranges_underreplicated"
     """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10 s."""
     unavailable: str = "ranges_unavailable"
@@ -112,8 +120,18 @@ class Dialect:
         return self.relocate_lease_form.format(table=table, store=store, value=value)
 
     def by_hand(self, seconds: float) -> str:
-        """Rows ``what, times``: settings and zones that were changed in the last ``seconds``, and replicas that were moved by request."""
-        return self.by_hand_form.format(seconds=max(1, round(seconds)))
+        """Rows ``what, times``: what somebody did in the last ``seconds`` to where replicas lie.
+
+        Settings and zones that were changed; statements that moved replicas (moving a lease moves none).
+        """
+        seconds = max(1, round(seconds))
+        changed = self.changed_form.format(seconds=seconds)
+        moved = self.moved_form.format(seconds=seconds)
+        return (
+            f"SELECT what, sum(times)::INT8 AS times FROM ({changed} UNION ALL SELECT what, times FROM ({moved}) "  # noqa: S608 - constants
+            "WHERE what ~ '^ALTER .*(RELOCATE|SCATTER)' AND what !~ 'RELOCATE LEASE' AND application NOT LIKE '$ internal%') "
+            "GROUP BY what ORDER BY what"
+        )
 
     def split(self, table: str, values: tuple[object, ...]) -> str:
         """Split a table for good at values of its first key column."""
@@ -161,6 +179,18 @@ _PULL = "https://github.com/cockroachdb/cockroach/pull"
 CHANGES: tuple[Change, ...] = (
     Change(
         since=(21, 2),
+        what="statistics of statements are kept for the whole cluster, with the time of the last execution",
+        source=f"{_DOCS}/v22.1/crdb-internal",
+        apply=lambda d: replace(
+            d,
+            statements_of_one_node=False,
+            moved_form="SELECT metadata->>'query' AS what, (statistics->'statistics'->>'cnt')::INT8 AS times, app_name AS application "
+            "FROM crdb_internal.statement_statistics "
+            "WHERE (statistics->'statistics'->>'lastExecAt')::TIMESTAMPTZ > now() - INTERVAL '{seconds} s'",
+        ),
+    ),
+    Change(
+        since=(21, 2),
         what="`workload` has a port for metrics, too",
         source=f"{_PULL}/66224",
         apply=lambda d: replace(d, workload_shared=(*d.workload_shared, "--prometheus-port=-1")),
@@ -174,6 +204,14 @@ CHANGES: tuple[Change, ...] = (
             backup_form="BACKUP DATABASE {database} INTO '{place}'",
             restore_form="RESTORE {database}.* FROM LATEST IN '{place}' WITH into_db = '{into}'",
         ),
+    ),
+    Change(
+        since=(22, 1),
+        what="a range that cannot replicate for a minute refuses what asks for it",
+        source=f"{_DOCS}/v22.1/architecture/replication-layer (per-replica circuit breakers)",
+        apply=lambda d: d,
+        note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold (a minute) is over, "
+        'and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections may not get through.',
     ),
     Change(
         since=(22, 1),
@@ -195,7 +233,7 @@ CHANGES: tuple[Change, ...] = (
         since=(23, 1),
         what="`node decommission` checks first whether it can succeed (--checks, --dry-run)",
         source=f"{_DOCS}/releases/v23.1 (v23.1.0-alpha.6)",
-        apply=lambda d: replace(d, decommission_checks=True),
+        apply=lambda d: replace(d, decommission_unchecked=("--checks=skip",)),
     ),
     Change(
         since=(23, 2),
@@ -254,10 +292,20 @@ CHANGES: tuple[Change, ...] = (
         "transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be turned off.",
     ),
     Change(
+        since=(25, 3),
+        what="`workload run` has its histograms in a temporary file until it ends, unless it is told not to",
+        source=f"{_PULL}/143490; {_PULL}/146068",
+        apply=lambda d: replace(d, workload_run=("--disable-temp-hist-file",)),
+    ),
+    Change(
         since=(26, 1),
         what="crdb_internal and system are closed unless a session opens them; SHOW statements are not affected",
         source=f"{_DOCS}/v26.1/crdb-internal; {_PULL}/152084",
-        apply=lambda d: replace(d, session={"allow_unsafe_internals": "on"}),
+        apply=lambda d: replace(
+            d,
+            session={"allow_unsafe_internals": "on"},
+            settings_set="SELECT variable AS name, value FROM [SHOW ALL CLUSTER SETTINGS] WHERE origin <> 'default' ORDER BY name",
+        ),
     ),
 )
 """In the order of versions. A change that a pre-release of its version may lack counts for the whole major version."""

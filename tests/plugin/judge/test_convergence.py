@@ -168,6 +168,13 @@ def traded(series: list[Spread], hold_s: float = 4.0) -> Convergence:
     return converge(series, NODES, quiet_s=20.0, quiet_from=0.0, hold_s=hold_s)
 
 
+@pytest.mark.parametrize("late", [0.0, 0.01, -0.01])
+def test_an_excursion_may_last_as_many_samples_as_the_time_has(late: float) -> None:
+    """Two of 2 s are 4 s, whether or not a sample comes a moment late."""
+    series = trading(out_every=40, out_for=2)
+    assert traded([replace(s, t=s.t + late * (s.t in (80.0, 160.0))) for s in series]).balanced == 0
+
+
 def test_even_but_still_trading_is_not_uneven() -> None:
     answer = traded(trading(out_every=20, out_for=1)[:-1])
     assert (answer.state, answer.balanced, answer.left) == (State.BALANCED, 0, 4)

@@ -129,6 +129,10 @@ def test_what_refutes() -> None:
 def test_nothing_is_left_to_wait_for_once_no_replica_moves_and_none_lacks() -> None:
     assert phases(grown())[-1].at_rest
     assert not phases(grown(quiet=None))[-1].at_rest
+    again = [replace(s, moves=(s.moves or 0) + 2 * (s.t >= 105 * SECOND)) for s in grown().layout]
+    moved = phases(grown(layout=again))[-1]
+    assert moved.found.settled is not None
+    assert not moved.at_rest, "it rested, and two replicas were moved then"
     for end in ({"underreplicated": 2}, {"silent": ("n9",)}):
         samples = [
             replace(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s
