@@ -28,7 +28,7 @@ class Build:
 
 
 RUN: Sequence[Build] = (
-    Build(tag="v20.2.0-dev.20201130", date="2020-11-30", commit="ef184b7dc0"),
+    Build(tag="v20.2.0-dev.20201130", date="2020-11-30", commit="e017dd1353"),
     Build(tag="v21.1.0-alpha.20210228", date="2021-02-28", commit="d1cd456a1b"),
     Build(tag="v26.1.0-alpha.1", date="2025-11-23", commit="dd7980267a"),
 )

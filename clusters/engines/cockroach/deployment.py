@@ -45,7 +45,7 @@ FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
 
 Not in less: stores tell each other every 10 s how many replicas they have (``gossip.StoresInterval``). Looking through them more
 often than that, all stores give replicas to the one that had too few when it last said so, and the next time take them away again:
-six to nine nodes of v26.1 traded replicas back and forth with a period of a second, and with one of five, and came to rest with ten.
+six to nine nodes of v26.1 traded replicas back and forth for a while with a period of one second or five, and not with ten (a run each).
 """
 DATABASE = "roachproof"
 _SECRET = re.compile("secret|license|password|token|key")
