@@ -17,7 +17,7 @@ from plugin import run as runs
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.records import SKIPPED
 from plugin.evidence.redaction import redacted
-from plugin.evidence.store import ARM_FILE, record, stored_verdict
+from plugin.evidence.store import ARM_FILE, record, stored_object, stored_verdict
 from plugin.judge.model import Outcome
 from plugin.reports.progress import Ticker
 from plugin.status import exit_status
@@ -260,9 +260,12 @@ def _say_to_machines(item: pytest.Item, report: pytest.TestReport, id_: str, *, 
 
     arm = dict(item.user_properties).get("arm")
     outcome, why = item.stash.get(OUTCOME, ("", ""))
-    stored = stored_verdict(Path(str(arm))) if arm else None
+    verdict = stored_verdict(Path(str(arm))) if arm else None
+    described = (stored_object(Path(str(arm)) / ARM_FILE) if arm else None) or {}
     report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
-    report.user_properties += properties(id_, sabotage=sabotage, outcome=outcome, why=why, verdict=stored)
+    report.user_properties += properties(
+        id_, sabotage=sabotage, outcome=outcome, why=why, verdict=verdict, described=described
+    )
 
 
 def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
@@ -333,7 +336,7 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
             written = (p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML")
             for xml in written:
                 told: dict[str, Any] = {name: said[name] for name in ("sabotage", "outcome", "why")}
-                for name, value in properties(str(said["claim"]), **told, verdict=None):
+                for name, value in properties(str(said["claim"]), **told, verdict=None, described=described):
                     xml.node_reporter(report).add_property(name, value)
 
 

@@ -155,11 +155,16 @@ def as_stored(verdict: Verdict) -> Mapping[str, Any]:
 
 def stored_verdict(directory: Path) -> Mapping[str, Any] | None:
     """The verdict stored with an arm, or ``None`` where the run ended before one was reached."""
+    return stored_object(directory / VERDICT)
+
+
+def stored_object(path: Path) -> Mapping[str, Any] | None:
+    """A JSON object, or ``None`` of a file that is missing, cut off or something else."""
     try:
-        verdict = json.loads((directory / VERDICT).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return verdict if isinstance(verdict, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def sealed_files(directory: Path) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from plugin.claims import Labels
 from plugin.reports.allure_steps import STATUS, Step, steps_of
+from plugin.reports.builds import tested_of
 from plugin.reports.paper import Beside, beside
 from plugin.reports.series import Resilience
 from plugin.reports.stored import NOT_RED, StoredArm
@@ -205,12 +206,11 @@ def _excluded(arm: StoredArm) -> dict[str, str]:
 
 def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str) -> str:
     described, claim = arm.described, arm.claim
-    context = {**(described.get("context") or {})}
-    tested = " ".join(str(context.pop(key)) for key in ("engine", "version") if context.get(key))
+    context = described.get("context") or {}
     about = [
-        tested or "no database",
-        ", ".join(f"{name} {value}" for name, value in context.items()),
-        *(f"{name} {value}" for name, value in arm.binaries.items()),
+        tested_of(described) or "no database",
+        ", ".join(f"{name} {value}" for name, value in context.items() if name not in ("engine", "version")),
+        *(f"{name} {value}" for name, value in arm.builds.items()),
     ]
     rows: list[tuple[str, str]] = []
     if arm.sabotage:

@@ -48,7 +48,10 @@ def _case(suite: ET.Element, arm: StoredArm) -> str:
     found = ET.SubElement(case, "properties")
     claim = str(arm.described.get("claim", arm.directory.parent.name))
     said = "harness" if outcome in NO_RESULT else outcome
-    for key, value in properties(claim, sabotage=arm.sabotage, outcome=said, why=why, verdict=arm.verdict):
+    shown = properties(
+        claim, sabotage=arm.sabotage, outcome=said, why=why, verdict=arm.verdict, described=arm.described
+    )
+    for key, value in shown:
         ET.SubElement(found, "property", name=_text(key), value=_text(value))
     kind = (
         "error" if outcome in NO_RESULT else "skipped" if outcome in (SKIPPED, "not evaluated") else "failure"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plugin.evidence.records import Event
+from plugin.reports.builds import tested_of
 from plugin.reports.paper import beside
 from plugin.reports.said import decided, meaning
 from plugin.reports.series import Resilience
@@ -108,12 +109,6 @@ def _run_facts(run: StoredRun) -> Mapping[str, str]:
     return {name: str(value) for name, value in facts.items() if value}
 
 
-def tested(arm: StoredArm) -> str:
-    """Engine and version."""
-    context = arm.described.get("context") or {}
-    return " ".join(str(context[key]) for key in ("engine", "version") if context.get(key)) or "no database"
-
-
 def _test(arm: StoredArm) -> str:
     """The test's name without its file; the number of an A/A run."""
     name = str(arm.described.get("test", "")).rpartition("::")[2] or arm.directory.name
@@ -132,7 +127,7 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
     context = {
         **(described.get("context") or {}),
         "tuned": "; ".join(map(str, verdict["tuned"])),
-        **arm.binaries,
+        **arm.builds,
     }
     claim = arm.claim
     shown = _outcome(arm)
@@ -146,7 +141,7 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
         "sabotage": arm.sabotage,
         "about": arm.about,
         "control": context.get("engine", "cockroach") != "cockroach",
-        "tested": tested(arm),
+        "tested": tested_of(described) or "no database",
         "word": shown[0],
         "sign": shown[1],
         "style": shown[2],

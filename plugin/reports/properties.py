@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plugin.evidence.redaction import redacted
+from plugin.reports.builds import builds_of, tested_of
 from plugin.reports.text import number
 
 SABOTAGED: Mapping[str, str] = {"pass": "red as expected", "fail": "did not turn red"}
@@ -11,10 +12,17 @@ SABOTAGED: Mapping[str, str] = {"pass": "red as expected", "fail": "did not turn
 
 
 def properties(
-    claim: str, *, sabotage: bool, outcome: str, why: str, verdict: Mapping[str, Any] | None
+    claim: str,
+    *,
+    sabotage: bool,
+    outcome: str,
+    why: str,
+    verdict: Mapping[str, Any] | None,
+    described: Mapping[str, Any],
 ) -> Sequence[tuple[str, str]]:
-    """Names and values: ``claim``, ``verdict``, ``why``, and ``check.<metric>`` with measured value, limit and outcome.
+    """Names and values: ``claim``, ``verdict``, ``why``, what was tested, and ``check.<metric>`` with measured value, limit and outcome.
 
+    ``described`` is the arm's ``arm.json``, empty where none was written.
     The verdict is ``pass``, ``fail`` (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness``,
     ``skipped``, ``bad input``, ``none`` where none was reached. A sabotage is marked as one, and its verdict says whether it turned red.
     """
@@ -25,6 +33,9 @@ def properties(
     reason = why or (str(verdict["why"]) if verdict else "")
     if reason:
         found.append(("why", reason))
+    if tested := tested_of(described):
+        found.append(("tested", tested))
+    found += builds_of(described).items()
     found += [(f"check.{r['check']['metric']}", _check(r)) for r in (verdict["results"] if verdict else ())]
     return [(redacted(name), redacted(value)) for name, value in found]
 

@@ -1,6 +1,5 @@
 """A stored run as its reports see it: what each arm is, its evidence second by second, and its verdict if it reached one."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from plugin.claims import Claim
 from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import SKIPPED, Event
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
+from plugin.evidence.store import ARM_FILE, as_stored, stored_object, stored_verdict
 from plugin.judge.model import Verdict
+from plugin.reports.builds import builds_of
 from plugin.reports.series import Series, series
 from plugin.reports.tpcc import Tpcc, limits_of, tpcc_of, without_secrets
 from plugin.run import RUN_FILE
@@ -65,16 +65,9 @@ class StoredArm:
         return [str(event.data.get("what")) for event in self.events if event.name == name]
 
     @property
-    def binaries(self) -> Mapping[str, str]:
-        """Which files were tested: every digest, and where they came from; by version where several were compared."""
-        own = self.described.get("fingerprint") or {}
-        prints = [own, *(self.described.get("arms") or {}).values()]
-        by_version = {str(one.get("version") or ""): one for one in prints if one}
-        return {
-            f"{name} of {version}" if len(by_version) > 1 else name: value
-            for version, one in by_version.items()
-            for name, value in _files(one).items()
-        }
+    def builds(self) -> Mapping[str, str]:
+        """Which builds were tested."""
+        return builds_of(self.described)
 
     @property
     def sabotage(self) -> bool:
@@ -155,13 +148,6 @@ class StoredRun:
     arms: Sequence[StoredArm]
 
 
-def _files(fingerprint: Mapping[str, Any]) -> dict[str, str]:
-    found = {
-        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
-    }
-    return {**found, "binary": str(fingerprint["origin"])} if fingerprint.get("origin") else found
-
-
 def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = None) -> StoredArm:
     """An arm with this verdict, or else with the one that is stored. Never raises for what a killed run left."""
     try:
@@ -230,8 +216,4 @@ def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _raw(path: Path) -> Mapping[str, Any]:
     """A JSON object that may be missing or cut off."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return redacted_json(found) if isinstance(found, dict) else {}
+    return redacted_json(stored_object(path) or {})

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.Monk
     assert run.endswith(" -n 2")
     command = run if workers else run.removesuffix(" -n 2")
 
-    done = ran(f"{command} --engine postgres --run-dir {out}", mine, out)
+    junit = gate.path / "junit.xml"
+    done = ran(f"{command} --engine postgres --run-dir {out} --junit-xml {junit}", mine, out)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     lines = [line for line in text.splitlines() if line]
@@ -79,6 +81,9 @@ def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.Monk
     assert values[good]["orders_missing"] == 0
     assert values[bad]["orders_missing"] > 0
     assert 0 < values[good]["repair_s"] < 60
+    properties = [(p.get("name"), p.get("value")) for p in ET.parse(junit).iter("property")]
+    assert [str(value).split()[0] for name, value in properties if name == "tested"] == ["postgres"] * 2
+    assert len([value for name, value in properties if name == "postgres sha256"]) == 2
     assert {condition["name"] for condition in verdicts[good]["conditions"]} >= {"fault_bit", "integrity"}
 
     again = ran(judge, mine, out)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from plugin.evidence.store import EVENTS, seal
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.replay import conclude
 from plugin.reports.allure import content
+from plugin.reports.junit import write_junit
 from plugin.reports.page import write_page
 from plugin.reports.said import decided
 from plugin.reports.stored import ENDED_EARLY, stored_arm, stored_run
@@ -21,7 +23,14 @@ from tests.plugin.reports.samples import run_of
 
 SHA = "0123456789abcdef" * 4
 FINGERPRINT = {"engine": "cockroach", "sha256": SHA, "origin": "--cockroach /opt/cockroach", "commands": {"n1": ["cockroach"]}}  # fmt: skip
-
+NOT_RUN = "documented, not run; the newest that was is v26.1.0-alpha.1"
+STRANGE = {
+    **FINGERPRINT,
+    "date": "2026-05-01",
+    "commit": "abc123",
+    "not_run": NOT_RUN,
+    "notes": ["throttled without a key"],
+}
 OLD = {**FINGERPRINT, "version": "v1"}
 NEW = {**FINGERPRINT, "version": "v2", "sha256": SHA[::-1], "origin": "cache"}
 
@@ -50,7 +59,7 @@ def rewritten(arm: Path, name: str, pattern: str, by: str) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arms: dict[str, dict[str, Any]] = {
         "a-pass": {"fingerprint": FINGERPRINT},
-        "b-refuted": {"judged": False},
+        "b-refuted": {"judged": False, "fingerprint": STRANGE},
         "c-killed": {"judged": False},
         "d-sabotage-killed": {"judged": False, "sabotage": True},
         "e-sabotage": {"sabotage": True},
@@ -161,10 +170,25 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
     assert f"sha256 of v1 {SHA}" in told
     assert f"sha256 of v2 {NEW['sha256']}" in told
     assert "--cockroach /opt/cockroach" in facts
-    assert "sha256" not in section(seen, 1).locator("dl.facts").inner_text(), (
+    assert "sha256" not in section(seen, 2).locator("dl.facts").inner_text(), (
         "an older run says nothing of it"
     )
     assert "suite's revision abc123def456" in seen.page.locator("header").inner_text()
+
+
+def test_every_report_says_of_a_build_that_it_was_never_run(run: Path, seen: Seen) -> None:
+    shown = {"build": "2026-05-01 abc123", "this build": NOT_RUN, "note": "throttled without a key"}
+    told = stored_run(run, load())
+    facts = section(seen, 1).locator("dl.facts").inner_text()
+    description = content(told.arms[1], run={}, began_ms=0).description
+    write_junit(run.parent / "junit.xml", [told])
+    cases = ET.parse(run.parent / "junit.xml").findall(".//testcase")
+    properties = {str(p.get("name")): p.get("value") for p in cases[1].iter("property")}
+    assert shown.items() <= properties.items()
+    for name, value in shown.items():
+        assert f"{name}\n{value}" in facts
+        assert f"{name} {value}" in description
+    assert "this build" not in section(seen, 0).locator("dl.facts").inner_text(), "it was run"
 
 
 def test_the_source_s_table_with_both_set_ups(seen: Seen) -> None:

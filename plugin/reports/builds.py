@@ -1,0 +1,38 @@
+"""Which builds an arm tested, as every report shows them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def tested_of(described: Mapping[str, Any]) -> str:
+    """Engine and version of an ``arm.json``; empty where no database was started."""
+    context = described.get("context") or {}
+    return " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
+
+
+def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
+    """Of an ``arm.json``: each build's date and commit, digests and origin, and what is to be said where it was never run, and of its version.
+
+    By version where several were compared.
+    """
+    own = described.get("fingerprint") or {}
+    prints = [own, *(described.get("arms") or {}).values()]
+    by_version = {str(one.get("version") or ""): one for one in prints if one}
+    return {
+        f"{name} of {version}" if len(by_version) > 1 else name: value
+        for version, one in by_version.items()
+        for name, value in _build(one).items()
+    }
+
+
+def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
+    digests = {
+        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
+    }
+    others = {
+        "build": " ".join(str(fingerprint[key]) for key in ("date", "commit") if fingerprint.get(key)),
+        "this build": str(fingerprint.get("not_run") or ""),
+        "binary": str(fingerprint.get("origin") or ""),
+        "note": "; ".join(map(str, fingerprint.get("notes") or ())),
+    }
+    return {**digests, **{name: value for name, value in others.items() if value}}
