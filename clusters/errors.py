@@ -20,6 +20,10 @@ class TimedOut(HarnessError):  # noqa: N818 - what happened
     """What was waited for did not come in time. Where the wait was for the database's own recovery, that is evidence."""
 
 
+class CommandTimedOut(HarnessError):  # noqa: N818 - what happened
+    """A helper command did not end in time. The message has its last words."""
+
+
 class NodeDied(Exception):  # noqa: N818 - what happened
     """A node of a running cluster ended by itself, which no database that survives does: the claim is refuted.
 

@@ -35,7 +35,7 @@ class Substrate(Protocol):
         timeout: float,
         unprivileged: bool = False,
     ) -> Completed:
-        """Run a helper command to its end. Raises ``HarnessError`` when it takes longer than ``timeout`` seconds."""
+        """Run a helper command to its end. Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds."""
         ...
 
     async def start(self, spec: ProcessSpec) -> None:

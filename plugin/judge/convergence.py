@@ -18,7 +18,6 @@ LEAST = 2.0
 
 SLACK = 1.0
 """A replica more, since the mean is no whole number (our own choice)."""
-
 HALF_WAY = 0.9
 """A cluster that rests with less of its way done than this has stalled; with more it is called uneven (our own choice)."""
 
@@ -109,7 +108,7 @@ def converge(
         return Convergence(
             state=State.UNKNOWN, balanced=None, settled=None, why="no sample", why_not_settled="no sample"
         )
-    inside = [even(spread.on(nodes)) and not spread.elsewhere(nodes) for spread in series]
+    inside = [_even_on(spread, nodes) for spread in series]
     left = sum(was and not is_ for was, is_ in pairwise(inside))
     balanced = _since(series, inside, hold_s)
     even_share = _even_share(series, inside)
@@ -119,7 +118,7 @@ def converge(
     state, why = (
         (State.BALANCED, "")
         if balanced is not None
-        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share)
+        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, hold_s)
     )
     at = next((spread for spread in series if spread.t == balanced), series[-1])
     first, last = series[0].on(nodes), at.on(nodes)
@@ -134,6 +133,10 @@ def converge(
         even_share=even_share,
         gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
     )
+
+
+def _even_on(spread: Spread, nodes: Sequence[str]) -> bool:
+    return even(spread.on(nodes)) and not spread.elsewhere(nodes)
 
 
 def _since(series: Sequence[Spread], inside: Sequence[bool], excursion_s: float) -> float | None:
@@ -215,7 +218,12 @@ def _settled(
 
 
 def _unbalanced(
-    series: Sequence[Spread], nodes: Sequence[str], stall_s: float, left: int, even_share: float
+    series: Sequence[Spread],
+    nodes: Sequence[str],
+    stall_s: float,
+    left: int,
+    even_share: float,
+    hold_s: float,
 ) -> tuple[State, str]:
     """Why the last sample is not even."""
     counts = series[-1].on(nodes)
@@ -230,9 +238,14 @@ def _unbalanced(
     begin, end = _rests(series, stall_s)[-1]
     if left:
         told = f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, {even_share:.0%} of the time since"
+        if off:
+            return State.OSCILLATES, f"{told}: {where}"
+        again = next(
+            after.t for before, after in reversed([*pairwise(series)]) if not _even_on(before, nodes)
+        )
         return (
             State.OSCILLATES,
-            f"{told}: {where}" if off else f"{told}; they are so again too short a time to count",
+            f"{told}; they are so again for {series[-1].t - again:.0f} s of {hold_s:g} s asked for",
         )
     if end - begin < stall_s:
         return State.MOVING, f"replicas still move at the end, {end - begin:.0f} s after the last: {where}"

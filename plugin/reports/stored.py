@@ -216,4 +216,5 @@ def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _raw(path: Path) -> Mapping[str, Any]:
     """A JSON object that may be missing or cut off."""
-    return redacted_json(stored_object(path) or {})
+    found: Mapping[str, Any] = redacted_json(stored_object(path) or {})
+    return found

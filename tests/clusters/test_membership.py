@@ -1,6 +1,5 @@
 """How a cluster refuses to let a node go, on answers made by hand: seen, or not known."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from clusters.engines.cockroach import membership
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
-from clusters.errors import HarnessError, TimedOut
+from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 
 
 class Server:
@@ -33,7 +32,7 @@ class Server:
         self.orders.append(" ".join(arguments[:3]))
         self.flags += arguments[3:]
         if arguments[1] == "decommission" and self._says == "silence":
-            await asyncio.sleep(60)
+            raise CommandTimedOut(f"did not end within {timeout:g} s; its last words: n9 is tried again")
         if arguments[1] == "decommission" and self._says:
             raise HarnessError(self._says)
         return ""
@@ -103,7 +102,7 @@ async def test_a_node_that_the_command_does_not_let_go_is_a_finding(
 async def test_a_command_that_says_nothing_is_a_finding_once_the_time_is_over() -> None:
     server = Server(7, says="silence")
     server.addresses["n4"] = "127.0.0.4"
-    with pytest.raises(TimedOut, match=r"did not end within 0\.05 s"):
+    with pytest.raises(TimedOut, match=r"did not end within 0\.05 s; its last words: n9 is tried"):
         await of(server, "v26.1.0").emptied("n3", timeout=0.05)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import (
     Capability,
     NodeSpec,
@@ -126,7 +126,7 @@ async def test_a_helper_that_takes_too_long_or_is_cancelled_is_killed(place: Pro
             timeout=timeout,
         )
 
-    with pytest.raises(HarnessError, match=r"did not end within 0.2 s; its last words: still here"):
+    with pytest.raises(CommandTimedOut, match=r"did not end within 0.2 s; its last words: still here"):
         await slow(0.2)
     assert working_in(place.scratch) == []
     task = asyncio.create_task(slow(100))

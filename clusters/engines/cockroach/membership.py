@@ -8,7 +8,7 @@ from typing import Protocol
 from clusters.engines.cockroach.access import SQL_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_node_status
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import HarnessError, TimedOut
+from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 from clusters.model import Health
 from clusters.waiting import wait_until
 
@@ -108,12 +108,11 @@ class Membership:
         until = time.monotonic() + timeout
         try:
             # Asked once only: asked when no replica is left, the command would decommission the node for good.
-            async with asyncio.timeout(timeout):
-                await self._decommission(node, [id_], wait="none", timeout=timeout + 60.0)
-        except TimeoutError as error:
+            await self._decommission(node, [id_], wait="none", timeout=timeout)
+        except CommandTimedOut as error:
             raise TimedOut(
-                f"{node} was not let go: `node decommission` did not end within {timeout:g} s "
-                "(later versions check first whether every range can be moved, and try those that cannot again and again)"
+                f"{node} was not let go (later versions check first whether every range can be moved, and try those "
+                f"that cannot again and again): {error}"
             ) from error
         except HarnessError as error:
             if REFUSED in str(error):

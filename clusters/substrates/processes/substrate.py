@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.substrates.processes import cgroups, clearing, leases, proctree
 from clusters.substrates.processes.founding import found
@@ -216,7 +216,7 @@ class Processes:
     ) -> Completed:
         """Run a helper command to its end; what it leaves running in the background is killed.
 
-        Raises ``HarnessError`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
+        Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
         """
         self._helpers += 1
         name = f"helper-{self._helpers}"
@@ -228,7 +228,7 @@ class Processes:
                 async with asyncio.timeout(timeout):
                     await run.ended.wait()
             except TimeoutError:
-                raise HarnessError(
+                raise CommandTimedOut(
                     f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s; its last words: "
                     f"{tail(err, 5) or tail(out, 5) or 'none'}"
                 ) from None

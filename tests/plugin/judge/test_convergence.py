@@ -186,7 +186,9 @@ def test_even_but_still_trading_is_not_uneven() -> None:
 def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: int) -> None:
     series = trading(out_every=out_every, out_for=out_for)
     assert traded(series).state is State.OSCILLATES, "off in its last sample"
-    assert traded([*series, replace(series[0], t=200.0)]).balanced is None
+    again = traded([*series, replace(series[0], t=200.0)])
+    assert again.balanced is None
+    assert "again for 0 s of 4 s asked for" in again.why
     assert traded(trading(out_every=20, out_for=1)[:-1], hold_s=0).balanced == 160, (
         "no excursion is short enough"
     )
