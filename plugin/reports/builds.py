@@ -11,12 +11,14 @@ def tested_of(described: Mapping[str, Any]) -> str:
 
 
 def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of an ``arm.json``: each build's date and commit, digests and origin, and what is to be said where it was never run, and of its version.
+    """Of an ``arm.json``: each build's date and commit, digests and origin, the settings that say how it works, and what is to be said where it was never run, and of its version.
 
     By version where several were compared.
     """
     own = described.get("fingerprint") or {}
-    prints = [own, *(described.get("arms") or {}).values()]
+    observed = {name.rpartition(", ")[2]: seen for name, seen in (described.get("observed") or {}).items()}
+    arms = {name: {**one, **observed.get(name, {})} for name, one in (described.get("arms") or {}).items()}
+    prints = [own, *arms.values()]
     by_version = {str(one.get("version") or ""): one for one in prints if one}
     return {
         f"{name} of {version}" if len(by_version) > 1 else name: value
@@ -33,6 +35,9 @@ def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
         "build": " ".join(str(fingerprint[key]) for key in ("date", "commit") if fingerprint.get(key)),
         "this build": str(fingerprint.get("not_run") or ""),
         "binary": str(fingerprint.get("origin") or ""),
+        "works with": ", ".join(
+            f"{name} {value}" for name, value in (fingerprint.get("behaviour") or {}).items()
+        ),
         "note": "; ".join(map(str, fingerprint.get("notes") or ())),
     }
     return {**digests, **{name: value for name, value in others.items() if value}}

@@ -51,6 +51,8 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         _listens_on_its_own_addresses_only(cluster)
         (reporting,) = await ask(cluster, "SHOW CLUSTER SETTING diagnostics.reporting.enabled")
         assert reporting[0] is False
+        works = (await cluster.deployment.observe())["behaviour"]
+        assert works["kv.allocator.load_based_rebalancing"] == "leases and replicas"
         await with_ledger(cluster)
         leases = await cluster.leases(TABLE)
         assert leases == {"n1": 3, "n2": 3, "n3": 3}

@@ -191,6 +191,13 @@ class TestTable:
         assert dialect(version).hold_upgrade("23.1") == hold
         assert dialect(version).finalise_upgrade("24.1") == finalise
 
+    def test_a_report_tells_the_settings_that_say_how_a_version_works(self) -> None:
+        assert "admission.kv.enabled" not in dialect("v21.2.0").behaviour_settings
+        assert "admission.kv.enabled" in dialect("v22.1.0").behaviour
+        assert "kv.raft.leader_fortification.fraction_enabled" in dialect("v25.2.0").behaviour
+        assert not any("Buffered writes" in note for note in dialect("v25.1.0").notes)
+        assert any("Buffered writes" in note for note in dialect("v26.1.0").notes)
+
     def test_settings_that_were_renamed_or_went(self) -> None:
         old, new = dialect("v23.1.0"), dialect("v23.2.0")
         assert (old.drain_transactions, new.drain_transactions) == (
@@ -216,7 +223,15 @@ class TestRealAnswers:
         self, answers: dict[str, Any], spoken: Dialect
     ) -> None:
         assert answers["table_ranges"]["sql"] == spoken.table_ranges("ledger")
-        for name in ("all_ranges", "nodes", "stores", "build_tag", "cluster_version", "arguments"):
+        for name in (
+            "all_ranges",
+            "nodes",
+            "stores",
+            "build_tag",
+            "cluster_version",
+            "arguments",
+            "behaviour",
+        ):
             assert answers[name]["sql"] == getattr(spoken, name)
         assert answers["by_hand"]["sql"] == spoken.by_hand(600)
         assert answers["node_status"]["argv"] == list(spoken.node_status)
@@ -254,6 +269,12 @@ class TestRealAnswers:
     def test_what_a_node_was_started_with(self, answers: dict[str, Any]) -> None:
         (row,) = answers["arguments"]["rows"]
         assert parse_sizes(row["args"]) == {"cache_mib": 384, "sql_memory_mib": 256}
+
+    def test_how_it_works(self, answers: dict[str, Any], spoken: Dialect) -> None:
+        """Every setting that the table names for a version is one that its server knows."""
+        found = {row["name"]: row["value"] for row in answers["behaviour"]["rows"]}
+        assert sorted(found) == sorted(spoken.behaviour_settings)
+        assert found["kv.allocator.load_based_rebalancing"] == "leases and replicas"
 
     def test_what_was_done_by_hand(self, answers: dict[str, Any]) -> None:
         """Settings of the bootstrap among them: only the seconds since a growth began are asked for."""

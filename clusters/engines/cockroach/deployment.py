@@ -220,7 +220,7 @@ class CockroachDeployment:
         self._access.database = DATABASE
 
     async def observe(self) -> Mapping[str, Any]:
-        """Each node's own version, which must be the binary's, and the cluster settings that somebody set.
+        """Each node's own version, which must be the binary's, the cluster settings that somebody set, and those that say how it works.
 
         Raises ``HarnessError`` when a node runs another build: the dialect was chosen by the binary's.
         """
@@ -234,7 +234,12 @@ class CockroachDeployment:
                 raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {self._build_tag}")
         rows = await self._access.query(self._dialect.settings_set)
         settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
-        return {"servers": servers, "settings": settings}
+        works = await self._access.query(self._dialect.behaviour)
+        return {
+            "servers": servers,
+            "settings": settings,
+            "behaviour": {row["name"]: row["value"] for row in works},
+        }
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -54,6 +54,8 @@ class Dialect:
     """The command line of the node that is asked, as JSON; written when it starts."""
     settings_set: str = "SELECT name, value FROM system.settings ORDER BY name"
     """The cluster settings that somebody set, the server itself among them; all others have their default."""
+    behaviour_settings: tuple[str, ...] = ("kv.allocator.load_based_rebalancing",)
+    """Settings that say how a server of this version works, whoever set them: their values are part of the evidence."""
     cluster_version: str = "SHOW CLUSTER SETTING version"
 
     changed_form: str = (
@@ -107,6 +109,15 @@ class Dialect:
     unavailable: str = "ranges_unavailable"
     live_nodes: str = "liveness_livenodes"
     """How many live nodes a node knows of: each says the whole number, so never sum it over nodes."""
+
+    @property
+    def behaviour(self) -> str:
+        """Rows ``name, value`` of ``behaviour_settings``, without those that this build does not know."""
+        names = ", ".join(f"'{name}'" for name in self.behaviour_settings)
+        return (
+            "SELECT variable AS name, value FROM [SHOW ALL CLUSTER SETTINGS] "  # noqa: S608 - constants
+            f"WHERE variable IN ({names}) ORDER BY name"
+        )
 
     def table_ranges(self, table: str) -> str:
         """Rows ``range_id, start_key, lease_holder, replicas`` of a table: ids as integers, replicas as ``1,2,3``; lease 0: unknown.
@@ -176,6 +187,8 @@ class Change:
 _DOCS = "https://www.cockroachlabs.com/docs"
 _PULL = "https://github.com/cockroachdb/cockroach/pull"
 
+COALESCING = ("spanconfig.range_coalescing.system.enabled", "spanconfig.range_coalescing.application.enabled")
+
 CHANGES: tuple[Change, ...] = (
     Change(
         since=(21, 2),
@@ -215,9 +228,23 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change(
         since=(22, 1),
+        what="admission control is on by default: work waits in queues by its priority when a node is short of CPU or its store behind",
+        source=f"{_DOCS}/v22.1/admission-control; {_DOCS}/v21.2/architecture/admission-control (off by default)",
+        apply=lambda d: replace(d, behaviour_settings=(*d.behaviour_settings, "admission.kv.enabled")),
+    ),
+    Change(
+        since=(22, 1),
         what="`node drain` takes a node id or --self",
         source=f"{_PULL}/73991; {_DOCS}/v22.1/cockroach-node",
         apply=lambda d: replace(d, drain_flags=("--self",)),
+    ),
+    Change(
+        since=(22, 2),
+        what="schema changes go through the declarative schema changer, more kinds of them with each version",
+        source=f"{_DOCS}/v22.2/online-schema-changes; {_DOCS}/advisories/a99796",
+        apply=lambda d: replace(
+            d, behaviour_settings=(*d.behaviour_settings, "sql.defaults.use_declarative_schema_changer")
+        ),
     ),
     Change(
         since=(23, 1),
@@ -243,10 +270,8 @@ CHANGES: tuple[Change, ...] = (
             d,
             setup=(),
             all_ranges="SELECT range_id, array_to_string(replicas, ',') AS replicas FROM [SHOW CLUSTER RANGES]",
-            range_coalescing=(
-                "spanconfig.range_coalescing.system.enabled",
-                "spanconfig.range_coalescing.application.enabled",
-            ),
+            range_coalescing=COALESCING,
+            behaviour_settings=(*d.behaviour_settings, *COALESCING),
         ),
     ),
     Change(
@@ -290,6 +315,25 @@ CHANGES: tuple[Change, ...] = (
         apply=lambda d: d,
         note="Seven days after its start a cluster of more than one node without a licence key is throttled to five open "
         "transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be turned off.",
+    ),
+    Change(
+        since=(25, 2),
+        what="leader leases: a range's lease belongs to its Raft leader while most of its stores support that one",
+        source="https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes (leader_fortification.fraction_enabled is 1)",
+        apply=lambda d: replace(
+            d, behaviour_settings=(*d.behaviour_settings, "kv.raft.leader_fortification.fraction_enabled")
+        ),
+    ),
+    Change(
+        since=(25, 2),
+        what="a transaction's writes may be kept at its gateway until it commits",
+        source="https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes (settings added); "
+        f"{_PULL}/162031 (26.1: a preview, off by default)",
+        apply=lambda d: replace(
+            d, behaviour_settings=(*d.behaviour_settings, "kv.transaction.write_buffering.enabled")
+        ),
+        note="Buffered writes (kv.transaction.write_buffering.enabled) are off in releases and on in development builds of 26.1: "
+        "compare versions only where they agree on it.",
     ),
     Change(
         since=(25, 3),

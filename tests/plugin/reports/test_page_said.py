@@ -29,6 +29,7 @@ STRANGE = {
     "date": "2026-05-01",
     "commit": "abc123",
     "not_run": NOT_RUN,
+    "behaviour": {"kv.leases": "leader", "kv.buffered": "off"},
     "notes": ["throttled without a key"],
 }
 OLD = {**FINGERPRINT, "version": "v1"}
@@ -64,7 +65,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "d-sabotage-killed": {"judged": False, "sabotage": True},
         "e-sabotage": {"sabotage": True},
         "f-unproven": {"judged": False},
-        "g-versions": {"fingerprint": OLD, "arms": {"old v1": OLD, "old v1 (A/A)": OLD, "new v2": NEW}},
+        "g-versions": {
+            "fingerprint": OLD,
+            "arms": {"old v1": OLD, "old v1 (A/A)": OLD, "new v2": NEW},
+            "observed": {"block 2, new v2": {"behaviour": {"kv.leases": "leader"}}},
+        },
     }
     run = run_of(
         tmp_path_factory.mktemp("said") / "run", arms=[{"name": name, **arm} for name, arm in arms.items()]
@@ -168,6 +173,7 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
     assert NEW["sha256"] in both
     told = content(stored_run(run, load()).arms[6], run={}, began_ms=0).description
     assert f"sha256 of v1 {SHA}" in told
+    assert "works with of v2 kv.leases leader" in told
     assert f"sha256 of v2 {NEW['sha256']}" in told
     assert "--cockroach /opt/cockroach" in facts
     assert "sha256" not in section(seen, 2).locator("dl.facts").inner_text(), (
@@ -177,7 +183,12 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
 
 
 def test_every_report_says_of_a_build_that_it_was_never_run(run: Path, seen: Seen) -> None:
-    shown = {"build": "2026-05-01 abc123", "this build": NOT_RUN, "note": "throttled without a key"}
+    shown = {
+        "build": "2026-05-01 abc123",
+        "this build": NOT_RUN,
+        "works with": "kv.leases leader, kv.buffered off",
+        "note": "throttled without a key",
+    }
     told = stored_run(run, load())
     facts = section(seen, 1).locator("dl.facts").inner_text()
     description = content(told.arms[1], run={}, began_ms=0).description
