@@ -140,6 +140,13 @@ class Deployment(Protocol):
         """
         ...
 
+    async def moves(self, seconds: float) -> Mapping[str, int]:
+        """Replicas added and removed in the last so many seconds, by the reason in the servers' own log, most frequent first.
+
+        Raises ``HarnessError`` when nobody answers.
+        """
+        ...
+
     async def drain(self, node: str) -> None:
         """Hand the node's work over, in good order, so that its process can stop. Raises ``HarnessError`` if it cannot."""
         ...

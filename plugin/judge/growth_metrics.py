@@ -220,6 +220,14 @@ def _manual_steps(a: Analysis) -> Measured:
     )
 
 
+def _moves(a: Analysis) -> Measured:
+    told = [dict(e.data.get("reasons", {})) for e in a.evidence.events if e.name == "moves"]
+    if not told:
+        return nothing("the servers were not asked why replicas moved")
+    reasons = sorted(told[-1].items(), key=lambda reason: -int(reason[1]))
+    return sum(int(times) for _, times in reasons), "; ".join(f"{why}: {times}" for why, times in reasons), ()
+
+
 def _decommissioned(a: Analysis) -> Measured:
     leaving = [phase for phase in _phases(a) if phase.kind == "in"]
     if not leaving:
@@ -313,6 +321,7 @@ GROWTH_METRICS: Mapping[str, MetricInfo] = {
         ("decommissioned", "", ("integrity",), _decommissioned, "1 when every node could be taken out for good"),
         ("removal_refused", "", ("integrity",), _removal_refused, "1 when a node that the replicas cannot spare was not let go"),
         ("manual_steps", "steps", ("integrity",), _manual_steps, "settings and zones that somebody changed, and statements by which somebody moved replicas, while the cluster grew"),
+        ("replica_changes", "replicas", ("integrity",), _moves, "replicas added and removed from the first action on, by the reason in the servers' log of ranges; one that moved counts twice"),
         ("throughput_kept_resizing", "", (*_WRITTEN, "baseline_steady"), _kept_while_growing, "share of buckets at 80 % of the baseline's throughput or more, from the first action until writing ended"),
         ("write_gap_s", "s", ("integrity", "history_complete"), _write_gap, "longest stretch without an acknowledged write, from the first action until writing ended"),
         ("latency_p99_resizing_ms", "ms", _WRITTEN, _latency_while_growing, "p99 latency of acknowledged writes meanwhile"),

@@ -211,6 +211,9 @@ class FakeDeployment:
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
         return {}
 
+    async def moves(self, seconds: float) -> Mapping[str, int]:
+        return {}
+
     async def drain(self, node: str) -> None:
         await asyncio.sleep(0)
 

@@ -234,6 +234,7 @@ class TestRealAnswers:
         ):
             assert answers[name]["sql"] == getattr(spoken, name)
         assert answers["by_hand"]["sql"] == spoken.by_hand(600)
+        assert answers["moves"]["sql"] == spoken.moves(600)
         assert answers["node_status"]["argv"] == list(spoken.node_status)
         assert answers["drain"]["argv"] == ["node", "drain", *spoken.drain_flags]
         for statement in (
@@ -283,6 +284,11 @@ class TestRealAnswers:
             "set_zone_config",
             "ALTER TABLE ledger SCATTER",
         }
+
+    def test_why_replicas_moved(self, answers: dict[str, Any]) -> None:
+        """Of a cluster that just began: its first node's ranges got their other replicas."""
+        reasons = {row["why"]: row["times"] for row in answers["moves"]["rows"]}
+        assert reasons["range under-replicated"] >= 30
 
     def test_metrics(self, answers: dict[str, Any], spoken: Dialect) -> None:
         nodes = [parse_vars(text) for text in answers["vars"]]

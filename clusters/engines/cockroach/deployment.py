@@ -398,6 +398,11 @@ class CockroachDeployment:
         """What each node's own metrics say; they are refreshed about every 10 s."""
         return await self._sampling.gauges()
 
+    async def moves(self, seconds: float) -> Mapping[str, int]:
+        """See ``Dialect.moves``. Raises ``HarnessError``."""
+        rows = await self._access.ask(None, self._dialect.moves(seconds), timeout=30.0)
+        return {str(row["why"]): int(row["times"]) for row in rows}
+
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
         """See ``Dialect.by_hand``; of what several nodes tell, the most. Raises ``HarnessError``."""
         asked = [*self._placements] if self._dialect.statements_of_one_node else [None]

@@ -33,7 +33,7 @@ class Dialect:
 
     session: Mapping[str, str] = field(default_factory=dict)
     """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``, ``stores``,
-    ``arguments``, the logs of ``by_hand``."""
+    ``arguments``, the logs of ``by_hand`` and ``moves``."""
     setup: tuple[str, ...] = ()
     """Statements to run once on a new cluster, before anything below is asked."""
 
@@ -142,6 +142,17 @@ class Dialect:
             f"SELECT what, sum(times)::INT8 AS times FROM ({changed} UNION ALL SELECT what, times FROM ({moved}) "  # noqa: S608 - constants
             "WHERE what ~ '^ALTER .*(RELOCATE|SCATTER)' AND what !~ 'RELOCATE LEASE' AND application NOT LIKE '$ internal%') "
             "GROUP BY what ORDER BY what"
+        )
+
+    def moves(self, seconds: float) -> str:
+        """Rows ``why, times``: replicas added and removed in the last ``seconds``, by the reason that the log of ranges gives.
+
+        One that was moved counts twice. "admin request" is also what servers do to balance load and before they merge ranges.
+        """
+        return (
+            "SELECT COALESCE(info::JSONB->>'Reason', 'no reason') AS why, count(*)::INT8 AS times "  # noqa: S608 - constants
+            f"FROM system.rangelog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{max(1, round(seconds))} s' "
+            "AND \"eventType\" NOT IN ('split', 'merge') GROUP BY why ORDER BY times DESC, why"
         )
 
     def split(self, table: str, values: tuple[object, ...]) -> str:

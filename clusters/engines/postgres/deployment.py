@@ -236,6 +236,10 @@ class PostgresDeployment:
         """Not offered. Raises ``HarnessError``."""
         raise HarnessError("the control keeps no log of where data was moved")
 
+    async def moves(self, seconds: float) -> Mapping[str, int]:
+        """Not offered. Raises ``HarnessError``."""
+        raise HarnessError("the control keeps no log of where data was moved")
+
     async def gauges(self) -> Mapping[str, NodeGauges]:
         """None: there are no ranges."""
         return {}

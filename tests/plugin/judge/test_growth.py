@@ -197,6 +197,15 @@ def test_what_was_done_by_hand_is_counted() -> None:
     assert value(replace(grown(), events=unknown), "manual_steps") is None
 
 
+def test_why_replicas_moved_is_told_in_the_servers_words() -> None:
+    reasons = {"range under-replicated": 12, "rebalance": 351}
+    told = replace(grown(), events=[*grown().events, event(120, "moves", reasons=reasons)])
+    found = measure(told, "replica_changes")
+    assert (found.value, found.note) == (363, "rebalance: 351; range under-replicated: 12")
+    unknown = replace(grown(), events=[*grown().events, event(120, "moves.unknown", why="nobody answers")])
+    assert value(unknown, "replica_changes") is None
+
+
 def test_an_event_without_nodes_is_no_phase() -> None:
     assert phases(arm(events=[event(1, "resize.begin", nodes=[])])) == ()
 
