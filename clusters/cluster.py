@@ -26,7 +26,7 @@ from clusters.waiting import wait_until
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
 REMOVE_TIMEOUT_S = 600.0
-"""Moving 174 replicas off a node took 33 s at the fast pace and 190 s at the default one (CockroachDB v20.2, two busy cores)."""
+"""Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 """Exit codes of a process that somebody else ended; no program sends itself these."""
 SHORTAGES = (
