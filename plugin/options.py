@@ -76,6 +76,11 @@ def add(parser: pytest.Parser) -> None:
         help="choice of claims; when given, every claim of it that can be evaluated here is required (default: gate, only what is collected is required)",
     )
     option(
+        "--default-keyword",
+        metavar="EXPRESSION",
+        help="the -k that counts when neither -k, -m nor a path says what to run",
+    )
+    option(
         "--catalogue",
         action="append",
         default=[],
@@ -133,6 +138,14 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="where the interactive page goes (default: report.html in the run directory; with several --judge comparison.html here)",
     )
+
+
+def choose(config: pytest.Config) -> None:
+    """Let ``--default-keyword`` choose the tests where nothing else does."""
+    default = config.getoption("--default-keyword")
+    by_path = config.args_source is pytest.Config.ArgsSource.ARGS
+    if default and not (by_path or config.option.keyword or config.option.markexpr):
+        config.option.keyword = default
 
 
 def read(config: pytest.Config, default_run_name: str) -> Settings:

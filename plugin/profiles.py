@@ -89,7 +89,7 @@ class Rebalance:
     sample_s: float
     """How often it is asked where the replicas are."""
     hold_s: float
-    """Replicas count as even for the test to go on when they have been for so long; even ones may be off for as long, and a tenth of the time."""
+    """Replicas count as even for the test to go on when they have been for so long. An excursion off the mean may last as long."""
     quiet_s: float
     """A cluster has settled when no replica was added or removed for so long."""
     stall_s: float

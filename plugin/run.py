@@ -252,8 +252,10 @@ def _packages() -> Mapping[str, str]:
 
 def named_in_full(engine: Engine) -> str:
     """An engine with its version, where it comes from, and what is to be said where this build was never run."""
-    origin = f", {engine.fingerprint['origin']}" if engine.fingerprint.get("origin") else ""
-    return f"{engine.name} {engine.version}{origin}{f' ({said})' if (said := not_run(engine)) else ''}"
+    told = engine.fingerprint
+    build = " ".join(str(told[key])[:10] for key in ("date", "commit") if told.get(key))
+    where = f", {told['origin']}" if told.get("origin") else ""
+    return f"{engine.name} {engine.version}{f' ({build})' if build else ''}{where}{f' ({said})' if (said := not_run(engine)) else ''}"
 
 
 def not_run(engine: Engine) -> str:

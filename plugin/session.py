@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, NodeDied
-from plugin import micro, selection
+from plugin import micro, options, selection
 from plugin import run as runs
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.records import SKIPPED
@@ -69,6 +69,7 @@ def configure(config: pytest.Config) -> None:
     for marker in selection.MARKERS:
         config.addinivalue_line("markers", marker)
     config.stash[KEY] = Session()
+    options.choose(config)
     try:
         run = runs.open_run(config)
         if run.controller:

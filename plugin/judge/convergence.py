@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from statistics import fmean
 
 BAND = 0.05
 """Part of the mean by which a node may be off it (CockroachDB: kv.allocator.range_rebalance_threshold)."""
@@ -26,6 +27,9 @@ EVEN_SHARE = 0.9
 """Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that is moved counts on
 two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10 s ago: a node that trades
 replicas at rest is seen off the band now and then."""
+
+FAR = 2.0
+"""So many times the band a node may be off the mean in an excursion, at the most (our own choice)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,10 +85,15 @@ def band(counts: Sequence[int]) -> float:
     return max(BAND * sum(counts) / len(counts), LEAST) + SLACK
 
 
-def even(counts: Sequence[int]) -> bool:
-    """Whether every node is near the mean."""
+def even(counts: Sequence[int], within: float = 1.0) -> bool:
+    """Whether every node is near the mean: not further from it than ``within`` times the band."""
+    return _worst(counts) <= within * band(counts)
+
+
+def _worst(counts: Sequence[int]) -> float:
+    """How far the farthest node is from the mean."""
     mean = sum(counts) / len(counts)
-    return all(abs(count - mean) <= band(counts) for count in counts)
+    return max(abs(count - mean) for count in counts)
 
 
 def converge(
@@ -98,8 +107,8 @@ def converge(
 ) -> Convergence:
     """What the series says of these nodes, which are those the cluster has at its end.
 
-    Replicas that were even may leave it again for ``hold_s`` at the most, and for a tenth of the time since; then they must have been
-    even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
+    Replicas that were even may leave it again for ``hold_s`` at the most, not further than ``FAR``, and for a tenth of the time since;
+    then they must have been even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
     ended, does that count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up. Raises ``ValueError`` without nodes or with a quiet period that is none.
     """
     if not nodes or quiet_s <= 0:
@@ -110,15 +119,15 @@ def converge(
         )
     inside = [_even_on(spread, nodes) for spread in series]
     left = sum(was and not is_ for was, is_ in pairwise(inside))
-    balanced = _since(series, inside, hold_s)
+    near = [_even_on(spread, nodes, within=FAR) for spread in series]
+    again = _even_again(series, inside)
+    balanced = None if left and again < hold_s else _since(series, inside, near, hold_s)
     even_share = _even_share(series, inside)
-    if balanced is not None and left and series[-1].t - balanced < hold_s:
-        balanced = None
     settled, why_not_settled = _settled(series, quiet_s, quiet_from, balanced)
     state, why = (
         (State.BALANCED, "")
         if balanced is not None
-        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, hold_s)
+        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, again, hold_s)
     )
     at = next((spread for spread in series if spread.t == balanced), series[-1])
     first, last = series[0].on(nodes), at.on(nodes)
@@ -135,12 +144,24 @@ def converge(
     )
 
 
-def _even_on(spread: Spread, nodes: Sequence[str]) -> bool:
-    return even(spread.on(nodes)) and not spread.elsewhere(nodes)
+def _even_on(spread: Spread, nodes: Sequence[str], within: float = 1.0) -> bool:
+    return even(spread.on(nodes), within) and not spread.elsewhere(nodes)
 
 
-def _since(series: Sequence[Spread], inside: Sequence[bool], excursion_s: float) -> float | None:
-    """The time from which it holds to the end, but for excursions: none longer than that, together a tenth of the time at most.
+def _even_again(series: Sequence[Spread], inside: Sequence[bool]) -> float:
+    """For how long it has held at the end."""
+    since = series[-1].t
+    for spread, holds in zip(reversed(series), reversed(inside), strict=True):
+        if not holds:
+            break
+        since = spread.t
+    return series[-1].t - since
+
+
+def _since(
+    series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool], excursion_s: float
+) -> float | None:
+    """The time from which it holds to the end, but for excursions: all near, none longer than that, together a tenth of the time at most.
 
     Half the time between two samples is added to what is allowed, as an excursion lasts some samples.
     """
@@ -154,7 +175,7 @@ def _since(series: Sequence[Spread], inside: Sequence[bool], excursion_s: float)
         here, lasted = series[number].t, series[number + 1].t - series[number].t
         if not inside[number]:
             out, excursion = out + lasted, excursion + lasted
-            if excursion > excursion_s:
+            if excursion > excursion_s or not near[number]:
                 break
             continue
         excursion = 0.0
@@ -223,6 +244,7 @@ def _unbalanced(
     stall_s: float,
     left: int,
     even_share: float,
+    again: float,
     hold_s: float,
 ) -> tuple[State, str]:
     """Why the last sample is not even."""
@@ -239,16 +261,13 @@ def _unbalanced(
     if left:
         told = f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, {even_share:.0%} of the time since"
         if off:
-            return State.OSCILLATES, f"{told}: {where}"
-        again = next(
-            after.t for before, after in reversed([*pairwise(series)]) if not _even_on(before, nodes)
-        )
-        return (
-            State.OSCILLATES,
-            f"{told}; they are so again for {series[-1].t - again:.0f} s of {hold_s:g} s asked for",
-        )
+            return State.OSCILLATES, f"{told}: {where}, {_drift(series, nodes)}"
+        return State.OSCILLATES, f"{told}; they are so again for {again:.0f} s of {hold_s:g} s asked for"
     if end - begin < stall_s:
-        return State.MOVING, f"replicas still move at the end, {end - begin:.0f} s after the last: {where}"
+        return (
+            State.MOVING,
+            f"replicas still move at the end, {end - begin:.0f} s after the last: {where}, {_drift(series, nodes)}",
+        )
     done = _way_done(series, nodes)
     if len(series) > 1 and begin == series[0].t:
         return State.NOT_BEGUN, f"no replica was moved in {end - begin:.0f} s: {where}"
@@ -261,6 +280,15 @@ def _unbalanced(
         State.UNEVEN,
         f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}",
     )
+
+
+def _drift(series: Sequence[Spread], nodes: Sequence[str]) -> str:
+    """Whether the farthest node comes nearer to the mean: its distance in the last quarter of the samples beside that of the one before."""
+    quarter = -(-len(series) // 4)
+    worst = [_worst(spread.on(nodes)) for spread in series]
+    late, before = fmean(worst[-quarter:]), fmean(worst[-2 * quarter : -quarter] or worst[-quarter:])
+    way = "coming nearer" if late < before - 1 else "going further" if late > before + 1 else "staying there"
+    return f"{way} (the farthest node {before:.1f} off before, {late:.1f} of late)"
 
 
 def _way_done(series: Sequence[Spread], nodes: Sequence[str]) -> float:

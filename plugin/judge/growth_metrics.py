@@ -73,8 +73,10 @@ def _traded(a: Analysis) -> Measured:
         since = max(phase.quiet_from or 0.0, phase.last - phase.quiet_s)
         samples = [s for s in phase.known if s.moves is not None and s.t / 1e6 >= since]
         minutes = (samples[-1].t - samples[0].t) / 60e6 if samples else 0.0
-        if not minutes:
-            return nothing(f"{phase.name}: no two samples without traffic count the moves")
+        if 60 * minutes < phase.quiet_s / 2:
+            return nothing(
+                f"{phase.name}: the moves were counted for {60 * minutes:.0f} s only without traffic"
+            )
         moved = (samples[-1].moves or 0) - (samples[0].moves or 0)
         total = sum(samples[-1].replicas.values())
         told.append(
@@ -82,6 +84,25 @@ def _traded(a: Analysis) -> Measured:
                 100 * moved / max(1, total) / minutes,
                 f"{phase.name}: {moved} moves in the last {60 * minutes:.0f} s, of {total} replicas",
             )
+        )
+    return max(share for share, _ in told), "; ".join(note for _, note in told), ()
+
+
+def _additions(a: Analysis) -> Measured:
+    told = []
+    for phase in _phases(a):
+        counted = [sample for sample in phase.known if sample.moves is not None]
+        if phase.kind != "out" or len(counted) < 2:
+            continue
+        first, last = counted[0], counted[-1]
+        gained = sum(max(0, last.replicas.get(node, 0) - first.replicas.get(node, 0)) for node in phase.nodes)
+        more = sum(last.replicas.values()) - sum(first.replicas.values())
+        added = ((last.moves or 0) - (first.moves or 0) + more) / 2
+        if gained:
+            told.append((added / gained, f"{phase.name}: {added:.0f} added, {gained} gained"))
+    if not told:
+        return nothing(
+            "no node was added, or nobody counted the replicas that were" if _phases(a) else NO_PHASE
         )
     return max(share for share, _ in told), "; ".join(note for _, note in told), ()
 
@@ -308,6 +329,7 @@ GROWTH_METRICS: Mapping[str, MetricInfo] = {
         ("balanced", "", _SAMPLED, _balanced, "1 when every node came near the mean number of replicas and stayed there, short excursions aside, after each change of size"),
         ("settled", "", _SAMPLED, _settled, "1 when no replica was added or removed any more for the quiet period, without traffic"),
         ("replicas_traded", "%/min", _SAMPLED, _traded, "replicas added or removed a minute, of all, in the last quiet period without traffic"),
+        ("additions_for_a_gain", "", _SAMPLED, _additions, "replicas added for each that a node has more at the end, while nodes were added; 1 when none was moved twice"),
         ("balanced_s", "s", _SAMPLED, _balanced_s, "from the first action of a change of size until every node stays near the mean; the longest of all changes"),
         ("settled_s", "s", _SAMPLED, _settled_s, "from the first action of the change of size until the quiet period began"),
         ("balanced_3_to_6_min", "min", _SAMPLED, partial(_balanced_min, 3, 6), "how long 3 → 6 nodes took until even"),

@@ -33,9 +33,9 @@ def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
     }
     others = {
         "build": " ".join(str(fingerprint[key]) for key in ("date", "commit") if fingerprint.get(key)),
-        "this build": str(fingerprint.get("not_run") or ""),
+        "run before": str(fingerprint.get("not_run") or fingerprint.get("run_before") or ""),
         "binary": str(fingerprint.get("origin") or ""),
-        "works with": ", ".join(
+        "settings": ", ".join(
             f"{name} {value}" for name, value in (fingerprint.get("behaviour") or {}).items()
         ),
         "note": "; ".join(map(str, fingerprint.get("notes") or ())),

@@ -92,6 +92,8 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
             continue
         engines.append(engine)
         lines += wrapped(f"engine: {runs.named_in_full(engine)}", "")
+        if ran := engine.fingerprint.get("run_before"):
+            lines += wrapped(f"run before: {ran}")
         lines += [part for note in engine.fingerprint.get("notes", ()) for part in wrapped(f"note: {note}")]
     return engines, lines
 

@@ -46,7 +46,8 @@ async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
 
 @pytest.mark.parametrize("version", versions())
 async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path, version: str) -> None:
-    async with running(tmp_path, cockroach(version)) as cluster:
+    engine = cockroach(version)
+    async with running(tmp_path, engine) as cluster:
         _keeps_its_secrets(tmp_path)
         _listens_on_its_own_addresses_only(cluster)
         (reporting,) = await ask(cluster, "SHOW CLUSTER SETTING diagnostics.reporting.enabled")
@@ -92,6 +93,12 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         await cluster.resume("n1")
         await cluster.healthy(timeout=60)
 
+        breakers = engine.dialect.tripped is not None
+        if breakers:
+            await ask(
+                cluster,
+                "SET CLUSTER SETTING kv.replica_circuit_breaker.slow_replication_threshold = '2s'",
+            )
         # The survivor of three takes clients and acknowledges nothing.
         for node in ("n2", "n3"):
             await cluster.kill(node)
@@ -104,6 +111,8 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         health = await cluster.deployment.healthy()
         assert not health.ok, "two of three are dead"
         assert health.why
+        if breakers:
+            await _refuses_without_a_quorum(cluster)
         await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
         await cluster.healthy(timeout=60)
         assert await rows(cluster) in (900, 901), "what was never acknowledged may be there or not"
@@ -171,6 +180,7 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
     try:
         for statement in (
             f"ALTER TABLE {TABLE} SCATTER",
+            f"ALTER TABLE {TABLE} EXPERIMENTAL_RELOCATE VALUES (ARRAY[1, 2, 3], 0)",
             f"ALTER TABLE {TABLE} CONFIGURE ZONE USING gc.ttlseconds = 600",
         ):
             await connection.execute(statement)
@@ -178,10 +188,30 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
         connection.terminate()
     # What nodes executed is in their statistics some moments later.
     until = time.monotonic() + 60
-    while f"ALTER TABLE {TABLE} SCATTER" not in (told := await cluster.deployment.by_hand(600)):
+    while True:
+        told = await cluster.deployment.by_hand(600)
+        moved = [what for what in told if what.startswith("ALTER")]
+        if len(moved) == 2 and "RELOCATE" in moved[0] and moved[1].endswith("SCATTER"):
+            break
         assert time.monotonic() < until, told
         await asyncio.sleep(0.2)
     assert told["set_zone_config"] == steps.get("set_zone_config", 0) + 1
+
+
+async def _refuses_without_a_quorum(cluster: Cluster) -> None:
+    """What cannot be replicated is refused after a while, and the node counts it as unavailable."""
+    until = time.monotonic() + 90
+    while True:
+        connection = await cluster.deployment.connect("n1")
+        try:
+            with pytest.raises((TimeoutError, asyncpg.PostgresError)) as caught:
+                await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=20)
+        finally:
+            connection.terminate()
+        told = (await cluster.deployment.gauges())["n1"].unavailable or 0
+        if "unavailable" in str(caught.value) and told > 0:
+            return
+        assert time.monotonic() < until, f"{caught.value!r}, {told} unavailable"
 
 
 async def _ids(cluster: Cluster) -> dict[str, int]:

@@ -106,6 +106,14 @@ async def test_a_command_that_says_nothing_is_a_finding_once_the_time_is_over() 
         await of(server, "v26.1.0").emptied("n3", timeout=0.05)
 
 
+async def test_where_nobody_answers_then_it_is_none() -> None:
+    server = Server(None, says="silence")
+    server.addresses["n4"] = "127.0.0.4"
+    with pytest.raises(HarnessError) as caught:
+        await of(server, "v26.1.0").emptied("n3", timeout=0.05)
+    assert not isinstance(caught.value, TimedOut)
+
+
 async def test_later_servers_are_not_asked_first_whether_they_would() -> None:
     server = Server(7)
     assert await of(server, "v26.1.0").refusal("n3") == "all 7 replicas stayed where they were for 0 s"

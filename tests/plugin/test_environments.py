@@ -32,6 +32,7 @@ def collected(environment: str, *after: str) -> list[str]:
     ("environment", "after", "tests"),
     [
         ("try", [], {"test_a_killed_node"}),
+        ("try", ["--cockroach", "./cockroach", "--seed=5"], {"test_a_killed_node"}),
         ("try", ["-k", "lost_quorum or drained"], {"test_a_lost_quorum"}),
         ("try", ["tests/claims/test_growth.py"], {"test_replicas_spread_over_added_nodes"}),
         ("nightly", ["-k", "growth"], {"test_replicas_spread_over_added_nodes", "test_nodes_can_be_taken_out"}),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
-from clusters.engines.cockroach.builds import not_run
+from clusters.engines.cockroach.builds import not_run, run_before
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.versions import Dialect, dialect_for
@@ -76,6 +76,7 @@ class Cockroach:
             "origin": self.binary.origin,
             "date": self.binary.build.date,
             "commit": self.binary.build.commit,
+            "run_before": run_before(self.binary.build),
             "not_run": not_run(self.binary.build),
             "notes": list(self.dialect.notes),
         }

@@ -44,9 +44,10 @@ FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
 """Makes a server look through all its replicas in 10 s. By default that takes 10 minutes, and never more than a second a replica.
 
 Not in less: stores tell each other every 10 s how many replicas they have (``gossip.StoresInterval``). Looking through them more
-often than that, all stores give replicas to the one that had too few when it last said so, and the next time take them away again:
-six to nine nodes of v26.1 traded replicas back and forth for a while with a period of one second or five, and not with ten (a run each).
+often than that, all stores give replicas to the one that had too few when it last said so, and the next time take them away again.
 """
+STATEMENTS_KEPT_S = 3600.0
+"""So long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
 DATABASE = "roachproof"
 _SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""
@@ -404,7 +405,11 @@ class CockroachDeployment:
         return {str(row["why"]): int(row["times"]) for row in rows}
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
-        """See ``Dialect.by_hand``; of what several nodes tell, the most. Raises ``HarnessError``."""
+        """See ``Dialect.by_hand``; of what several nodes tell, the most. Raises ``HarnessError``, also where nodes have forgotten it."""
+        if self._dialect.statements_of_one_node and seconds > STATEMENTS_KEPT_S:
+            raise HarnessError(
+                f"these servers forget after {STATEMENTS_KEPT_S:g} s which statements they executed, and {seconds:.0f} s are asked for"
+            )
         asked = [*self._placements] if self._dialect.statements_of_one_node else [None]
         steps: dict[str, int] = {}
         for node in asked:

@@ -95,7 +95,8 @@ class Membership:
     async def emptied(self, node: str, *, timeout: float) -> None:
         """Have a living node's replicas moved elsewhere, and wait until it holds none.
 
-        Raises ``TimedOut`` when it still has some then, or the command itself says that they cannot be moved, or says nothing.
+        Raises ``TimedOut`` when it still has some then, or the command itself says that they cannot be moved; ``HarnessError``
+        when nobody answers.
 
         It is decommissioned for good only once it was stopped: the others refuse to speak with a node that is,
         and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
@@ -110,10 +111,12 @@ class Membership:
             # Asked once only: asked when no replica is left, the command would decommission the node for good.
             await self._decommission(node, [id_], wait="none", timeout=timeout)
         except CommandTimedOut as error:
-            raise TimedOut(
-                f"{node} was not let go (later versions check first whether every range can be moved, and try those "
-                f"that cannot again and again): {error}"
-            ) from error
+            # Where nobody answers this either, the machine may be at fault, and nothing was learnt.
+            if kept := sum((await self._held(store)).values()):
+                raise TimedOut(
+                    f"{node} was not let go and has {kept} replicas (later versions check first whether every range can be "
+                    f"moved, and try those that cannot again and again): {error}"
+                ) from error
         except HarnessError as error:
             if REFUSED in str(error):
                 raise TimedOut(f"{node} was not let go: {error}") from error

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
 
 _LINE = re.compile(
     r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)"
@@ -29,10 +28,3 @@ def parse_vars(text: str) -> dict[str, float]:
         if not math.isnan(value):
             sums[found["name"]] = sums.get(found["name"], 0.0) + value
     return sums
-
-
-def total(nodes: Iterable[Mapping[str, float]], metric: str) -> float | None:
-    """A metric summed over nodes, or ``None`` if any node (or every one, there being none) does not report it."""
-    values = [node.get(metric) for node in nodes]
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None

@@ -69,9 +69,11 @@ class Sampling:
         def count(name: str) -> int | None:
             return int(metrics[name]) if name in metrics else None
 
+        tripped = count(self._dialect.tripped) if self._dialect.tripped else None
+        unavailable = [told for told in (count(self._dialect.unavailable), tripped) if told is not None]
         return NodeGauges(
             replicas=count("replicas"),
             leases=count("replicas_leaseholders"),
-            unavailable=count(self._dialect.unavailable),
+            unavailable=max(unavailable, default=None),
             underreplicated=count(self._dialect.underreplicated),
         )

@@ -23,7 +23,7 @@ STORE_DEAD_LEAST_S = 75.0
 class Dialect:
     """How one version is spoken to. SQL is text to be sent as it stands; the methods take identifiers that are quoted already.
 
-    Columns are cast to types that asyncpg knows by itself: it cannot look up array types on CockroachDB.
+    Columns are cast to types that asyncpg knows by itself: on older servers it cannot look up array types.
     """
 
     series: Series = OLDEST
@@ -107,6 +107,8 @@ class Dialect:
     underreplicated: str = "ranges_underreplicated"
     """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10 s."""
     unavailable: str = "ranges_unavailable"
+    tripped: str | None = None
+    """The metric of replicas that refuse what asks for them; ``unavailable`` stays 0 on a node that lost the quorum with others."""
     live_nodes: str = "liveness_livenodes"
     """How many live nodes a node knows of: each says the whole number, so never sum it over nodes."""
 
@@ -233,7 +235,7 @@ CHANGES: tuple[Change, ...] = (
         since=(22, 1),
         what="a range that cannot replicate for a minute refuses what asks for it",
         source=f"{_DOCS}/v22.1/architecture/replication-layer (per-replica circuit breakers)",
-        apply=lambda d: d,
+        apply=lambda d: replace(d, tripped="kv_replica_circuit_breaker_num_tripped_replicas"),
         note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold (a minute) is over, "
         'and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections may not get through.',
     ),

@@ -194,6 +194,26 @@ def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: 
     )
 
 
+def test_the_end_of_an_excursion_is_waited_for() -> None:
+    """However long they were even before it."""
+    even_long = trading(out_every=53, out_for=2, samples=54)
+    assert [s.t for s in even_long if s.replicas["n1"] == 55] == [102, 104]
+    assert traded(even_long).balanced is None
+    assert traded([*even_long, replace(even_long[0], t=108.0), replace(even_long[0], t=110.0)]).balanced == 0
+
+
+@pytest.mark.parametrize(("count", "balanced"), [(56, 0), (60, 160)])
+def test_an_excursion_does_not_lead_far(count: int, balanced: float) -> None:
+    """The band of a mean of 51 is 3.6 replicas."""
+    series = trading(out_every=40, out_for=2)[:90]
+    far = [replace(s, replicas={**s.replicas, "n1": count}) if s.replicas["n1"] == 55 else s for s in series]
+    assert traded(far).balanced == balanced
+
+
+def test_which_way_they_drift_is_told() -> None:
+    assert "coming nearer (the farthest node 33.0 off before, 24.0 of late)" in found(moving(30, 16)).why
+
+
 def test_nothing_and_nonsense() -> None:
     assert found([]).state is State.UNKNOWN
     with pytest.raises(ValueError, match="at least one node"):

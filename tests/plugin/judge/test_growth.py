@@ -107,10 +107,23 @@ def test_replicas_traded_at_rest() -> None:
     assert traded.note == "6 → 9: 30 moves in the last 20 s, of 180 replicas"
     assert measure(grown(quiet=None), "replicas_traded").value is None
     blind = [replace(s, moves=None) for s in grown().layout]
-    assert (
-        "no two samples without traffic count the moves"
-        in measure(grown(layout=blind), "replicas_traded").note
-    )
+    assert "counted for 0 s only" in measure(grown(layout=blind), "replicas_traded").note
+    soon = [s for s in grown().layout if s.t < 84 * SECOND]
+    assert measure(grown(layout=soon), "replicas_traded").value is None, "too short a time to tell"
+
+
+def test_what_was_moved_twice() -> None:
+    """3 → 6: 90 gained by as many additions, each with a removal; 6 → 9: 60, and 30 to and fro."""
+
+    def counted(samples: Sequence[LayoutSample], moves: int) -> list[LayoutSample]:
+        return [replace(s, moves=moves * n // (len(samples) - 1)) for n, s in enumerate(samples)]
+
+    direct = [*counted(phase(10, THREE, SIX), 180), *counted(phase(60, SIX, NINE), 120)]
+    assert value(grown(layout=direct), "additions_for_a_gain") == 1
+    restless = [*counted(phase(10, THREE, SIX), 180), *counted(phase(60, SIX, NINE), 180)]
+    twice = measure(grown(layout=restless), "additions_for_a_gain")
+    assert (twice.value, twice.note) == (1.5, "3 → 6: 90 added, 90 gained; 6 → 9: 90 added, 60 gained")
+    assert measure(grown(layout=[]), "additions_for_a_gain").value is None
 
 
 def test_what_refutes() -> None:

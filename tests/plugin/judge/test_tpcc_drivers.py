@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -92,6 +93,12 @@ def test_a_bucket_s_width_is_no_disagreement() -> None:
 def test_latencies_without_think_times_are_not_alike_and_not_compared() -> None:
     native, builtin = run("native", waits=False), run("builtin", p90_ms=5, waits=False)
     assert figures([native], [builtin]) == []
+
+
+def test_a_driver_that_counts_what_failed_is_not_compared() -> None:
+    failed = replace(run("builtin", new_orders=9000), errors={"40001": 3000})
+    assert figures([run("native")], [run("builtin", new_orders=9000)]) == ["tpmC"]
+    assert figures([run("native")], [failed]) == []
 
 
 def test_nothing_to_compare() -> None:
