@@ -271,6 +271,18 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change(
         since=(23, 1),
+        what="load is balanced by CPU, not by queries a second",
+        source=f"{_DOCS}/v23.1/cluster-settings",
+        apply=lambda d: replace(
+            d,
+            behaviour_settings=(
+                *d.behaviour_settings,
+                "kv.allocator.load_based_rebalancing.objective",
+            ),
+        ),
+    ),
+    Change(
+        since=(23, 1),
         what="`node decommission` checks first whether it can succeed (--checks, --dry-run)",
         source=f"{_DOCS}/releases/v23.1 (v23.1.0-alpha.6)",
         apply=lambda d: replace(d, decommission_unchecked=("--checks=skip",)),
