@@ -1,15 +1,18 @@
 """How a cluster refuses to let a node go, on answers made by hand: seen, or not known."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters.engines.cockroach import membership
+from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
+from clusters.model import NodeResources
 
 
 class Server:
@@ -126,3 +129,18 @@ async def test_a_command_that_fails_is_no_refusal(version: str) -> None:
     with pytest.raises(HarnessError, match="no node answers"):
         await of(server, version).refusal("n3")
     assert server.orders[-1] == "node recommission 3"
+
+
+async def test_older_servers_forget_what_they_executed(tmp_path: Path) -> None:
+    """Nobody can say then that nothing was done by hand."""
+    old = CockroachDeployment(
+        binary=tmp_path / "cockroach",
+        build_tag="v21.1.0",
+        dialect=dialect_for(Version.parse("v21.1.0")),
+        nodes=[],
+        resources=NodeResources(cache_mib=64, sql_memory_mib=64),
+        tuned=True,
+    )
+    with pytest.raises(HarnessError, match="these servers forget after 3600 s"):
+        await old.by_hand(3601)
+    assert await old.by_hand(3600) == {}
