@@ -36,8 +36,8 @@ def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
         "run before": str(fingerprint.get("not_run") or fingerprint.get("run_before") or ""),
         "binary": str(fingerprint.get("origin") or ""),
         "settings": ", ".join(
-            f"{name} {value}" for name, value in (fingerprint.get("behaviour") or {}).items()
+            f"{name} = {value}" for name, value in (fingerprint.get("behaviour") or {}).items()
         ),
-        "note": "; ".join(map(str, fingerprint.get("notes") or ())),
+        "note": " ".join(map(str, fingerprint.get("notes") or ())),
     }
     return {**digests, **{name: value for name, value in others.items() if value}}

@@ -4,7 +4,6 @@ import asyncio
 import stat
 import time
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import psutil
@@ -94,14 +93,10 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         await cluster.resume("n1")
         await cluster.healthy(timeout=60)
 
-        spare = []
-        if engine.dialect.tripped is not None:
-            await ask(
-                cluster,
-                "SET CLUSTER SETTING kv.replica_circuit_breaker.slow_replication_threshold = '2s'",
-            )
-            # Without a quorum new connections may not get through.
-            spare = [await cluster.deployment.connect("n1") for _ in range(5)]
+        breakers = engine.dialect.tripped is not None
+        if breakers:
+            threshold = "kv.replica_circuit_breaker.slow_replication_threshold"
+            await ask(cluster, f"SET CLUSTER SETTING {threshold} = '2s'")
         # The survivor of three takes clients and acknowledges nothing.
         for node in ("n2", "n3"):
             await cluster.kill(node)
@@ -114,8 +109,8 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         health = await cluster.deployment.healthy()
         assert not health.ok, "two of three are dead"
         assert health.why
-        if spare:
-            await _refuses_without_a_quorum(cluster, spare)
+        if breakers:
+            await _counts_ranges_without_a_quorum(cluster)
         await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
         await cluster.healthy(timeout=60)
         assert await rows(cluster) in (900, 901), "what was never acknowledged may be there or not"
@@ -201,21 +196,12 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
     assert told["set_zone_config"] == steps.get("set_zone_config", 0) + 1
 
 
-async def _refuses_without_a_quorum(cluster: Cluster, connections: list[Any]) -> None:
-    """What cannot be replicated is refused after a while, and the node counts it as unavailable."""
-    said = []
-    for connection in connections:
-        try:
-            with pytest.raises((TimeoutError, asyncpg.PostgresError)) as caught:
-                await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=20)
-        finally:
-            connection.terminate()
-        counted = (await cluster.deployment.gauges())["n1"].unavailable
-        said.append(f"{caught.value!r}, {counted} unavailable")
-        if "unavailable" in str(caught.value) and counted:
-            break
-    else:
-        raise AssertionError("; ".join(said))
+async def _counts_ranges_without_a_quorum(cluster: Cluster) -> None:
+    """As unavailable, which their own metric does not on a node that lost the others."""
+    until = time.monotonic() + 90
+    while not (told := (await cluster.deployment.gauges())["n1"].unavailable):
+        assert time.monotonic() < until, told
+        await asyncio.sleep(0.5)
 
 
 async def _ids(cluster: Cluster) -> dict[str, int]:

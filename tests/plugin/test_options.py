@@ -8,7 +8,8 @@ from plugin.options import redact
 from tests.plugin.conftest import Gate
 
 OPTIONS = [
-    "--engine", "--substrate", "--topology", "--profile", "--suite", "--catalogue", "--cockroach", "--cockroach-version",
+    "--engine", "--substrate", "--topology", "--profile", "--suite", "--default-keyword", "--catalogue",
+    "--cockroach", "--cockroach-version",
     "--dsn", "--allow-disruption", "--run-dir", "--seed", "--micro-turns", "--keep", "--dry-run", "--claims", "--judge",
     "--report",
 ]  # fmt: skip

@@ -237,7 +237,8 @@ CHANGES: tuple[Change, ...] = (
         source=f"{_DOCS}/v22.1/architecture/replication-layer (per-replica circuit breakers)",
         apply=lambda d: replace(d, tripped="kv_replica_circuit_breaker_num_tripped_replicas"),
         note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold (a minute) is over, "
-        'and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections may not get through.',
+        'and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections, and '
+        "statements on a table that the node has not used of late, wait on.",
     ),
     Change(
         since=(22, 1),

@@ -173,7 +173,7 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
     assert NEW["sha256"] in both
     told = content(stored_run(run, load()).arms[6], run={}, began_ms=0).description
     assert f"sha256 of v1 {SHA}" in told
-    assert "settings of v2 kv.leases leader" in told
+    assert "settings of v2 kv.leases = leader" in told
     assert f"sha256 of v2 {NEW['sha256']}" in told
     assert "--cockroach /opt/cockroach" in facts
     assert "sha256" not in section(seen, 2).locator("dl.facts").inner_text(), (
@@ -186,7 +186,7 @@ def test_every_report_says_of_a_build_that_it_was_never_run(run: Path, seen: See
     shown = {
         "build": "2026-05-01 abc123",
         "run before": NOT_RUN,
-        "settings": "kv.leases leader, kv.buffered off",
+        "settings": "kv.leases = leader, kv.buffered = off",
         "note": "throttled without a key",
     }
     told = stored_run(run, load())
