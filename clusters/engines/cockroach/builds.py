@@ -45,14 +45,14 @@ RUN: Sequence[Build] = (
         date="2021-02-28",
         commit="d1cd456a1b",
         made="public source",
-        ran="the suites gate and nightly, all sabotages, all benchmarks",
+        ran="the suite gate; survivability, growing and resizing of the suite nightly; their sabotages; the benchmarks",
     ),
     Build(
         tag="v26.1.0-alpha.1",
         date="2025-11-23",
         commit="dd7980267a",
         made="public source less its publisher's own patch, without console and geospatial libraries; its Go counts runnable goroutines, as the vendor's does",
-        ran="the suite gate, growing and resizing of the suite nightly, the sabotages of both",
+        ran="the suite gate, rebalance to nine nodes, the sabotages of tox -e test",
     ),
 )
 """The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made by the vendor.
