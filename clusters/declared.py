@@ -1,8 +1,9 @@
 """Declared files: TOML read, held against a declared form, and turned into frozen values.
 
-A *rule* is a function of a value and the place it stands at; it returns the typed value or raises ``BadInput``. Rules are
+A *rule* is called with a value and the place it stands at; it returns the typed value or raises ``BadInput``. Rules are
 built from smaller ones: ``record(Ledger, rate_per_s=number(above=0), writers=integer(minimum=1))``. Every message names the
-file and the key, the value, the constraint and the way out.
+file and the key, the value, the constraint and the way out: no library's messages have all of them, so the rules are our own.
+Each rule also has the JSON schema of what it takes, for editors.
 """
 
 import difflib
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from clusters.errors import BadInput
 
@@ -49,8 +50,24 @@ class Place:
         return self.wrong(f"{shown(value)} must be {constraint}; {way_out}")
 
 
-Rule = Callable[[Any, Place], T]
-"""Checks a value that stands at a place; returns it typed or raises ``BadInput``."""
+Schema = Mapping[str, Any]
+
+
+class Rule(Generic[T]):
+    """Checks a value that stands at a place; returns it typed or raises ``BadInput``. ``schema``: what it takes, as JSON schema."""
+
+    def __init__(self, check: Callable[[Any, Place], T], schema: Schema) -> None:
+        self._check = check
+        self.schema = schema
+
+    def __call__(self, value: Any, place: Place) -> T:
+        """The typed value. Raises ``BadInput``."""
+        return self._check(value, place)
+
+
+def ruled(schema: Schema) -> Callable[[Callable[[Any, Place], T]], Rule[T]]:
+    """Make a rule of a function."""
+    return lambda check: Rule(check, schema)
 
 
 def shown(value: object) -> str:
@@ -106,6 +123,7 @@ def read(path: Path) -> tuple[dict[str, Any], Place]:
 def text(*, pattern: str = "", what: str = "a text that is not empty") -> Rule[str]:
     """A text on one line that is not blank and, where given, matches ``pattern`` as a whole."""
 
+    @ruled({"type": "string", "minLength": 1} | ({"pattern": f"^{pattern}$"} if pattern else {}))
     def rule(value: Any, place: Place) -> str:
         if not isinstance(value, str) or not value.strip() or _CONTROL.search(value):
             raise place.must(value, f"{what}, on one line", "put it in quotes, without control characters")
@@ -120,6 +138,7 @@ def number(*, minimum: float = 0, above: float | None = None) -> Rule[float]:
     """A finite number, at least ``minimum`` or, where given, greater than ``above``."""
     bound = f"at least {minimum:g}" if above is None else f"greater than {above:g}"
 
+    @ruled({"type": "number", **({"minimum": minimum} if above is None else {"exclusiveMinimum": above})})
     def rule(value: Any, place: Place) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise place.must(value, f"a number, {bound}", "write it without quotes")
@@ -141,6 +160,7 @@ def number(*, minimum: float = 0, above: float | None = None) -> Rule[float]:
 def integer(*, minimum: int = 0, maximum: int = 1_000_000_000) -> Rule[int]:
     """A whole number from ``minimum`` to ``maximum``."""
 
+    @ruled({"type": "integer", "minimum": minimum, "maximum": maximum})
     def rule(value: Any, place: Place) -> int:
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole or not minimum <= value <= maximum:
@@ -150,6 +170,7 @@ def integer(*, minimum: int = 0, maximum: int = 1_000_000_000) -> Rule[int]:
     return rule
 
 
+@ruled({"type": "boolean"})
 def flag(value: Any, place: Place) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -160,6 +181,7 @@ def flag(value: Any, place: Place) -> bool:
 def name_of(known: Collection[str], what: str) -> Rule[str]:
     """One of the known names; ``what`` says what they name ("a profile")."""
 
+    @ruled({"type": "string", "enum": sorted(map(str, known))})
     def rule(value: Any, place: Place) -> str:
         if not isinstance(value, str) or value not in known:
             raise place.must(value, what, suggestion(value if isinstance(value, str) else "", known))
@@ -172,12 +194,13 @@ def member(enum: type[E], what: str) -> Rule[E]:
     """A member of the enum, by its value."""
     known = {str(item.value): item for item in enum}
     by_name = name_of(known, what)
-    return lambda value, place: known[by_name(value, place)]
+    return Rule(lambda value, place: known[by_name(value, place)], by_name.schema)
 
 
 def several(rule: Rule[T], *, at_least: int = 0, distinct: bool = True) -> Rule[tuple[T, ...]]:
     """An array, each item by the same rule and, unless said otherwise, none twice."""
 
+    @ruled({"type": "array", "items": rule.schema, "minItems": at_least, "uniqueItems": distinct})
     def outer(value: Any, place: Place) -> tuple[T, ...]:
         if not isinstance(value, list):
             raise place.must(value, "an array", "put it in square brackets")
@@ -195,6 +218,7 @@ def several(rule: Rule[T], *, at_least: int = 0, distinct: bool = True) -> Rule[
 def keyed(key: Rule[str], rule: Rule[T]) -> Rule[Mapping[str, T]]:
     """A table whose keys are names by one rule and whose values all follow another."""
 
+    @ruled({"type": "object", "propertyNames": key.schema, "additionalProperties": rule.schema})
     def outer(value: Any, place: Place) -> Mapping[str, T]:
         if not isinstance(value, dict):
             raise place.must(value, "a table", "see the suite's own catalogue for its form")
@@ -211,6 +235,14 @@ def form(cls: type[Any], **rules: Rule[Any]) -> Rule[dict[str, Any]]:
         if item.name in rules and item.default is MISSING and item.default_factory is MISSING
     }
 
+    @ruled(
+        {
+            "type": "object",
+            "properties": {key: rule.schema for key, rule in rules.items()},
+            "required": sorted(needed),
+            "additionalProperties": False,
+        }
+    )
     def rule(value: Any, place: Place) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise place.must(value, f"a table with {', '.join(rules)}", "give it as { key = value, … }")
@@ -228,9 +260,10 @@ def form(cls: type[Any], **rules: Rule[Any]) -> Rule[dict[str, Any]]:
 def record(cls: type[T], **rules: Rule[Any]) -> Rule[T]:
     """A table that becomes a ``cls``; see ``form``."""
     table = form(cls, **rules)
-    return lambda value, place: cls(**table(value, place))
+    return Rule(lambda value, place: cls(**table(value, place)), table.schema)
 
 
+@ruled({})
 def anything(value: Any, place: Place) -> Any:
     """Whatever TOML can hold, unchecked: reference data."""
     return value

@@ -5,8 +5,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from clusters.declared import form, integer, keyed, member, number, read, record, several, suggestion, text
+from clusters.declared import (
+    Rule,
+    form,
+    integer,
+    keyed,
+    member,
+    number,
+    read,
+    record,
+    several,
+    suggestion,
+    text,
+)
 from clusters.errors import BadInput
 from clusters.model import NodeResources
 
@@ -126,7 +139,7 @@ class Profile:
 
 
 _NEEDS = record(HostNeeds, cores=number(above=0), memory_gib=number(above=0), disk_gib=number(above=0))
-_PROFILE_RULES = {
+_PROFILE_RULES: Mapping[str, Rule[Any]] = {
     "sentence": text(),
     "source": text(),
     "host": _NEEDS,

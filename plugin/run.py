@@ -54,7 +54,7 @@ class Run:
     @cached_property
     def catalogue(self) -> Catalogue:
         """All claims: ours and the user's."""
-        return load([SHIPPED, *self.settings.catalogues])
+        return load([*SHIPPED, *self.settings.catalogues])
 
     @cached_property
     def profile(self) -> Profile:

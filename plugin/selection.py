@@ -254,7 +254,8 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
 
 def left_out(tested: Set[str], run: Run) -> list[str]:
     """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
-    ours = [claim for claim in run.catalogue if claim.file == shown_path(SHIPPED)]
+    files = set(map(shown_path, SHIPPED))
+    ours = [claim for claim in run.catalogue if claim.file in files]
     if not any(claim.id in tested for claim in ours):
         return []
     return [

@@ -109,7 +109,7 @@ def results_of(directory: Path) -> tuple[Path, str]:
     from plugin.reports.allure_results import write_replay
     from plugin.reports.stored import stored_run
 
-    catalogue = load([SHIPPED, *_catalogues(directory)])
+    catalogue = load([*SHIPPED, *_catalogues(directory)])
     verdicts = {}
     for arm in sorted(path.parent for path in directory.rglob(ARM_FILE)):
         with contextlib.suppress(BadInput):  # it is shown as one that cannot be read

@@ -1,13 +1,16 @@
 """The shipped catalogue is complete and says what the sources say; a minimal one of a user's own loads."""
 
+import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from clusters.errors import BadInput
 from clusters.model import Capability
-from plugin.catalogue import SHIPPED, load
+from plugin.catalogue import HOME, SHIPPED, load, schema
 from plugin.claims import Estimate, Mark, Status, Suite
 from plugin.judge.model import Check, Comparison, Kind
 
@@ -171,8 +174,33 @@ def test_arms_by_suite() -> None:
     assert pause.nodes_for("gate") == 3
 
 
+def test_every_file_is_listed_and_a_person_can_read_it() -> None:
+    assert set(SHIPPED) == set(HOME.glob("*.toml"))
+    for path in SHIPPED:
+        text = path.read_text()
+        assert text.startswith("#:schema ./catalogue.schema.json\n")
+        assert max(map(len, text.splitlines())) <= 110
+
+
+def test_editors_know_the_form(write: Write) -> None:
+    """``python -c 'from plugin import catalogue; catalogue.write_schema()'`` writes it anew."""
+    stored = json.loads((HOME / "catalogue.schema.json").read_text())
+    assert stored == json.loads(json.dumps(schema()))
+    jsonschema.Draft202012Validator.check_schema(stored)
+    validator = jsonschema.Draft202012Validator(stored)
+    for path in (*SHIPPED, write(MINIMAL)):
+        assert not [*validator.iter_errors(tomllib.loads(path.read_text()))]
+    for wrong in (
+        MINIMAL.replace("metric", "metrik"),
+        MINIMAL.replace('"=="', '"="'),
+        MINIMAL.replace("mine", "Mine"),
+        MINIMAL + "nodes = 0",
+    ):
+        assert [*validator.iter_errors(tomllib.loads(wrong))], wrong
+
+
 def test_minimal_claim_of_ones_own(write: Write) -> None:
-    claim = load([SHIPPED, write(MINIMAL)]).claim("mine")
+    claim = load([*SHIPPED, write(MINIMAL)]).claim("mine")
     assert (claim.status, claim.suites, claim.capabilities) == (Status.READY, tuple(Suite), frozenset())
     assert (claim.arms_for("gate"), claim.estimate_for("gate"), claim.nodes_for("gate")) == ({}, None, 3)
     (check,) = claim.checks
@@ -181,7 +209,7 @@ def test_minimal_claim_of_ones_own(write: Write) -> None:
 
 def test_own_claim_uses_the_suites_checks_and_its_own(write: Write) -> None:
     text = MINIMAL.replace("lost", "bytes_leaked").replace("limit = 0", "limit = 5, recorded = true")
-    claim = load([SHIPPED, write(text + 'include = ["ledger-audit"]\ncapabilities = ["kill"]\n')]).claim(
+    claim = load([*SHIPPED, write(text + 'include = ["ledger-audit"]\ncapabilities = ["kill"]\n')]).claim(
         "mine"
     )
     assert [check.metric for check in claim.checks][::9] == ["lost", "bytes_leaked"]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters.errors import BadInput
-from plugin.catalogue import CONDITIONS, SHIPPED, load
+from plugin.catalogue import CONDITIONS, HOME, SHIPPED, load
 
 MINIMAL = """
 [claims.mine]
@@ -136,7 +136,7 @@ def test_bad_input(case: str, write: Write) -> None:
     text, said = BAD[case]
     path = write(text)
     with pytest.raises(BadInput) as caught:
-        load([SHIPPED, path] if "include" not in case else [path])
+        load([*SHIPPED, path] if "include" not in case else [path])
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert re.search(said, message), message
@@ -168,14 +168,15 @@ def test_duplicates_name_both_files(tmp_path: Path) -> None:
         load([first, second])
     first.write_text(MINIMAL.replace("mine", "survivability"))
     with pytest.raises(
-        BadInput, match=rf"{first} and plugin/claims\.toml: both declare the claim 'survivability'"
+        BadInput,
+        match=rf"{first} and plugin/catalogue/survivability\.toml: both declare the claim 'survivability'",
     ):
-        load([SHIPPED, first])
+        load([*SHIPPED, first])
     first.write_text(
         MINIMAL + '[checks]\nledger-audit = [{ metric = "lost", comparison = "==", limit = 9 }]\n'
     )
     with pytest.raises(BadInput, match="both declare the set of checks 'ledger-audit'"):
-        load([SHIPPED, first])
+        load([*SHIPPED, first])
 
 
 def test_included_set_with_an_unknown_metric_names_its_own_place(write: Write) -> None:
@@ -189,9 +190,9 @@ def test_planned_claims_may_name_metrics_that_do_not_exist_yet(write: Write) -> 
     assert load([write(text)]).claim("mine").checks[0].metric == "to_be_measured"
 
 
-VALID = SHIPPED.read_text()
+SHARED, VALID = ((HOME / f"{family}.toml").read_text() for family in ("shared", "survivability"))
 SECTION = VALID[VALID.index("[claims.survivability]") : VALID.index("[claims.survivability-disk-lost]")]
-SMALL = VALID[VALID.index("[checks]") : VALID.index("# ---- survivability")] + SECTION
+SMALL = SHARED + SECTION
 JUNK = st.one_of(
     st.sampled_from(['"', "[", "]", "{", "}", "=", ",", "\n", "'", "nan", "-1", "0x1F", "1e999", "1979-05-27", "true", "[[claims]]", "\x00", "."]),
     st.text(max_size=4),

@@ -1,9 +1,10 @@
 """The catalogue: claims and their checks, read from TOML files and validated before anything starts.
 
-``claims.toml`` is the suite's own file; a user's (``--catalogue FILE``) has the same form. ``plugin.claims`` has the types
-and, beside each field, what it means.
+The suite's own are the files beside this one, one a family of claims; a user's (``--catalogue FILE``) has the same form, which
+``catalogue.schema.json`` tells editors. ``plugin.claims`` has the types and, beside each field, what it means.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from clusters.declared import (
     number,
     read,
     record,
+    ruled,
     several,
     shown,
     suggestion,
@@ -36,7 +38,13 @@ from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
 
-SHIPPED = Path(__file__).with_name("claims.toml")
+HOME = Path(__file__).parent
+FAMILIES = (
+    *("survivability", "growth", "throughput", "versions", "tenancy", "adversity", "comparisons"),
+    "shared",
+)
+SHIPPED = tuple(HOME / f"{family}.toml" for family in FAMILIES)
+"""The suite's own files, in the order in which their claims are listed."""
 T = TypeVar("T")
 
 __all__ = ["CONDITIONS", "METRICS", "SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
@@ -70,7 +78,7 @@ class Catalogue:
         return self.claims[claim_id]
 
 
-def load(paths: Sequence[Path] = (SHIPPED,)) -> Catalogue:
+def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
     """The claims of all files together. Raises ``BadInput``, naming file and key, for whatever is wrong with them."""
     tops = [_top(*read(path)) for path in paths]
     sets: dict[str, tuple[Place, tuple[CheckSpec, ...]]] = {}
@@ -94,11 +102,11 @@ def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:
         if key not in ("claims", "checks"):
             hint = suggestion(key, ("claims", "checks"))
             raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
-    if not document.get("claims"):
+    if not document.get("claims") and not document.get("checks"):
         raise (top / "claims").wrong(
             "is missing; declare at least one [claims.<id>] table with a sentence and a check"
         )
-    return document["claims"], document.get("checks", {}), top
+    return document.get("claims", {}), document.get("checks", {}), top
 
 
 _ID = text(
@@ -121,10 +129,12 @@ def _once(name: str, place: Place, known: Mapping[str, Place], what: str) -> Non
 def _by_suite(rule: Rule[T]) -> Rule[Mapping[Suite, T]]:
     """One value for all suites, or a table with a value for each suite."""
     suites = {suite.value for suite in Suite}
+    by_suite = keyed(name_of(suites, "a suite"), rule)
 
+    @ruled({"anyOf": [rule.schema, by_suite.schema]})
     def outer(value: Any, place: Place) -> Mapping[Suite, T]:
         if isinstance(value, dict) and suites & value.keys():
-            table = keyed(name_of(suites, "a suite"), rule)(value, place)
+            table = by_suite(value, place)
             return {Suite(name): item for name, item in table.items()}
         every = rule(value, place)
         return dict.fromkeys(Suite, every)
@@ -132,6 +142,7 @@ def _by_suite(rule: Rule[T]) -> Rule[Mapping[Suite, T]]:
     return outer
 
 
+@ruled({"type": ["string", "number", "boolean"]})
 def _arm_value(value: Any, place: Place) -> object:
     if not isinstance(value, str | int | float | bool) or value != value:
         raise place.must(value, "a text, a number, true or false", "arms are told apart by plain values")
@@ -145,6 +156,7 @@ _COUNTS = ("warehouses",)
 """Arms that say how much of something there is, wherever they are declared."""
 
 
+@ruled({"type": "object", "additionalProperties": _by_suite(several(_arm_value, at_least=1)).schema})
 def _arms(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
     """The arms' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
     for name, declared in keyed(_argument, anything)(value, place).items():
@@ -153,15 +165,20 @@ def _arms(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object,
     return keyed(_argument, _by_suite(several(_arm_value, at_least=1)))(value, place)
 
 
+@ruled({"type": "string", "pattern": r"^[A-Za-z_]\w*$"})
 def _argument(value: Any, place: Place) -> str:
     if not isinstance(value, str) or not value.isidentifier():
         raise place.must(value, "the name of an argument of the test function", "use letters, digits and _")
     return value
 
 
+_BY_PROFILE = keyed(name_of(profiles.shipped(), "a profile"), number())
+
+
+@ruled({"anyOf": [number().schema, _BY_PROFILE.schema]})
 def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
     if isinstance(value, dict):
-        table = keyed(name_of(profiles.shipped(), "a profile"), number())(value, place)
+        table = _BY_PROFILE(value, place)
         if not table:
             raise place.wrong("names no profile; give { <profile> = <limit> }")
         return table
@@ -188,6 +205,7 @@ _CHECK = form(
 )
 
 
+@ruled(_CHECK.schema)
 def _check(value: Any, place: Place) -> CheckSpec:
     given = _CHECK(value, place)
     check = CheckSpec(**given)
@@ -214,8 +232,12 @@ def _check(value: Any, place: Place) -> CheckSpec:
     return check
 
 
+_SEVERAL_CAPABILITIES = several(member(Capability, "a capability"))
+
+
+@ruled(_SEVERAL_CAPABILITIES.schema)
 def _capabilities(value: Any, place: Place) -> frozenset[Capability]:
-    return frozenset(several(member(Capability, "a capability"))(value, place))
+    return frozenset(_SEVERAL_CAPABILITIES(value, place))
 
 
 _CLAIM = form(
@@ -247,6 +269,27 @@ _CLAIM = form(
     measured=keyed(text(), text()),
     note=text(),
 )
+
+
+def schema() -> dict[str, Any]:
+    """The form of a catalogue file as JSON schema, which ``catalogue.schema.json`` holds for editors."""
+    tables = {
+        "claims": {**keyed(_ID, anything).schema, "additionalProperties": _CLAIM.schema},
+        "checks": keyed(_ID, several(_check, at_least=1)).schema,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A catalogue of claims",
+        "type": "object",
+        "properties": tables,
+        "additionalProperties": False,
+    }
+
+
+def write_schema() -> None:
+    """Write ``catalogue.schema.json`` anew."""
+    text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    (HOME / "catalogue.schema.json").write_text(text, encoding="utf-8")
 
 
 def _claim(
