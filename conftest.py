@@ -1,3 +1,3 @@
 """Loads the plugin and, through it, the fixture modules; nothing else."""
 
-pytest_plugins = ["plugin"]
+pytest_plugins = ["plugin", "plugin.micro"]

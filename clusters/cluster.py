@@ -59,6 +59,8 @@ class Cluster:
         self.topology = topology
         self.record = record
         self.nodes: list[str] = list(topology.names)
+        self.placed: set[str] = set(topology.names)
+        """Every node that was ever placed, removed ones too."""
         self.disturbed = False
         self._down: set[str] = set()
         self._cut: set[tuple[str, str]] = set()
@@ -106,7 +108,7 @@ class Cluster:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What engine and substrate offer together."""
-        return self.engine.capabilities & self.substrate.capabilities
+        return self.engine.kind.capabilities & self.substrate.capabilities
 
     @property
     def down(self) -> frozenset[str]:
@@ -116,7 +118,7 @@ class Cluster:
     async def _come_up(self) -> None:
         boot = asyncio.create_task(self.deployment.bootstrap())
         try:
-            await self._until(f"{self.engine.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
+            await self._until(f"{self.engine.kind.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
         except HarnessError:
             # What failed to reach a node that is just dying must not hide why it died.
             for _ in range(5):
@@ -267,6 +269,7 @@ class Cluster:
     async def add(self, node: NodeSpec) -> None:
         """Add a node to the running cluster, and wait until it takes clients."""
         (placement,) = await self.substrate.place([node])
+        self.placed.add(node.name)
         await self.deployment.place(placement, self.substrate.run)
         await self.substrate.start(self.deployment.process(node.name))
         self.nodes.append(node.name)
@@ -278,7 +281,7 @@ class Cluster:
         Raises ``TimedOut`` when its data is not moved by then.
         """
         if Capability.REMOVE_NODE not in self.capabilities:
-            raise HarnessError(f"{self.engine.name} on {self.substrate.name} cannot remove a node")
+            raise HarnessError(f"{self.engine.kind.name} on {self.substrate.kind.name} cannot remove a node")
         await self.deployment.remove(node, timeout=timeout)
         self._disturb(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)

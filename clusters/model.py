@@ -201,5 +201,34 @@ class Completed:
     err: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SqlTraits:
+    """Where engines differ in SQL, for workloads that write statements of their own."""
+
+    annotation: str = "::"
+    """What stands between a parameter and its type (``$1::INT8``)."""
+    descending_keys: bool = False
+    """Whether the columns of a primary key may descend."""
+    covering: str = "INCLUDE"
+    """Which word adds columns to an index that are no part of its key."""
+    checks_added_keys: bool = True
+    """Whether a foreign key that is added looks for rows that refer to nothing in about the time that it takes to read them."""
+    reads_as_of: bool = False
+    """Whether tables can be read AS OF SYSTEM TIME, which waits for nobody."""
+    bulk_joins: str = ""
+    """The setting, as ``name = value``, under which joins of whole tables are answered rightly and soon."""
+    other_joins: str = ""
+    """Another value of it, under which the server answers them in another way: where the two differ, one answer is wrong."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Generator:
+    """The load generator that an engine brings: its program, and the flags of this version, of all its commands and of ``run``."""
+
+    program: Path
+    flags: tuple[str, ...] = ()
+    run_flags: tuple[str, ...] = ()
+
+
 Fingerprint = Mapping[str, Any]
 """What identifies an engine for the evidence: JSON values only (version, binary path and digest, settings)."""

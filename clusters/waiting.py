@@ -1,4 +1,4 @@
-"""The one way in which anything here waits: on monotonic time, failing at once when what is waited for has died."""
+"""Polls until healthy, timed out, or the watchdog raises. Time is monotonic."""
 
 import asyncio
 import time
@@ -19,10 +19,10 @@ async def wait_until(
     watch: Callable[[], None] = lambda: None,
     interval: float = 0.1,
 ) -> float:
-    """Wait until ``check`` is ok; returns the seconds it took.
+    """Poll ``check`` until it is ok; returns the seconds it took.
 
-    ``watch`` raises when waiting has become useless (a node died); it is asked several times a second, also while a look
-    is under way. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
+    ``watch`` is the watchdog: it raises when waiting has become useless (a node died). It is called several times a second, also while
+    a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
     """
     began = time.monotonic()
     attempts, last = 0, "never asked"
@@ -64,3 +64,11 @@ async def _look(
         if not look.done():
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
+
+
+async def hold(seconds: float, *, watch: Callable[[], None]) -> None:
+    """Sleep, and call the watchdog meanwhile."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        watch()
+        await asyncio.sleep(min(left, WATCH_EVERY_S))

@@ -15,7 +15,6 @@ pytest_plugins = [
     "fixtures.fault",
     "fixtures.resizing",
     "fixtures.judge",
-    "fixtures.micro",
 ]
 
 

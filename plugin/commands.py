@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
-from plugin import micro, selection
 from plugin import run as runs
+from plugin import selection
 
 
 def answer(config: pytest.Config) -> int | None:
@@ -54,5 +54,4 @@ def dry_run(session: pytest.Session) -> bool | None:
             listing.print_plan(
                 item, run.catalogue.claim(id_), selection.topology_for(item, run), run, sabotage=sabotage
             )
-    micro.print_plan(session.items, run)
     return True

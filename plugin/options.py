@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from clusters.declared import suggestion
+from clusters.engines import ENGINES, SUBJECT, title
 from clusters.errors import BadInput
+from clusters.substrates import SUBSTRATES
 
-NAMED_ENGINES = ("cockroach", "postgres")
-ENGINES = (*NAMED_ENGINES, "auto")
-SUBSTRATES = ("processes", "kubernetes", "external")
+AUTO = "auto"
+"""Stands for the subject if it can be had, else for a control that is embedded."""
 SUITES = ("gate", "nightly", "paper")
 ARM_FILE = "arm.json"
 """What marks the directory of an arm (``plugin.evidence.store.ARM_FILE``, which options need not import)."""
@@ -31,16 +33,12 @@ class Settings:
     catalogues: tuple[Path, ...]
     cockroach: str | None
     cockroach_versions: tuple[str, ...]
-    dsn: str | None
     run_dir: Path
     seed: int
-    micro_turns: int
-    """In how many turns each micro benchmark is measured."""
     keep: bool
     dry_run: bool
     look_only: bool
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
-    allow_disruption: bool
     report: Path | None
     """Where the page goes; ``None``: into the run directory, or what ``--judge`` was given."""
 
@@ -51,12 +49,15 @@ def add(parser: pytest.Parser) -> None:
     option = group.addoption
     option(
         "--engine",
-        choices=ENGINES,
-        default="cockroach",
-        help="the database: cockroach (default); postgres, the embedded control, which says nothing about CockroachDB; auto: cockroach if one can be had, else the control",
+        default=SUBJECT,
+        metavar="NAME",
+        help=f"the database, one of {', '.join(ENGINES)} (default: {SUBJECT}; any other is a control, which says nothing about it); {AUTO}: {SUBJECT} if one can be had, else the embedded control",
     )
     option(
-        "--substrate", choices=SUBSTRATES, default="processes", help="where nodes run (default: processes)"
+        "--substrate",
+        default="processes",
+        metavar="NAME",
+        help=f"where nodes run, one of {', '.join(SUBSTRATES)} (default: processes)",
     )
     option(
         "--topology",
@@ -96,28 +97,11 @@ def add(parser: pytest.Parser) -> None:
         help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
     )
     option(
-        "--dsn",
-        metavar="URL",
-        help="with --substrate external: the cluster to test, which is disturbed only with --allow-disruption",
-    )
-    option(
-        "--allow-disruption",
-        action="store_true",
-        help="permit disturbing a cluster that Roachproof did not create",
-    )
-    option(
         "--run-dir",
         metavar="DIR",
         help="where the evidence goes (default: .roachproof/<time>-<pid> below the root directory)",
     )
     option("--seed", type=int, metavar="N", help="seed of everything random (default: drawn, and printed)")
-    option(
-        "--micro-turns",
-        type=int,
-        default=5,
-        metavar="N",
-        help="in how many turns each micro benchmark is measured on each version (default: 5; one has no interval)",
-    )
     option("--keep", action="store_true", help="keep the stores of the clusters after the run")
     option(
         "--dry-run",
@@ -151,35 +135,22 @@ def choose(config: pytest.Config) -> None:
 def read(config: pytest.Config, default_run_name: str) -> Settings:
     """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
     get: Any = config.getoption
-    if get("substrate") == "kubernetes":
+    engine = get("engine")
+    if engine not in (*ENGINES, AUTO):
+        raise BadInput(f"--engine {engine}: is unknown; {suggestion(engine, [*ENGINES, AUTO])}")
+    if get("substrate") not in SUBSTRATES:
         raise BadInput(
-            "--substrate kubernetes: not available in this release; leave it out: nodes run as local processes"
-        )
-    if get("substrate") == "external" and not get("dsn"):
-        raise BadInput("--substrate external needs --dsn URL: it tests a cluster that already runs")
-    if get("dsn") and get("substrate") != "external":
-        raise BadInput("--dsn names a running cluster: give --substrate external with it")
-    if get("dsn") and redact(get("dsn")) == "…":
-        raise BadInput("--dsn: must be a URL with a host; give postgresql://USER@HOST:PORT/DATABASE")
-    if get("dsn") and not get("allow_disruption"):
-        raise BadInput(
-            f"--dsn {redact(get('dsn'))}: this cluster was not created by Roachproof and will not be disturbed; "
-            "if it may be (claims kill nodes and write tables), add --allow-disruption"
-        )
-    if get("substrate") == "external":
-        raise BadInput(
-            "--substrate external: not available in this release, which tests only clusters that it starts itself; leave it "
-            "out, and --dsn with it"
+            f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}"
         )
     if get("cockroach") and get("cockroach_version"):
         raise BadInput("--cockroach and --cockroach-version exclude each other: a path or versions, not both")
-    if get("engine") == "postgres" and (get("cockroach") or get("cockroach_version")):
-        raise BadInput("--engine postgres runs no CockroachDB: leave out --cockroach and --cockroach-version")
+    if (get("cockroach") or get("cockroach_version")) and engine != AUTO and not ENGINES[engine].chosen:
+        raise BadInput(
+            f"--engine {engine} runs no {title(SUBJECT)}: leave out --cockroach and --cockroach-version"
+        )
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
-    if get("micro_turns") < 1:
-        raise BadInput(f"--micro-turns {get('micro_turns')}: must be at least 1; leave it out to have 5")
     root = Path(config.rootpath)
     report = Path(config.invocation_params.dir, get("report")).absolute() if get("report") else None
     if report and report.suffix != ".html":
@@ -187,7 +158,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     if report and (home := next((d for d in report.parents if (d / ARM_FILE).exists()), None)):
         raise BadInput(f"--report {report}: {home} is sealed evidence; give a place outside of it")
     return Settings(
-        engine=get("engine"),
+        engine=engine,
         substrate=get("substrate"),
         topology=get("topology"),
         profile=get("profile"),
@@ -196,29 +167,12 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         catalogues=tuple(Path(config.invocation_params.dir, name).absolute() for name in get("catalogue")),
         cockroach=get("cockroach"),
         cockroach_versions=tuple(get("cockroach_version")),
-        dsn=get("dsn"),
         run_dir=Path(config.invocation_params.dir, get("run_dir")).absolute()
         if get("run_dir")
         else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
-        micro_turns=get("micro_turns"),
         keep=get("keep"),
         dry_run=get("dry_run"),
         look_only=get("dry_run") or get("claims"),
-        allow_disruption=get("allow_disruption"),
         report=report,
-    )
-
-
-def redact(dsn: str) -> str:
-    """A DSN as it may be shown: user, password and query parameters replaced; of what is no URL nothing is shown."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(dsn)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "…"
-    return (
-        f"{parts.scheme}://…@{parts.hostname}{port}{parts.path}" if parts.scheme and parts.hostname else "…"
     )

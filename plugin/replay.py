@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clusters.engines import SUBJECT, control_notice
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.evidence.load import describe_arm, ended_in_error, load_arm
@@ -12,7 +13,7 @@ from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
 from plugin.reports import terminal
 from plugin.reports.write import page_of_replay
-from plugin.run import CONTROL_NOTICE, Run
+from plugin.run import Run
 from plugin.status import exit_status
 
 
@@ -140,11 +141,9 @@ def replay(
     """
     chosen = list(dict.fromkeys(directories))
     arms, unreadable = _described(chosen)
-    control = any(
-        described["context"].get("engine", "cockroach") != "cockroach" for _, described in arms.values()
-    )
-    if control:
-        writer.line(CONTROL_NOTICE)
+    notice = control_notice(described["context"].get("engine", SUBJECT) for _, described in arms.values())
+    if notice:
+        writer.line(notice)
     verdicts: dict[Path, Verdict] = {}
     outcomes = []
     failed = False
@@ -191,8 +190,8 @@ def replay(
             writer.line(write_junit(junit, stored))
     for message in unreadable:
         writer.line(f"ERROR: {message}", red=True)
-    if control:
-        writer.line(f"\n{CONTROL_NOTICE}")
+    if notice:
+        writer.line(f"\n{notice}")
     return exit_status(
         0,
         bad_input=bool(unreadable),

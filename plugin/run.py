@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from clusters import topology
-from clusters.engines import Engine
+from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice
 from clusters.errors import BadInput
 from clusters.model import Topology
 from plugin.catalogue import SHIPPED, Catalogue, load
@@ -28,10 +28,8 @@ from plugin.evidence.records import SCHEMA
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import make_run_directory, write_json
 from plugin.host import Host, measure
-from plugin.options import Settings, read, redact
+from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
-
-CONTROL_NOTICE = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
 
 RUN_FILE = "run.json"
 KEY: pytest.StashKey["Run"] = pytest.StashKey()
@@ -107,37 +105,34 @@ class Run:
         return self._engines[target]
 
     def _find(self, version: str | None) -> Engine:
-        if self.settings.engine != "auto":
+        if self.settings.engine != AUTO:
             return self.named(self.settings.engine, version)
         try:
-            return self.named("cockroach", version)
+            return self.named(SUBJECT, version)
         except BadInput as error:
             if self.settings.cockroach or version or os.environ.get("COCKROACH_BINARY"):
                 raise  # what is named and unusable is never passed over in silence
             self.why_control = str(error).splitlines()[0]
-            return self.named("postgres")
+            return self.named(next(name for name, kind in ENGINES.items() if kind.embedded))
 
     def named(self, name: str, version: str | None = None) -> Engine:
         """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine). Raises ``BadInput``."""
-        from clusters.engines.cockroach import Cockroach
-        from clusters.engines.postgres import Postgres
-
-        if name == "postgres":
-            return Postgres.find()
-        return Cockroach.find(
-            path=self.settings.cockroach,
-            version=version,
-            say=self.say,
-            download=not self.settings.look_only,
+        return ENGINES[name].find(
+            Wanted(
+                path=self.settings.cockroach,
+                version=version,
+                download=not self.settings.look_only,
+                say=self.say,
+            )
         )
 
     @property
     def looks_early(self) -> bool:
         """Whether the databases are looked for before anything is collected: a suite or a control was asked for by name.
 
-        Ordinary tests look for nothing, and a plan of CockroachDB needs none.
+        Ordinary tests look for nothing, and a plan of the subject needs none.
         """
-        if self.settings.engine == "cockroach":
+        if self.settings.engine == SUBJECT:
             return self.settings.strict_suite and not self.settings.dry_run
         return True
 
@@ -147,9 +142,14 @@ class Run:
         return ", ".join(map(named_in_full, self._engines.values()))
 
     @property
-    def is_control(self) -> bool:
-        """Whether anything but CockroachDB was tested."""
-        return not self.settings.dry_run and any(e.name != "cockroach" for e in self._engines.values())
+    def tested(self) -> tuple[str, ...]:
+        """The names of the engines that were found so far."""
+        return tuple(dict.fromkeys(engine.kind.name for engine in self._engines.values()))
+
+    @property
+    def control_notice(self) -> str:
+        """What is to be said of a run in which anything but the subject was tested; nothing of any other."""
+        return "" if self.settings.dry_run else control_notice(self.tested)
 
     def seed_for(self, test: str) -> int:
         """The seed of one test, the same for every version and worker."""
@@ -190,7 +190,6 @@ class Run:
         if (directory / RUN_FILE).exists():
             return
         settings = {name: getattr(self.settings, name) for name in Settings.__slots__}
-        settings["dsn"] = redact(self.settings.dsn) if self.settings.dsn else None
         write_json(
             directory / RUN_FILE,
             redacted_json(
@@ -255,7 +254,7 @@ def named_in_full(engine: Engine) -> str:
     told = engine.fingerprint
     build = " ".join(str(told[key])[:10] for key in ("date", "commit") if told.get(key))
     where = f", {told['origin']}" if told.get("origin") else ""
-    return f"{engine.name} {engine.version}{f' ({build})' if build else ''}{where}{f' ({said})' if (said := not_run(engine)) else ''}"
+    return f"{engine.kind.name} {engine.version}{f' ({build})' if build else ''}{where}{f' ({said})' if (said := not_run(engine)) else ''}"
 
 
 def not_run(engine: Engine) -> str:

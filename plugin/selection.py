@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from clusters.declared import shown_path
+from clusters.declared import shown_path, suggestion
+from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from clusters.model import Capability, Topology
+from clusters.substrates import SUBSTRATES
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import SHIPPED, Claim
 from plugin.evidence.load import describe_arm
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
-from plugin.options import NAMED_ENGINES
+from plugin.options import AUTO
 from plugin.profiles import node_of_size, profile_named
 from plugin.run import Run
 
@@ -153,9 +155,9 @@ def sabotaged_engine(item: pytest.Item) -> str | None:
     """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test. Raises ``BadInput``."""
     marker = item.get_closest_marker("sabotage")
     engine: str | None = marker.kwargs.get("engine") if marker else None
-    if engine not in (None, *NAMED_ENGINES):
+    if engine not in (None, *ENGINES):
         raise BadInput(
-            f"@pytest.mark.sabotage: engine {engine!r} is unknown; there are {', '.join(NAMED_ENGINES)}"
+            f"@pytest.mark.sabotage: engine {engine!r} is unknown; {suggestion(str(engine), ENGINES)}"
         )
     return engine
 
@@ -194,31 +196,16 @@ def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:
 
 
 def _named(missing: frozenset[Capability], run: Run) -> str:
-    from clusters.substrates import processes
-
-    why = (
-        processes.cannot_cut()
-        if {Capability.CUT_LINKS} & missing and run.settings.substrate == "processes"
-        else ""
-    )
+    why = "; ".join(filter(None, map(SUBSTRATES[run.settings.substrate].why_not, sorted(missing))))
     return ", ".join(sorted(missing)) + (f" ({why})" if why else "")
 
 
 def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capability]:
-    """What the engine and the substrate asked for can do together for a claim; known without starting either.
-
-    Whether links can be cut is asked only for a claim that needs it: it is tried, which takes a second.
-    """
-    from clusters.engines import cockroach, postgres
-    from clusters.substrates import processes
-
+    """Which of the claim's capabilities the engine and the substrate asked for have together; known without starting either."""
     chosen = engine or run.settings.engine
-    if chosen == "auto":
-        chosen = run.engine().name
-    place = processes.CAPABILITIES
-    if Capability.CUT_LINKS in claim.capabilities and processes.cannot_cut() is None:
-        place |= {Capability.CUT_LINKS}
-    return (postgres.CAPABILITIES if chosen == "postgres" else cockroach.CAPABILITIES) & place
+    if chosen == AUTO:
+        chosen = run.engine().kind.name
+    return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
 
 
 def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, NodeDied
-from plugin import micro, options, selection
+from plugin import options, selection
 from plugin import run as runs
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.records import SKIPPED
@@ -52,10 +53,10 @@ class Session:
     """What was heard of the session's tests."""
 
     outcomes: list[TestOutcome] = field(default_factory=list)
-    other_failures: int = 0
+    plain: Counter[str] = field(default_factory=Counter)
+    """How tests without a claim came out: ``pass``, ``fail``, or what they said of themselves (``say``)."""
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    benchmarks: micro.Counts = field(default_factory=micro.Counts)
     ticker: Ticker | None = None
     page: str = ""
     """Where the page of this session is, or why there is none."""
@@ -108,8 +109,8 @@ def announce(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     run.say("")
-    if run.is_control:
-        _write(config, runs.CONTROL_NOTICE)
+    if run.control_notice:
+        _write(config, run.control_notice)
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -118,8 +119,8 @@ def unconfigure(config: pytest.Config) -> None:
     if session and session.ticker:
         session.ticker.close()
         session.ticker = None
-    if run and run.controller and run.is_control:
-        _write(config, runs.CONTROL_NOTICE)
+    if run and run.controller and run.control_notice:
+        _write(config, run.control_notice)
 
 
 def instruct_worker(node: Any) -> None:
@@ -137,10 +138,9 @@ def refuse(config: pytest.Config, items: list[pytest.Item], error: BadInput) -> 
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """See ``selection.parametrize`` and ``micro.parametrize``."""
+    """See ``selection.parametrize``."""
     try:
         selection.parametrize(metafunc, runs.of(metafunc.config))
-        micro.parametrize(metafunc, runs.of(metafunc.config))
     except BadInput:
         return  # said with file and line by ``select``, which sees the same test
 
@@ -155,10 +155,9 @@ def named_without_secrets(metafunc: pytest.Metafunc) -> None:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """See ``selection.select`` and ``micro.select``."""
+    """See ``selection.select``."""
     try:
         selection.select(items, runs.of(config), config)
-        micro.select(config, items)
     except BadInput as error:
         refuse(config, items, error)
 
@@ -170,12 +169,12 @@ def prepare(session: pytest.Session) -> None:
     if (
         option.collectonly
         or run.settings.dry_run
-        or not any(selection.claim_id(item)[0] or micro.is_benchmark(item) for item in session.items)
+        or not any(selection.claim_id(item)[0] for item in session.items)
     ):
         return
     try:
         run.begin()
-        if not any(selection.needs_engine(item) or micro.needs_engine(item) for item in session.items):
+        if not any(map(selection.needs_engine, session.items)):
             return
         for target in run.targets:
             run.engine(target)
@@ -225,7 +224,6 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
 
     id_, sabotage = selection.claim_id(item)
     if id_ is None:
-        micro.classify(item, call, report)
         return
     outcome = why = ""
     if call.excinfo is not None:
@@ -296,10 +294,13 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
 def remember(config: pytest.Config, report: pytest.TestReport) -> None:
     """Remember an outcome; the worst phase of a test counts."""
     session = config.stash[KEY]
-    properties = dict(report.user_properties)
-    said: Any = properties.get(PROPERTY)
+    said, properties = said_of(report), dict(report.user_properties)
     if said is None:
-        session.other_failures += micro.remember(session.benchmarks, report)
+        session.plain["pass"] += report.when == "call" and report.passed
+        session.plain["fail"] += report.failed
+        return
+    if not said["claim"]:
+        session.plain[said["outcome"]] += 1
         return
     arm = Path(str(properties["arm"])) if "arm" in properties else None
     earlier = next((o for o in session.outcomes if o.nodeid == report.nodeid), None)
@@ -317,6 +318,24 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
             why=str(said["why"]),
         )
     )
+
+
+def say(report: pytest.TestReport, outcome: str, *, why: str = "") -> None:
+    """Say in the report of a test without a claim how it came out: ``harness``, which refutes nothing, or ``not evaluated``."""
+    report.user_properties.append(
+        (PROPERTY, {"claim": "", "sabotage": False, "outcome": outcome, "why": why})
+    )
+
+
+def said_of(report: pytest.TestReport) -> Any:
+    """What was said of how a test came out: ``claim``, ``sabotage``, ``outcome``, ``why``; ``None`` of an ordinary one."""
+    return dict(report.user_properties).get(PROPERTY)
+
+
+def nothing_decided(config: pytest.Config) -> bool:
+    """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
+    plain = config.stash[KEY].plain
+    return bool(plain["not evaluated"]) and not plain["pass"]
 
 
 def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
@@ -373,11 +392,11 @@ def finish(session: pytest.Session) -> None:
     session.exitstatus = exit_status(
         int(session.exitstatus),
         bad_input=bool(heard.refusals) or any(o.outcome == "bad input" for o in heard.outcomes),
-        refuted=heard.other_failures > 0 or any(o.outcome == "fail" for o in heard.outcomes),
-        harness=heard.benchmarks.harness > 0 or any(o.outcome == "harness" for o in heard.outcomes),
+        refuted=heard.plain["fail"] > 0 or any(o.outcome == "fail" for o in heard.outcomes),
+        harness=heard.plain["harness"] > 0 or any(o.outcome == "harness" for o in heard.outcomes),
         inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes)
         or (bool(claims) and not decided)
-        or (heard.benchmarks.nothing and not claims),
+        or (nothing_decided(config) and not claims),
         undecided=heard.undecided,
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,

@@ -1,11 +1,12 @@
 """The databases. One module or package an engine: how to start it, introspect it, swap its version; what it can do.
 
-An ``Engine`` is a description: which database, which version, what it can do. It starts nothing. ``deploy`` gives a
-``Deployment``: that database on the placements a substrate made, which ``clusters.cluster.Cluster`` drives. Neither
-knows how a process is run; that is the substrate's.
+``ENGINES`` has what is known of each before one is found: an ``EngineKind``. Its ``find`` gives an ``Engine``: which version, from
+where, what it can do. It starts nothing. ``deploy`` gives a ``Deployment``: that database on the placements a substrate made,
+which ``clusters.cluster.Cluster`` drives. Neither knows how a process is run; that is the substrate's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from clusters.model import (
     Credentials,
     Endpoint,
     Fingerprint,
+    Generator,
     Health,
     Layout,
     NodeGauges,
@@ -23,7 +25,9 @@ from clusters.model import (
     Placement,
     ProcessSpec,
     RangeInfo,
+    SqlTraits,
 )
+from clusters.registry import Registry
 
 if TYPE_CHECKING:
     import asyncpg
@@ -45,6 +49,22 @@ class Runner(Protocol):
         ...
 
 
+class Backups(Protocol):
+    """Backups of whole databases, as files beside a node's store."""
+
+    def files(self, name: str) -> Path:
+        """The directory of the files of this name; what is put there can be restored."""
+        ...
+
+    async def back_up(self, database: str, name: str, *, timeout: float) -> None:
+        """Back a database up under a name that no backup has. Raises ``HarnessError``."""
+        ...
+
+    async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
+        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them. Raises ``HarnessError``."""
+        ...
+
+
 class Deployment(Protocol):
     """A database on its placements. Methods that talk to it raise ``HarnessError`` when they cannot."""
 
@@ -56,6 +76,11 @@ class Deployment(Protocol):
     @property
     def credentials(self) -> Credentials:
         """How clients identify themselves."""
+        ...
+
+    @property
+    def backups(self) -> Backups | None:
+        """How databases are backed up, where they can be. Known after ``prepare``."""
         ...
 
     @property
@@ -179,8 +204,8 @@ class Engine(Protocol):
     """A database at one version."""
 
     @property
-    def name(self) -> str:
-        """As ``--engine`` takes it."""
+    def kind(self) -> "EngineKind":
+        """What it is one of."""
         ...
 
     @property
@@ -194,8 +219,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What the engine can do; the substrate's side of each is asked separately."""
+    def generator(self) -> Generator | None:
+        """The load generator that it brings, if it does."""
         ...
 
     @property
@@ -206,3 +231,54 @@ class Engine(Protocol):
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> Deployment:
         """The database on these nodes; ``tuned`` asks for a faster pace of background repair than the defaults."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which one is asked for: a ``path`` to its program, or a ``version``; by default whichever can be had.
+
+    Without ``download`` only what is on this machine counts. ``say`` hears of progress.
+    """
+
+    path: str | None = None
+    version: str | None = None
+    download: bool = True
+    say: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineKind:
+    """What is known of an engine before one is found.
+
+    ``name`` is as ``--engine`` takes it, ``title`` as people call it. ``find`` raises ``BadInput`` where none can be had.
+    ``chosen`` says whether a path or versions of it can be asked for; ``embedded``, whether installed packages are all it needs.
+    """
+
+    name: str
+    title: str
+    capabilities: frozenset[Capability]
+    """What it can do; the substrate's side of each is asked separately."""
+    find: Callable[[Wanted], Engine]
+    sql: SqlTraits
+    chosen: bool = False
+    embedded: bool = False
+
+
+ENGINES: Registry[EngineKind] = Registry(
+    "engine", {"cockroach": "clusters.engines.cockroach", "postgres": "clusters.engines.postgres"}
+)
+
+SUBJECT = "cockroach"
+"""The engine that the gate is about; any other one is a control."""
+
+
+def title(engine: str) -> str:
+    """What people call the engine of this name; its name, where evidence is of one that is not known here."""
+    return ENGINES[engine].title if engine in ENGINES else engine
+
+
+def control_notice(engines: Iterable[str]) -> str:
+    """What is to be said first and last of a run of these engines; nothing where each is the subject."""
+    others = [title(name) for name in dict.fromkeys(engines) if name != SUBJECT]
+    tested = " and ".join(others)
+    return f"CONTROL RUN: {tested} was tested. This says nothing about {title(SUBJECT)}." if others else ""

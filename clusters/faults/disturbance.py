@@ -43,7 +43,7 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
     missing = fault.capabilities - cluster.capabilities
     if missing:
         raise HarnessError(
-            f"fault {fault.name}: {cluster.engine.name} on {cluster.substrate.name} cannot {', '.join(sorted(missing))}"
+            f"fault {fault.name}: {cluster.engine.kind.name} on {cluster.substrate.kind.name} cannot {', '.join(sorted(missing))}"
         )
     cluster.record("fault.begin", fault=fault.name, nodes=list(nodes), **facts)
     hurt: list[str] = []

@@ -1,14 +1,14 @@
 """Resize: a node is drained and stopped; undone by starting it again with other resources, which it must show."""
 
-import asyncio
 from contextlib import suppress
 
 from clusters.cluster import Cluster
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, TimedOut
 from clusters.faults.disturbance import Fault
 from clusters.faults.drain import drain_and_prove
 from clusters.faults.kill import restart_dead
-from clusters.model import Capability, NodeResources
+from clusters.model import Capability, Health, NodeResources
+from clusters.waiting import wait_until
 
 SHOW_S = 30.0
 """A node that does not say by then what it has got shows nothing; measured: within a second of its start."""
@@ -36,12 +36,12 @@ async def _shown(cluster: Cluster, node: str) -> dict[str, float]:
     Raises ``NodeDied`` when it died meanwhile.
     """
     told: dict[str, float] = {}
-    deadline = asyncio.get_running_loop().time() + SHOW_S
-    while not told and asyncio.get_running_loop().time() < deadline:
-        cluster.watch()
+
+    async def shows() -> Health:
         with suppress(HarnessError):
-            told = dict(await cluster.deployment.shown(node))
-        if not told:
-            await asyncio.sleep(0.5)
-    cluster.watch()
+            told.update(await cluster.deployment.shown(node))
+        return Health(ok=bool(told))
+
+    with suppress(TimedOut):
+        await wait_until(f"what {node} has got", shows, timeout=SHOW_S, watch=cluster.watch, interval=0.5)
     return told | dict(cluster.substrate.limits(node))

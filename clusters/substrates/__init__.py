@@ -1,16 +1,21 @@
 """Where nodes run. A substrate places nodes, runs their processes and can hurt them; it knows no database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
+from clusters.registry import Registry
 
 
 class Substrate(Protocol):
     """One cluster's place. Everything it started is gone after ``close``, and also if the harness dies."""
 
-    name: str
+    @property
+    def kind(self) -> "SubstrateKind":
+        """What it is one of."""
+        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -99,3 +104,40 @@ class Substrate(Protocol):
     async def close(self, *, keep: bool = False) -> None:
         """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster."""
         ...
+
+
+class Opens(Protocol):
+    """Opens the place of one cluster."""
+
+    def __call__(
+        self,
+        *,
+        name: str,
+        workdir: Path,
+        needed: Set[Capability],
+        capacity: int,
+        say: Callable[[str], None],
+        keep: bool,
+        keep_logs: Path | None,
+    ) -> Awaitable[Substrate]:
+        """Wait for so much ``capacity`` (cores, where nodes share a machine), and open it with the capabilities that are ``needed``.
+
+        Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the harness dies, too;
+        with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubstrateKind:
+    """What is known of a substrate before a cluster is opened on it. ``name`` is as ``--substrate`` takes it."""
+
+    name: str
+    offered: Callable[[Set[Capability]], frozenset[Capability]]
+    """Which of these can be done to nodes here; what has to be tried takes a second."""
+    why_not: Callable[[Capability], str]
+    """Why one of them cannot; nothing where that needs no word."""
+    open: Opens
+
+
+SUBSTRATES: Registry[SubstrateKind] = Registry("substrate", {"processes": "clusters.substrates.processes"})

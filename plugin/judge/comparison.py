@@ -72,6 +72,11 @@ class Looks:
     at: tuple[int, ...]
     alpha: float
 
+    @property
+    def interval(self) -> str:
+        """What the interval of a look is called: with this level at each end it holds the rest, as of 0.05 90 %."""
+        return f"{100 * (1 - 2 * self.alpha):g} %"
+
     def __post_init__(self) -> None:
         if not self.at or self.at[0] < 2 or any(b <= a for a, b in zip(self.at, self.at[1:], strict=False)):
             raise ValueError(f"looks at {self.at} pairs: give increasing numbers of at least 2")
@@ -197,7 +202,7 @@ class Compared:
         """The decision in words, with interval, margin, n, what could have been seen, and what would settle it."""
         words = [f"{self.decision} at a margin of {self.margin.percent:g} %"]
         words += [str(each) for each in self.ratios]
-        words.append(f"look {self.look} of {len(self.looks.at)} at {self.looks.alpha:g}")
+        words.append(f"look {self.look} of {len(self.looks.at)} with {self.looks.interval} intervals")
         if self.visible is not None:
             words.append(f"smallest difference it could have seen {percent(self.visible):.1f} %")
         if self.refuted and len(self.ratios) > 1:

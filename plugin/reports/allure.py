@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusters.engines import SUBJECT
+from clusters.engines import title as title_of
 from plugin.claims import Labels
+from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, Step, steps_of
 from plugin.reports.builds import tested_of
 from plugin.reports.paper import Beside, beside
@@ -142,13 +145,7 @@ def labels(arm: StoredArm, run: Mapping[str, Any], outcome: str) -> list[tuple[s
     claim = str(described.get("claim", arm.directory.parent.name))
     own = arm.claim.labels if arm.claim else Labels()
     engine = engine_of(arm, run)
-    epic = (
-        SABOTAGES
-        if arm.sabotage
-        else own.epic
-        if engine == "cockroach"
-        else f"{own.epic} (control: {engine})"
-    )
+    epic = SABOTAGES if arm.sabotage else own.epic if engine == SUBJECT else f"{own.epic} (control: {engine})"
     found = {
         "epic": epic,
         "feature": own.feature or claim,
@@ -168,7 +165,7 @@ def labels(arm: StoredArm, run: Mapping[str, Any], outcome: str) -> list[tuple[s
     tags = [
         str(described.get("suite", "")),
         "sabotage" if arm.sabotage else "",
-        "control" if engine != "cockroach" else "",
+        "control" if engine != SUBJECT else "",
         "tuned" if described.get("tuned") else "",
         "red as expected" if arm.sabotage and outcome == "pass" else word(outcome).lower(),
     ]
@@ -179,7 +176,7 @@ def engine_of(arm: StoredArm, run: Mapping[str, Any]) -> str:
     """The engine, also of a test that ended before its context was known."""
     asked = (run.get("settings") or {}).get("engine")
     known = (arm.described.get("context") or {}).get("engine")
-    return str(known or (asked if asked and asked != "auto" else "cockroach"))
+    return str(known or (asked if asked and asked != AUTO else SUBJECT))
 
 
 def _parameters(arm: StoredArm, run: Mapping[str, Any]) -> dict[str, str]:
@@ -221,8 +218,8 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
                 "part of the verdict on a version: it shows that the claim can fail.",
             )
         )
-    if engine_of(arm, run) != "cockroach":
-        rows.append(("A control", f"{engine_of(arm, run)} was tested. This says nothing about CockroachDB."))
+    if (engine := engine_of(arm, run)) != SUBJECT:
+        rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
         ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
         ("What was found", " ".join(f"{told}." for told in sentences(arm.tpcc)) if arm.tpcc else ""),

@@ -126,7 +126,7 @@ def fill_unstarted(
 ) -> None:
     """Say in the result of a live test that never came to record evidence what its claim is, and why it did not."""
     settings = run.settings
-    engine = "postgres" if run.is_control else settings.engine
+    engine = next(iter(run.tested), settings.engine)
     asked = {
         "engine": engine,
         "cockroach_versions": settings.cockroach_versions,

@@ -145,7 +145,7 @@ def _database(item: pytest.Item, run: Run) -> str:
         )
     except BadInput:
         return f"{sabotaged or run.settings.engine} (none at hand)"
-    return f"{engine.name} {engine.version}"
+    return f"{engine.kind.name} {engine.version}"
 
 
 def _checks(claim: Claim, profile: str) -> Sequence[str]:

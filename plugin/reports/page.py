@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from clusters.engines import SUBJECT
 from plugin.evidence.records import Event
 from plugin.reports.builds import tested_of
 from plugin.reports.paper import beside
@@ -140,7 +141,7 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
         "name": f"{run}: {_test(arm)}" if run else _test(arm),
         "sabotage": arm.sabotage,
         "about": arm.about,
-        "control": context.get("engine", "cockroach") != "cockroach",
+        "control": context.get("engine", SUBJECT) != SUBJECT,
         "tested": tested_of(described) or "no database",
         "word": shown[0],
         "sign": shown[1],

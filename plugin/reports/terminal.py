@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plugin import micro, selection
 from plugin import run as runs
+from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
@@ -75,7 +75,6 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         return
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
-    micro.summary(terminal, session.benchmarks)
     outcomes = sorted(session.outcomes, key=lambda o: o.nodeid)
     claims = [o for o in outcomes if not o.sabotage]
     sabotages = [o for o in outcomes if o.sabotage]

@@ -145,7 +145,7 @@ def tpcc_of(evidence: ArmEvidence, limits: Mapping[str, float]) -> Tpcc | None:
     last = max((event.t for event in evidence.events), default=0)
     declared, why = loads.declared
     several = any(len(cell.arms) > 1 for cell in loads.cells)
-    looks = f"looks at {_numbers(declared.at)} pairs, {declared.alpha:g} each" if declared else why
+    looks = f"looks at {_numbers(declared.at)} pairs, with {declared.interval} intervals" if declared else why
     return Tpcc(
         runs=tuple(_run(load, begun.get(load.name), ended.get(load.name), last) for load in loads.runs),
         lines=lines_of(loads),
@@ -263,7 +263,7 @@ def _comparisons(loads: Loads) -> Iterator[Comparison]:
 
 
 def _look(look: int, declared: Looks) -> str:
-    at = f"(at {_numbers(declared.at)} pairs), {declared.alpha:g} each"
+    at = f"(at {_numbers(declared.at)} pairs), with {declared.interval} intervals"
     return f"look {look} of {len(declared.at)} {at}" if look else f"before the first look {at}"
 
 

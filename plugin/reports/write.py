@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from clusters.engines import SUBJECT, control_notice
 from plugin.evidence.store import ARM_FILE
 from plugin.judge.model import Verdict
-from plugin.run import CONTROL_NOTICE, Run
+from plugin.run import Run
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"
@@ -50,7 +51,7 @@ def page(
             place,
             stored,
             judge=" ".join(f"--judge={_short(directory)}" for directory in directories),
-            control=CONTROL_NOTICE if engines and "cockroach" not in engines else "",
+            control="" if SUBJECT in engines else control_notice(sorted(engines)),
         )
     except OSError as error:
         return f"report: not written: {_short(place)}: {error.strerror or error}; choose another place with --report FILE"

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.cockroach import Cockroach
+from clusters.engines import Wanted
+from clusters.engines.cockroach import Cockroach, find
 from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
 from clusters.substrates.processes import leases
@@ -78,7 +79,7 @@ def cockroach(request: pytest.FixtureRequest) -> Cockroach:
     path, versions = getattr(option, "cockroach", None), getattr(option, "cockroach_version", None) or []
     named = bool(path or versions)
     try:
-        engine = Cockroach.find(path=path, version=versions[0] if versions else None, say=print)
+        engine = find(Wanted(path=path, version=versions[0] if versions else None, say=print))
     except BadInput as error:
         if named:
             raise

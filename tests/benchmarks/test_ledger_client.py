@@ -11,7 +11,7 @@ import pytest
 from clusters.cluster import Cluster
 from clusters.engines import Engine
 from clusters.engines.cockroach import Cockroach
-from clusters.engines.postgres import Postgres
+from clusters.engines.postgres import find
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
@@ -101,7 +101,7 @@ async def test_client_leaves_the_machine_alone(
         found: Cockroach = request.getfixturevalue("cockroach")
         engine = found
     else:
-        engine = Postgres.find()
+        engine = find()
     async with single_node(engine, tmp_path) as cluster:
         spec = LedgerSpec(
             origin_ns=time.monotonic_ns(),
@@ -121,12 +121,12 @@ async def test_client_leaves_the_machine_alone(
     inserts, operations, costs = cost(spec.output)
     if inserts < INSERTS_PER_S * LEAST_OF_RATE:
         raise HarnessError(
-            f"{engine.name} took {inserts:.0f} inserts a second, not {INSERTS_PER_S:.0f}: nothing was measured"
+            f"{engine.kind.name} took {inserts:.0f} inserts a second, not {INSERTS_PER_S:.0f}: nothing was measured"
         )
     share = sum(costs) / len(costs)
     figures.append(
         Figure(
-            what=f"ledger client against one node of {engine.name} {engine.version}",
+            what=f"ledger client against one node of {engine.kind.name} {engine.version}",
             promised=f"≤ {MOST_OF_A_CORE:.0%} of a core at {INSERTS_PER_S:.0f} inserts/s",
             measured=f"{share:.1%} of a core (seconds: {spread([100 * c for c in costs], 0)} %)",
             kept=share <= MOST_OF_A_CORE,

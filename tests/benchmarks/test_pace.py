@@ -84,7 +84,7 @@ async def test_the_servers_own_pace(cockroach: Cockroach, tmp_path: Path, figure
     kept = None not in (fast.found.balanced, default.found.balanced)
     figures.append(
         Figure(
-            what=f"replicas of {cockroach.name} {cockroach.version} spread over {AFTER} nodes instead of {BEFORE}, at the server's own pace",
+            what=f"replicas of {cockroach.kind.name} {cockroach.version} spread over {AFTER} nodes instead of {BEFORE}, at the server's own pace",
             promised="they do",
             measured=f"{_told(default)}; at the pace of the profile {LAPTOP.name} {_told(fast)}",
             kept=kept,

@@ -11,6 +11,7 @@ from statistics import median
 import pytest
 
 from clusters.cluster import Cluster
+from clusters.engines import ENGINES
 from clusters.engines.cockroach import Cockroach
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
@@ -81,7 +82,7 @@ class Bench:
             seed=1,
             endpoints=self._cluster.endpoints,
             credentials=self._cluster.credentials,
-            dialect="cockroach",
+            sql=ENGINES["cockroach"].sql,
             warehouses=1,
             directory=self._home,
             run=f"sampling{self._runs}",
@@ -108,7 +109,7 @@ async def three_nodes(engine: Cockroach, home: Path) -> AsyncIterator[Cluster]:
         await load(
             endpoints=cluster.endpoints,
             credentials=cluster.credentials,
-            dialect="cockroach",
+            sql=ENGINES["cockroach"].sql,
             warehouses=1,
             log=home / "load.log",
             timeout=300,
@@ -140,7 +141,7 @@ async def test_sampling_costs_little(
     kept = median(used) <= MOST_SHARE and median(lost) <= MOST_SHARE
     figures.append(
         Figure(
-            what=f"asking three nodes of {cockroach.name} {cockroach.version} where their replicas lie",
+            what=f"asking three nodes of {cockroach.kind.name} {cockroach.version} where their replicas lie",
             promised=f"≤ {MOST_SHARE:.0%} of their throughput, and of the machine",
             measured=f"{spread([100 * share for share in lost])} % of tpmC without think times; "
             f"{spread([100 * share for share in used])} % of {cores} cores without traffic",

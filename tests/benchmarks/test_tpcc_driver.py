@@ -15,6 +15,7 @@ from statistics import median
 from urllib.parse import urlencode
 
 from clusters.cluster import Cluster
+from clusters.engines import ENGINES
 from clusters.engines.cockroach import Cockroach
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
@@ -163,7 +164,7 @@ class Bench:
             seed=self._runs,
             endpoints=self.cluster.endpoints,
             credentials=replace(self.cluster.credentials, database=BUILTIN),
-            dialect="cockroach",
+            sql=ENGINES["cockroach"].sql,
             warehouses=WAREHOUSES,
             first_warehouse=0,
             directory=self._home,
@@ -224,7 +225,7 @@ async def native_load(cluster: Cluster, home: Path, database: str) -> float:
     await load(
         endpoints=cluster.endpoints,
         credentials=replace(cluster.credentials, database=database),
-        dialect="cockroach",
+        sql=ENGINES["cockroach"].sql,
         warehouses=LOADED,
         log=home / "load.log",
         analyze=False,
@@ -273,7 +274,7 @@ async def test_native_tpcc_beside_the_built_in_one(
         f"{PAIRS} pairs in turns, {WORKERS} workers and connections, {WAREHOUSES} warehouses, {MEASURED_S} s, no think times, TLS; "
         "server and drivers on a core each"
     )
-    engine = f"{cockroach.name} {cockroach.version}"
+    engine = f"{cockroach.kind.name} {cockroach.version}"
     throughput = [native.tpmc / builtin.tpmc for native, builtin in pairs]
     figures.append(
         Figure(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from clusters.cluster import Cluster
-from clusters.errors import HarnessError
+from clusters.engines import EngineKind
+from clusters.errors import BadInput, HarnessError
 from clusters.model import (
     Capability,
     Completed,
@@ -19,10 +20,16 @@ from clusters.model import (
     ProcessSpec,
     ProcessState,
     RangeInfo,
+    SqlTraits,
     Topology,
 )
+from clusters.substrates import SubstrateKind
 
 RESOURCES = NodeResources(cache_mib=1, sql_memory_mib=1)
+
+
+def _nothing(*_: object, **__: object) -> Any:
+    raise HarnessError("a fake is made, not found")
 
 
 class FakeSubstrate:
@@ -31,7 +38,7 @@ class FakeSubstrate:
     A refused order did half of its work: ``half`` says whether the node was dead by then.
     """
 
-    name = "fake"
+    kind = SubstrateKind(name="fake", offered=frozenset, why_not=lambda _: "", open=_nothing)
     capabilities = frozenset(Capability)
     scratch = Path("/nonexistent")
 
@@ -40,6 +47,7 @@ class FakeSubstrate:
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
         self.wiped: set[str] = set()
+        self.placed: set[str] = set()
         self.cut_links: set[tuple[str, str]] = set()
         self.fails: dict[str, int] = {}
         self.half = False
@@ -58,6 +66,10 @@ class FakeSubstrate:
         await asyncio.sleep(0)
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        for node in nodes:
+            if node.name in self.placed:
+                raise BadInput(f"node name {node.name!r}: must be new to the cluster")
+            self.placed.add(node.name)
         nowhere = Path("/nonexistent")
         return tuple(
             Placement(node=node, address="127.0.0.1", home=nowhere, store=nowhere, logs=nowhere)
@@ -146,6 +158,7 @@ class FakeDeployment:
     services: tuple[ProcessSpec, ...] = ()
     tuned: tuple[str, ...] = ()
     credentials: Any = None
+    backups = None
 
     def __init__(self, substrate: FakeSubstrate, nodes: Sequence[NodeSpec]) -> None:
         self._substrate = substrate
@@ -227,10 +240,12 @@ class FakeDeployment:
 class FakeEngine:
     """Deploys on the substrate it was made for."""
 
-    name = "fake"
+    kind = EngineKind(
+        name="fake", title="Fake", capabilities=frozenset(Capability), find=_nothing, sql=SqlTraits()
+    )
+    generator = None
     version = "v0"
     detection_s = 0.1
-    capabilities = frozenset(Capability)
     fingerprint: Mapping[str, Any] = {}
 
     def __init__(self, substrate: FakeSubstrate) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from clusters.cluster import Cluster
-from clusters.engines.cockroach import Cockroach
+from clusters.engines import Wanted
+from clusters.engines.cockroach import find
 from clusters.errors import HarnessError, NodeDied
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.substrates.processes import Processes
@@ -23,7 +24,7 @@ async def main() -> None:
     substrate = await Processes.open(name="full", workdir=disk / "work", capacity=0)
     try:
         cluster = await Cluster.provision(
-            engine=Cockroach.find(path=sys.argv[1], version=None, say=print),
+            engine=find(Wanted(path=sys.argv[1], say=print)),
             substrate=substrate,
             topology=Topology(name="one", nodes=(NodeSpec(name="n1"),)),
             resources=NodeResources(cache_mib=384, sql_memory_mib=256),

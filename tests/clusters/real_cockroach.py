@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines import Engine
-from clusters.engines.cockroach import Cockroach
+from clusters.engines import Engine, Wanted
+from clusters.engines.cockroach import Cockroach, find
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.cache import versions as cached
 from clusters.errors import BadInput
@@ -39,7 +39,7 @@ def cockroach(version: str = "") -> Cockroach:
             )
         version = known[-1]
     try:
-        return Cockroach.find(path=None, version=version or None, say=print)
+        return find(Wanted(version=version or None, say=print))
     except BadInput as error:
         pytest.skip(f"no cockroach binary: {error}")
 

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -18,16 +17,13 @@ import pytest
 from clusters.cluster import Cluster
 from clusters.engines import Deployment, Engine, Runner
 from clusters.engines.cockroach.access import SQL_PORT
-from clusters.errors import BadInput, HarnessError, NodeDied
+from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.faults.disturbance import disturb
 from clusters.faults.kill import KILL
 from clusters.model import Health, NodeSpec, Placement, ProcessSpec, ProcessState, Topology
 from clusters.substrates.processes import Processes, proctree
 from clusters.waiting import wait_until
 from tests.clusters.real_cockroach import RESOURCES, ask, cockroach
-
-AT_ONCE_S = 20.0
-"""Far below the 90 s that a start may take, far above the 1 to 3 s that this takes where nothing else runs."""
 
 
 @dataclass
@@ -75,12 +71,11 @@ async def provisioned(workdir: Path, engine: object, *, nodes: int = 1) -> Async
 
 
 async def fails_to_start(workdir: Path, engine: object, *, nodes: int = 1) -> str:
-    """What is said of a cluster that does not start, at once."""
-    began = time.monotonic()
+    """What is said of a cluster that does not start, before the time for a start is over."""
     with pytest.raises(HarnessError) as caught:
-        async with asyncio.timeout(300), provisioned(workdir, engine, nodes=nodes):
+        async with provisioned(workdir, engine, nodes=nodes):
             pytest.fail("it started")
-    assert time.monotonic() - began < AT_ONCE_S
+    assert not isinstance(caught.value, TimedOut)
     return str(caught.value)
 
 

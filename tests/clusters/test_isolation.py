@@ -13,7 +13,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
-from clusters.engines.postgres import Postgres
+from clusters.engines.postgres import find
 from clusters.errors import HarnessError
 from clusters.faults import cut
 from clusters.faults.disturbance import disturb
@@ -41,7 +41,7 @@ async def running(workdir: Path, engine: Engine, resources: NodeResources) -> As
             engine=engine, substrate=substrate, topology=topology, resources=resources, tuned=True
         )
         await cluster.replicated(timeout=90)
-        print(f"{engine.name} {engine.version}: up after {time.monotonic() - begun:.1f} s")
+        print(f"{engine.kind.name} {engine.version}: up after {time.monotonic() - begun:.1f} s")
         yield cluster
     finally:
         await substrate.close()
@@ -156,7 +156,7 @@ async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> Non
 
 
 async def test_an_isolated_primary_of_the_control_gives_way(tmp_path: Path) -> None:
-    async with running(tmp_path, Postgres.find(), NodeResources(cache_mib=64, sql_memory_mib=64)) as cluster:
+    async with running(tmp_path, find(), NodeResources(cache_mib=64, sql_memory_mib=64)) as cluster:
         assert cluster.linked == ("n1", "n2", "n3", "etcd")
         connection = await cluster.deployment.connect()
         await connection.execute("CREATE TABLE ledger (k INT PRIMARY KEY)")

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.postgres import Postgres
+from clusters.engines.postgres import find
 from clusters.engines.postgres.deployment import PostgresDeployment
 from clusters.engines.postgres.sql import TROUBLE
 from clusters.errors import HarnessError
@@ -32,7 +32,7 @@ async def running(workdir: Path, *, nodes: int = 3, capacity: int = 1) -> AsyncI
     substrate = await Processes.open(name="postgres-test", workdir=workdir, capacity=capacity, say=print)
     try:
         cluster = await Cluster.provision(
-            engine=Postgres.find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
+            engine=find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
         )
         await cluster.replicated(timeout=30)
         yield cluster
@@ -234,7 +234,7 @@ async def test_one_node_alone_serves_and_grows(tmp_path: Path) -> None:
 
 
 async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_words(tmp_path: Path) -> None:
-    genuine = Postgres.find()
+    genuine = find()
     engine = replace(genuine, binaries=replace(genuine.binaries, bin_dir=tmp_path))
     substrate = await Processes.open(name="postgres-test", workdir=tmp_path)
     began = time.monotonic()

@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import re
 import socket
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from clusters.engines import Deployment, Engine
-from clusters.engines.postgres import Postgres, binaries, configuration, files, health, rest
+from clusters.engines.postgres import binaries, configuration, files, find, health, rest
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.sql import Seen
 from clusters.errors import BadInput, HarnessError
@@ -21,16 +22,16 @@ RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
 
 
 def test_the_engine_says_what_it_is() -> None:
-    engine: Engine = Postgres.find()
+    engine: Engine = find()
     deployment: Deployment = engine.deploy([NodeSpec(name="n1")], resources=RESOURCES, tuned=False)
     assert re.fullmatch(r"v18\.4 \(Patroni 4\.1\.\d+\)", engine.version)
     assert engine.detection_s == 20.0
-    assert Capability.REPLICATE in engine.capabilities
-    assert not {Capability.REPORT_RANGES, Capability.REBALANCE} & engine.capabilities
+    assert Capability.REPLICATE in engine.kind.capabilities
+    assert not {Capability.REPORT_RANGES, Capability.REBALANCE, Capability.YCSB} & engine.kind.capabilities
     assert engine.fingerprint["etcd_version"] == "3.5.1"
     assert len(engine.fingerprint["postgres_sha256"]) == 64
     assert engine.fingerprint["replication"] == "quorum"
-    assert Postgres.find("asynchronous").fingerprint["replication"] == "asynchronous"
+    assert replace(find(), replication=Replication.ASYNCHRONOUS).fingerprint["replication"] == "asynchronous"
     assert "ttl = 20" in deployment.tuned
 
 
@@ -53,7 +54,7 @@ def test_a_missing_wheel_is_named_with_the_way_out(
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
     with pytest.raises(BadInput, match=rf'{wheel}.* is not installed.*"control" dependency group'):
-        Postgres.find()
+        find()
 
 
 def test_a_wheel_that_does_not_run_here_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -63,12 +64,7 @@ def test_a_wheel_that_does_not_run_here_is_named(monkeypatch: pytest.MonkeyPatch
     program.chmod(0o755)
     monkeypatch.setattr(binaries, "_package", lambda *_: tmp_path)
     with pytest.raises(BadInput, match=r"pginstall99/bin/postgres does not run on this machine .*control"):
-        Postgres.find()
-
-
-def test_an_unknown_mode_of_replication_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="'eventual' is none of: quorum, asynchronous"):
-        Postgres.find("eventual")  # type: ignore[arg-type]
+        find()
 
 
 WHOLE = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from clusters.engines import control_notice
 from plugin.evidence.store import VERDICT
-from plugin.run import CONTROL_NOTICE
 from tests.plugin.conftest import CHECKOUT, Gate
 
 RUN_IN_TOX = ".venv/bin/tox exec -q -e gate -- pytest "
@@ -66,7 +66,7 @@ def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.Monk
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     lines = [line for line in text.splitlines() if line]
-    assert lines[0] == lines[-1] == CONTROL_NOTICE
+    assert lines[0] == lines[-1] == control_notice(["postgres"])
     assert text.count("orders-survive  PASS") == text.count("orders-survive  red as expected") == 1
     assert text.count("testing postgres v") == 1
 

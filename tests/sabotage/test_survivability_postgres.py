@@ -4,12 +4,14 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.postgres import Postgres
+from clusters.engines.postgres import Postgres, find
+from clusters.engines.postgres.configuration import Replication
 from clusters.errors import HarnessError
 from fixtures.fault import Faults
 from fixtures.judge import Judge
@@ -28,7 +30,7 @@ HELD_BACK_ROWS = 50
 @pytest.fixture
 def engine() -> Postgres:
     """The control with asynchronous replication: a write is acknowledged by the primary alone."""
-    return Postgres.find(replication="asynchronous")
+    return replace(find(), replication=Replication.ASYNCHRONOUS)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from clusters import topology
-from clusters.engines import Engine
+from clusters.engines import ENGINES, Engine
 from fixtures import loaded as loading
 from fixtures.cells import Cells, Side, Work
 from fixtures.judge import Judge
@@ -111,7 +111,7 @@ async def capped(
 
 async def at_rest(loaded: Loaded) -> None:
     """No statistics are collected while runs are compared: of so small a node's CPU that takes half, in one run of ten."""
-    if loaded.cluster.engine.name == "cockroach":
+    if loaded.cluster.engine.kind is ENGINES["cockroach"]:
         connection = await loaded.cluster.deployment.connect()
         try:
             await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")

@@ -1,23 +1,21 @@
 """The subject: CockroachDB."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clusters.engines import EngineKind, Wanted
 from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
 from clusters.engines.cockroach.builds import not_run, run_before
 from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.versions import Dialect, dialect_for
-from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
+from clusters.model import Capability, Fingerprint, Generator, NodeResources, NodeSpec, SqlTraits
 
-__all__ = ["CAPABILITIES", "Cockroach"]
+__all__ = ["KIND", "Cockroach"]
 
 _LATER = frozenset({Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB})
 """What it could do, and nothing here yet makes it do."""
-
-CAPABILITIES = frozenset(Capability) - _LATER
-"""What CockroachDB can do; what the substrate cannot is left out there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,30 +28,12 @@ class Cockroach:
 
     binary: Binary
     dialect: Dialect
-    name: str = "cockroach"
     detection_s: float = 9.0
 
-    @classmethod
-    def find(
-        cls, *, path: str | None, version: str | None, say: Callable[[str], None], download: bool = True
-    ) -> "Cockroach":
-        """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``.
-
-        Without ``download`` only what is on this machine counts.
-        """
-
-        def progress(done: int, total: int) -> None:
-            say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
-
-        binary = resolve(
-            path=path,
-            version=version,
-            environ=os.environ,
-            cache=cache_dir(os.environ),
-            vendor=None if download else NO_VENDOR,
-            progress=progress,
-        )
-        return cls(binary=binary, dialect=dialect_for(binary.version))
+    @property
+    def kind(self) -> EngineKind:
+        """See ``KIND``."""
+        return KIND
 
     @property
     def version(self) -> str:
@@ -61,15 +41,17 @@ class Cockroach:
         return self.binary.build.tag
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """See ``CAPABILITIES``."""
-        return CAPABILITIES
+    def generator(self) -> Generator:
+        """``cockroach workload``."""
+        return Generator(
+            program=self.binary.path, flags=self.dialect.workload_shared, run_flags=self.dialect.workload_run
+        )
 
     @property
     def fingerprint(self) -> Fingerprint:
         """Version, date, commit, digest and origin of the binary; what is to be said where it was never run, and of its version."""
         return {
-            "engine": self.name,
+            "engine": KIND.name,
             "version": self.version,
             "binary": str(self.binary.path),
             "sha256": self.binary.sha256,
@@ -93,3 +75,41 @@ class Cockroach:
             resources=resources,
             tuned=tuned,
         )
+
+
+def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
+    """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``."""
+
+    def progress(done: int, total: int) -> None:
+        wanted.say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
+
+    binary = resolve(
+        path=wanted.path,
+        version=wanted.version,
+        environ=os.environ,
+        cache=cache_dir(os.environ),
+        vendor=None if wanted.download else NO_VENDOR,
+        progress=progress,
+    )
+    return Cockroach(binary=binary, dialect=dialect_for(binary.version))
+
+
+KIND = EngineKind(
+    name="cockroach",
+    title="CockroachDB",
+    capabilities=frozenset(Capability) - _LATER,
+    find=find,
+    # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own for their type.
+    # A foreign key that is added looks for rows that refer to nothing by one lookup a row. The vectorised engine of
+    # v21.1.0-alpha.20210228 loses rows in joins.
+    sql=SqlTraits(
+        annotation=":::",
+        descending_keys=True,
+        covering="STORING",
+        checks_added_keys=False,
+        reads_as_of=True,
+        bulk_joins="vectorize = off",
+        other_joins="vectorize = on",
+    ),
+    chosen=True,
+)

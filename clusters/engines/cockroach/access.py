@@ -124,6 +124,11 @@ class Access:
                 f"{node or 'the cluster'} does not answer `{sql}`: {type(error).__name__} {error}"
             ) from error
 
+    async def execute(self, sql: str, *, timeout: float) -> None:
+        """Run a statement whose answer tells nothing. Raises ``HarnessError``."""
+        async with self.connected(f"run `{sql}`") as connection:
+            await connection.execute(sql, timeout=timeout)
+
     async def accepting(self, node: str) -> Health:
         """Whether ``SELECT 1`` comes back from this node within 2 s."""
         try:

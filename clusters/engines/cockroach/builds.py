@@ -52,7 +52,7 @@ RUN: Sequence[Build] = (
         date="2025-11-23",
         commit="dd7980267a",
         made="public source less its publisher's own patch, without console and geospatial libraries; its Go counts runnable goroutines, as the vendor's does",
-        ran="the suite gate, rebalance to nine nodes, the sabotages of tox -e test",
+        ran="the suites gate and nightly, the sabotages of tox -e test",
     ),
 )
 """The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made by the vendor.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.engines import Runner
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
+from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.introspection import (
     ids,
     parse_build,
@@ -145,10 +146,6 @@ class CockroachDeployment:
         """None: a node is all there is."""
         return ()
 
-    def external(self, node: str) -> Path:
-        """Where a node has what ``nodelocal`` URLs name: backups, files to import."""
-        return self._placement(node).store / "extern"
-
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory."""
         placement = self._placement(node)
@@ -174,6 +171,12 @@ class CockroachDeployment:
             output=placement.logs / "output.txt",
             resources=resources,
         )
+
+    @functools.cached_property
+    def backups(self) -> NodelocalBackups:
+        """In the directory of external files of node 1."""
+        first = next(iter(self._placements.values()))
+        return NodelocalBackups(self._access, self._dialect, first.store / "extern")
 
     @property
     def tuned(self) -> tuple[str, ...]:

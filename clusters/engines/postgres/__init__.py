@@ -6,34 +6,16 @@ says nothing about CockroachDB; it shows that a claim can be met, and what is sp
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from clusters.engines import EngineKind, Wanted
 from clusters.engines.postgres import binaries as _binaries
 from clusters.engines.postgres import configuration
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.deployment import PostgresDeployment
-from clusters.errors import BadInput
-from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec
+from clusters.model import Capability, Fingerprint, NodeResources, NodeSpec, SqlTraits
 
-__all__ = ["CAPABILITIES", "Postgres"]
-
-CAPABILITIES = frozenset(
-    {
-        Capability.REPLICATE,
-        Capability.KILL,
-        Capability.RESTART,
-        Capability.REPLACE,
-        Capability.PAUSE,
-        Capability.DRAIN,
-        Capability.ADD_NODE,
-        Capability.NODE_RESOURCES,
-        Capability.CUT_LINKS,
-        Capability.TPCC,
-        Capability.YCSB,
-    }
-)
-"""What it can do. It keeps a table whole: no ranges to report or to move."""
+__all__ = ["KIND", "Postgres", "find"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,23 +28,13 @@ class Postgres:
 
     binaries: Binaries
     replication: Replication = Replication.QUORUM
-    name: str = "postgres"
     detection_s: float = float(configuration.TTL_S)
+    generator: None = None
 
-    @classmethod
-    def find(cls, replication: Literal["quorum", "asynchronous"] = "quorum") -> "Postgres":
-        """The control with the programs of the installed wheels.
-
-        Raises ``BadInput`` that names the missing wheel and the way out.
-        """
-        try:
-            mode = Replication(replication)
-        except ValueError as error:
-            choices = ", ".join(Replication)
-            raise BadInput(
-                f"engine postgres: replication {replication!r} is none of: {choices}; choose one of them"
-            ) from error
-        return cls(binaries=_binaries.find(), replication=mode)
+    @property
+    def kind(self) -> EngineKind:
+        """See ``KIND``."""
+        return KIND
 
     @property
     def version(self) -> str:
@@ -70,15 +42,10 @@ class Postgres:
         return f"v{self.binaries.postgres_version} (Patroni {self.binaries.patroni_version})"
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """See ``CAPABILITIES``."""
-        return CAPABILITIES
-
-    @property
     def fingerprint(self) -> Fingerprint:
         """Versions, programs with their digests, and the mode of replication."""
         return {
-            "engine": self.name,
+            "engine": KIND.name,
             "version": self.version,
             "postgres": str(self.binaries.postgres),
             "postgres_sha256": _binaries.digest(self.binaries.postgres),
@@ -96,3 +63,33 @@ class Postgres:
         return PostgresDeployment(
             binaries=self.binaries, nodes=nodes, resources=resources, replication=self.replication
         )
+
+
+def find(wanted: Wanted = Wanted()) -> Postgres:  # noqa: B008 - frozen
+    """The control with the programs of the installed wheels. Raises ``BadInput`` that names the missing wheel and the way out."""
+    return Postgres(binaries=_binaries.find())
+
+
+KIND = EngineKind(
+    name="postgres",
+    title="PostgreSQL",
+    # It keeps a table whole: no ranges to report or to move.
+    capabilities=frozenset(
+        {
+            Capability.REPLICATE,
+            Capability.KILL,
+            Capability.RESTART,
+            Capability.REPLACE,
+            Capability.PAUSE,
+            Capability.DRAIN,
+            Capability.ADD_NODE,
+            Capability.NODE_RESOURCES,
+            Capability.CUT_LINKS,
+            Capability.TPCC,
+        }
+    ),
+    find=find,
+    # Where statistics are good, groups are estimated to be few, and loops over them then take hours.
+    sql=SqlTraits(bulk_joins="enable_nestloop = off"),
+    embedded=True,
+)

@@ -84,6 +84,9 @@ class PostgresDeployment:
             user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application
         )
 
+    backups: None = None
+    """None are made here."""
+
     @property
     def tuned(self) -> tuple[str, ...]:
         """What differs from the defaults of Patroni and PostgreSQL."""

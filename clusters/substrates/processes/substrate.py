@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
+from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.processes import cgroups, clearing, leases, proctree
 from clusters.substrates.processes.founding import found
 from clusters.substrates.processes.link import Link
@@ -49,8 +50,6 @@ class Processes:
     Made with ``open``. Belongs to the event loop that opened it. Whatever happens to the harness, the supervisor ends
     every process and deletes the directory; should it be killed as well, ``leases.sweep`` of a later run does.
     """
-
-    name: str = "processes"
 
     def __init__(self, *, cluster: str, directory: Path) -> None:
         self._cluster = cluster
@@ -138,6 +137,11 @@ class Processes:
             await self._links.make(self._link, self._subnet.prefix)
         if self._links.cannot_cut is None:
             self._offered |= {Capability.CUT_LINKS}
+
+    @property
+    def kind(self) -> SubstrateKind:
+        """``processes``."""
+        return SUBSTRATES["processes"]
 
     @property
     def capabilities(self) -> frozenset[Capability]:

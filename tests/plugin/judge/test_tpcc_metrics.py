@@ -60,7 +60,7 @@ def test_the_ratio_interval_is_that_of_the_worst_pair() -> None:
     assert found.value == pytest.approx(100 * (97 / 95 - 1), abs=0.9)
     assert "b / a, 1000 warehouses: 0.979" in found.note
     assert "holds at a margin of 10 %" in found.note
-    assert "look 1 of 3 at 0.022" in found.note
+    assert "look 1 of 3 with 95.6 % intervals" in found.note
     assert "smallest difference it could have seen" in found.note
     turned = pairs({"a": 95.0, "b": 97.0, "c": 96.0}, limits={RATIO: 10.0}, warehouses=1000)
     assert value(turned, RATIO) == pytest.approx(value(of, RATIO), abs=0.6)

@@ -71,7 +71,7 @@ def test_a_comparison_is_what_the_judge_saw(equal: StoredArm) -> None:
     )
     assert f"{ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f}, n = 3)" in note
     assert f"smallest difference it could have seen {of.visible:.1f} %" in note
-    assert of.look == "look 1 of 1 (at 3 pairs), 0.05 each"
+    assert of.look == "look 1 of 1 (at 3 pairs), with 90 % intervals"
 
 
 def test_the_verdict_is_a_sentence(equal: StoredArm, capped: StoredArm) -> None:
@@ -130,7 +130,7 @@ def test_before_the_first_look_nothing_is_said_for_good(home: Path) -> None:
     said = sentences(found_in(arm))
     assert said[0].endswith("n = 2), so far within ±10 %")
     assert any(line.startswith("Open: the first look asks for 3 pairs") for line in said)
-    assert found_in(arm).comparisons[0].look == "before the first look (at 3 pairs), 0.05 each"
+    assert found_in(arm).comparisons[0].look == "before the first look (at 3 pairs), with 90 % intervals"
 
 
 def test_an_old_and_a_new_version(home: Path) -> None:

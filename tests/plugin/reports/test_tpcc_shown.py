@@ -65,7 +65,7 @@ def test_the_page_of_a_comparison(chromium: Any, pages: dict[str, Path]) -> None
         "The two drivers disagree at 3 nodes, 20 warehouses",
         "From table 5.5 of the thesis alone the judge says: inconclusive: n = 1, no p90 by type.",
         "A/A: the same arm again",
-        "Declared before the first run: looks at 3 pairs, 0.05 each.",
+        "Declared before the first run: looks at 3 pairs, with 90 % intervals.",
     ):
         assert said in text
     assert text.count("The two drivers disagree") == 1
@@ -190,7 +190,7 @@ def outline(steps: tuple[Step, ...] | list[Step], deep: int = 3) -> list[Any]:
 def test_allure_s_steps_are_the_blocks_and_their_runs(compared: Path) -> None:
     _, said, _ = content_of(compared)
     declared, first, second, third, *_ = said.steps
-    assert declared.name == "Declared before the first run: looks at 3 pairs, 0.05 each"
+    assert declared.name == "Declared before the first run: looks at 3 pairs, with 90 % intervals"
     assert first.name == "Block 1: 3 nodes, 3 nodes (A/A), 6 nodes"
     pair, six, builtin = first.steps
     assert pair.name == "A/A pair: three nodes twice, ratio of tpmC 1.000"

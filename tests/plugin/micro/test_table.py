@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from plugin.micro import baselines
-from plugin.reports.micro import ADVICE, Turn, newest, ratio, table, turns
-from tests.plugin.micro_runs import record
+from plugin.micro.level import baselines
+from plugin.micro.table import ADVICE, Turn, newest, ratio, table, turns
+from tests.plugin.micro.runs import record
 
 OLD, NEW, NEXT = "v9.2.0", "v10.1.0-alpha.20210228", "v10.1.0"
 READ = "point read"

@@ -5,6 +5,7 @@ records are kept in the run directory, and in pytest-benchmark's storage as the 
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +19,11 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import slug, write_json
 from plugin.host import carries
 from plugin.run import Run
+from plugin.session import KEY as SESSION
+from plugin.session import nothing_decided, refuse, said_of, say
 
 FIXTURE = "micro"
-PROPERTY = "micro"
-"""Name of the user property of a report that says how a micro benchmark came out."""
-MEASURED, NOT_EVALUATED, HARNESS = "measured", "not evaluated", "harness failed"
+NOT_EVALUATED = "not evaluated"
 RECORD = "benchmarks.json"
 WAY_OUT = "measure them in a run of their own: tox -e micro"
 
@@ -45,22 +46,6 @@ PASSED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test's body ended well, with its statement timed."""
 
 
-@dataclass(kw_only=True)
-class Counts:
-    """How the session's micro benchmarks came out, by the reports of all its workers. ``others``: tests that passed besides."""
-
-    measured: int = 0
-    harness: int = 0
-    not_evaluated: dict[str, int] = field(default_factory=dict)
-    """How many, by reason."""
-    others: int = 0
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there were benchmarks, none was measured, and nothing else passed either."""
-        return bool(self.not_evaluated) and not (self.measured or self.others)
-
-
 def is_benchmark(item: pytest.Item) -> bool:
     """Whether the test is one of the micro level."""
     return FIXTURE in getattr(item, "fixturenames", ())
@@ -77,13 +62,14 @@ def target_of(item: pytest.Item, run: Run) -> str:
     return str(callspec.params.get("target", run.targets[0]) if callspec else run.targets[0])
 
 
-def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
+def parametrize(metafunc: pytest.Metafunc) -> None:
     """One instance a turn and version asked for. What is marked as a claim, too, is left to ``select`` to refuse."""
     if FIXTURE not in metafunc.fixturenames or _marked(metafunc.definition):
         return
+    run = runs.of(metafunc.config)
     if len(run.targets) > 1:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
-    turns = range(1, run.settings.micro_turns + 1)
+    turns = range(1, metafunc.config.getoption("--micro-turns") + 1)
     metafunc.parametrize("turn", turns, indirect=True, scope="function", ids=[f"turn{n}" for n in turns])
 
 
@@ -92,10 +78,29 @@ def _marked(item: pytest.Item) -> bool:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the micro benchmarks in order, and skip them, saying why, where they can measure nothing. Raises ``BadInput``."""
+    """Put the micro benchmarks in order, and skip them, saying why, where they can measure nothing."""
     found = [item for item in items if is_benchmark(item)]
-    if not found:
+    if found:
+        try:
+            _select(config, items, found)
+        except BadInput as error:
+            refuse(config, items, error)
+
+
+def prepare(collected: pytest.Session) -> None:
+    """Look for every database that will be needed, before any cluster starts."""
+    run, found = runs.of(collected.config), [*filter(is_benchmark, collected.items)]
+    if not found or run.settings.dry_run or collected.config.option.collectonly:
         return
+    try:
+        run.begin()
+        for target in run.targets if any(map(needs_engine, found)) else ():
+            run.engine(target)
+    except BadInput as error:
+        refuse(collected.config, collected.items, error)
+
+
+def _select(config: pytest.Config, items: list[pytest.Item], found: list[pytest.Item]) -> None:
     if marked := next(filter(_marked, found), None):
         raise BadInput(
             f"{marked.nodeid}: the fixture {FIXTURE} is for benchmarks, which decide no claim; leave out one of the two"
@@ -160,13 +165,12 @@ def switched_off(config: pytest.Config) -> str:
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Say in the report how a micro benchmark came out. One that timed nothing has failed."""
+    """Say in the report how a micro benchmark came out, as ``plugin.session`` asks of a test without a claim."""
     if not is_benchmark(item):
         return
     micro = getattr(item, "funcargs", {}).get(FIXTURE)
     if report.when == "call" and report.passed:
         if micro is not None and micro.measured:
-            report.user_properties.append((PROPERTY, MEASURED))
             item.stash[PASSED] = True
         else:
             report.outcome = "failed"
@@ -174,31 +178,21 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
                 f"{item.nodeid}: nothing was timed; give micro.measure the statement and its operation"
             )
     elif call.excinfo is not None and call.excinfo.errisinstance(HarnessError):
-        report.user_properties.append((PROPERTY, HARNESS))
-    elif report.skipped and isinstance(report.longrepr, tuple):
-        reason = report.longrepr[2].removeprefix("Skipped: ")
-        if reason.startswith(f"{NOT_EVALUATED}: "):
-            report.user_properties.append((PROPERTY, NOT_EVALUATED))
+        say(report, "harness")
+    elif report.skipped and _reason(report).startswith(f"{NOT_EVALUATED}: "):
+        say(report, NOT_EVALUATED, why=_reason(report).removeprefix(f"{NOT_EVALUATED}: "))
 
 
-def remember(counts: Counts, report: pytest.TestReport) -> bool:
-    """Count a report of a test without a claim. Returns whether it is a failure of the test's own."""
-    said = dict(report.user_properties).get(PROPERTY)
-    if said == NOT_EVALUATED and isinstance(report.longrepr, tuple):
-        reason = report.longrepr[2].removeprefix("Skipped: ").removeprefix(f"{NOT_EVALUATED}: ")
-        counts.not_evaluated[reason] = counts.not_evaluated.get(reason, 0) + 1
-    elif said == HARNESS:
-        counts.harness += 1
-        return False
-    elif report.when == "call" and report.passed:
-        counts.measured += said == MEASURED
-        counts.others += said != MEASURED
-    return report.failed
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test was skipped."""
+    told = report.longrepr
+    return str(told[2]).removeprefix("Skipped: ") if isinstance(told, tuple) else ""
 
 
-def print_plan(items: Sequence[pytest.Item], run: Run) -> None:
-    """What the micro benchmarks would start and measure."""
-    if number := sum(map(is_benchmark, items)):
+def print_plan(planned: pytest.Session) -> None:
+    """What the micro benchmarks would start and measure, where that is asked for."""
+    run = runs.of(planned.config)
+    if run.settings.dry_run and (number := sum(map(is_benchmark, planned.items))):
         named = ", ".join(filter(None, run.targets)) or run.settings.engine
         place = f"a cluster of {run.topology.name} each" + (
             ", one after the other" * bool(not_side_by_side(run))
@@ -208,18 +202,30 @@ def print_plan(items: Sequence[pytest.Item], run: Run) -> None:
         )
 
 
-def summary(terminal: Any, counts: Counts) -> None:
-    """Count what was not measured, with the reason and the way out."""
-    from plugin.reports.terminal import wrapped
+class NotEvaluated:
+    """Counts what was not measured, by the reports of all workers."""
 
-    if not counts.not_evaluated:
-        return
-    terminal.write_sep("=", "micro benchmarks")
-    for reason, number in counts.not_evaluated.items():
-        for line in wrapped(f"{number} not evaluated: {reason}", ""):
-            terminal.write_line(line, yellow=True)
-    if counts.nothing:
-        terminal.write_line("NOTHING WAS MEASURED", yellow=True, bold=True)
+    def __init__(self) -> None:
+        self._reasons: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a benchmark that was not evaluated, by its reason."""
+        said = said_of(report)
+        if said and not said["claim"] and said["outcome"] == NOT_EVALUATED:
+            self._reasons[said["why"]] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        """Say what was not measured, with the reason and the way out."""
+        if not self._reasons:
+            return
+        from plugin.reports.terminal import wrapped
+
+        terminalreporter.write_sep("=", "micro benchmarks")
+        for reason, number in self._reasons.items():
+            for line in wrapped(f"{number} not evaluated: {reason}", ""):
+                terminalreporter.write_line(line, yellow=True)
+        if nothing_decided(config):
+            terminalreporter.write_line("NOTHING WAS MEASURED", yellow=True, bold=True)
 
 
 class Hooks:
@@ -247,9 +253,7 @@ class Hooks:
         try:
             self._lines = keep(config, measured, benchmarks.storage, record)
         except OSError as error:
-            from plugin.session import KEY as SESSION
-
-            config.stash[SESSION].benchmarks.harness += 1
+            config.stash[SESSION].plain["harness"] += 1
             self._lines = [f"What was measured could not be written: {error.strerror}: {error.filename}"]
 
     @pytest.hookimpl(trylast=True)
@@ -280,7 +284,7 @@ def settings(run: Run) -> Mapping[str, Any]:
 
 def keep(config: pytest.Config, measured: Measured, storage: Any, about: Mapping[str, Any]) -> list[str]:
     """Write the records of what was measured; returns the lines of the table."""
-    from plugin.reports.micro import newest, table, turns
+    from plugin.micro.table import newest, table, turns
 
     def record(benchmarks: Sequence[Any], *, data: bool) -> dict[str, Any]:
         made = config.hook.pytest_benchmark_generate_json(
@@ -316,7 +320,7 @@ def baselines(
     stored: Iterator[tuple[Any, Mapping[str, Any]]], machine: Mapping[str, Any]
 ) -> tuple[list[Any], int]:
     """The turns that are stored of this machine with these settings, and how many stored runs are of others."""
-    from plugin.reports.micro import turns
+    from plugin.micro.table import turns
 
     found, left = [], 0
     for place, record in stored:

@@ -12,7 +12,7 @@ import pytest
 from clusters.engines.cockroach.cache import binary_path, cache_dir
 from clusters.engines.cockroach.version import Version
 from tests.plugin.conftest import CHECKOUT, Gate, Ran
-from tests.plugin.micro_runs import prepared
+from tests.plugin.micro.runs import prepared
 
 OLD, NEW = "v24.1.3", "v24.2.0"
 REAL = Version.parse("v21.1.0-alpha.20210228")

@@ -1,0 +1,75 @@
+"""The pytest plugin of the micro benchmarks: hooks only; what they do is in ``plugin.micro.level``. It stands beside the claims' one."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["fixtures.micro"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option."""
+    parser.getgroup("roachproof").addoption(
+        "--micro-turns",
+        type=int,
+        default=5,
+        metavar="N",
+        help="in how many turns each micro benchmark is measured on each version (default: 5; one has no interval)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse an option that cannot be used; count what is not measured. Without the claims' plugin there are no clusters, so no benchmarks."""
+    if not config.pluginmanager.hasplugin("plugin"):
+        config.pluginmanager.unregister(name="plugin.micro")
+        return
+    turns = config.getoption("--micro-turns")
+    if turns < 1:
+        raise pytest.UsageError(f"--micro-turns {turns}: must be at least 1; leave it out to have 5")
+    from plugin.micro import level
+
+    config.pluginmanager.register(level.NotEvaluated(), "roachproof-micro-count")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One instance of a benchmark for each version and turn."""
+    from plugin.micro import level
+
+    level.parametrize(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the benchmarks in order, and skip them where they can measure nothing."""
+    from plugin.micro import level
+
+    level.select(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for the databases that the collected benchmarks need."""
+    from plugin.micro import level
+
+    level.prepare(session)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    """``--dry-run`` says what would be measured."""
+    result = yield
+    from plugin.micro import level
+
+    level.print_plan(session)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Say in its report how a benchmark came out."""
+    report = yield
+    from plugin.micro import level
+
+    level.classify(item, call, report)
+    return report
