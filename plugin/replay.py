@@ -7,12 +7,14 @@ from typing import Any
 from clusters.engines import SUBJECT, control_notice
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
-from plugin.evidence.load import describe_arm, ended_in_error, load_arm
-from plugin.evidence.store import ARM_FILE, seal, store_verdict, stored_verdict
+from plugin.evidence.load import describe_arm, events_of, load_arm
+from plugin.evidence.redaction import redacted_json
+from plugin.evidence.store import ARM_FILE, as_stored, seal, store_verdict, stored_verdict
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
 from plugin.reports import terminal
 from plugin.reports.write import page_of_replay
+from plugin.result import BAD_INPUT, HARNESS, result_of
 from plugin.run import Run
 from plugin.status import exit_status
 
@@ -146,7 +148,6 @@ def replay(
         writer.line(notice)
     verdicts: dict[Path, Verdict] = {}
     outcomes = []
-    failed = False
     for arm, (directory, described) in arms.items():
         try:
             verdict = verdicts[arm] = judge_arm(arm, run.catalogue)
@@ -170,8 +171,8 @@ def replay(
             else "\n".join(f"  differs: {change}" for change in changes)
         )
         if not sabotage:
-            outcomes.append(verdict.outcome)
-            failed |= verdict.outcome is Outcome.INCONCLUSIVE and ended_in_error(arm)
+            stored = redacted_json(as_stored(verdict))
+            outcomes.append(result_of(sabotage=False, verdict=stored, events=events_of(arm)).outcome)
     writer.line("")
     if outcomes:
         writer.line(terminal.counted(outcomes))
@@ -194,11 +195,11 @@ def replay(
         writer.line(f"\n{notice}")
     return exit_status(
         0,
-        bad_input=bool(unreadable),
+        bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.FAIL in outcomes,
-        harness=failed,
-        inconclusive=Outcome.INCONCLUSIVE in outcomes
-        or not any(o in (Outcome.PASS, Outcome.FAIL) for o in outcomes),
+        harness=HARNESS in outcomes,
+        inconclusive=any(o not in (Outcome.PASS, Outcome.NOT_EVALUATED) for o in outcomes)
+        or Outcome.PASS not in outcomes,
         undecided=(),
         claims_collected=True,
         gate=False,

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +16,29 @@ from clusters.errors import BadInput, NodeDied
 from plugin import options, selection
 from plugin import run as runs
 from plugin.errors import Inconclusive, Refuted
+from plugin.evidence.load import events_of
 from plugin.evidence.records import SKIPPED
 from plugin.evidence.redaction import redacted
-from plugin.evidence.store import ARM_FILE, record, stored_object, stored_verdict
+from plugin.evidence.store import ARM_FILE, record, stored_object, stored_verdict, write_json
+from plugin.evidence.store import RESULT as RESULT_FILE
 from plugin.judge.model import Outcome
 from plugin.reports.progress import Ticker
+from plugin.result import (
+    BAD_INPUT,
+    NO_VERDICT,
+    NOT_AS_EXPECTED,
+    UNEXPECTED,
+    Result,
+    as_stored,
+    result_of,
+)
 from plugin.status import exit_status
 
 PROPERTY = "roachproof"
 """Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
 
-OUTCOME: pytest.StashKey[tuple[str, str]] = pytest.StashKey()
-"""The worst outcome of an item's phases so far, and why."""
+RESULT: pytest.StashKey[Result] = pytest.StashKey()
+"""What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
 
 DECIDED = ("pass", "fail", "inconclusive")
 WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluated")
@@ -42,10 +53,8 @@ class TestOutcome:
     nodeid: str
     claim: str
     sabotage: bool
-    outcome: str
-    """pass, fail, inconclusive, not evaluated, skipped, harness, bad input."""
+    result: Result
     arm: Path | None
-    why: str
 
 
 @dataclass(kw_only=True)
@@ -241,29 +250,53 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.longrepr = why
     withhold(report, call)
     arm = dict(item.user_properties).get("arm")
-    if arm and why and outcome != "not evaluated" and not (sabotage and outcome == "fail"):
-        record(Path(str(arm)), SKIPPED if outcome == "skipped" else "error", what=why)
-    if outcome:
-        report.user_properties.append(
-            (PROPERTY, {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why})
-        )
-        if item.stash.get(OUTCOME, ("", ""))[0] != "fail":
-            item.stash[OUTCOME] = (outcome, why)
+    if arm and why:
+        _record(Path(str(arm)), outcome, why, sabotage=sabotage)
+    if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome != "fail":
+        item.stash[RESULT] = Result(outcome=outcome, why=why)
     if report.when == "teardown":
-        _say_to_machines(item, report, id_, sabotage=sabotage)
+        conclude(item, report, id_, sabotage=sabotage)
+    elif outcome:
+        told = {"claim": id_, "sabotage": sabotage, "outcome": outcome, "why": why}
+        report.user_properties.append((PROPERTY, told))
 
 
-def _say_to_machines(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
-    """Put the claim, its verdict and its checks among the report's properties, which JUnit XML shows of a test's end."""
+def _record(arm: Path, outcome: str, why: str, *, sabotage: bool) -> None:
+    """Record why a test ended otherwise than by its verdict."""
+    if outcome == "skipped":
+        record(arm, SKIPPED, what=why)
+    elif sabotage and outcome == "fail":
+        record(arm, UNEXPECTED, what=next(iter(why.splitlines()), ""))
+    elif outcome == BAD_INPUT:
+        record(arm, "error", what=why, bad_input=True)
+    elif outcome != "not evaluated":
+        record(arm, "error", what=why)
+
+
+def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
+    """Work out what the test's trial came to, store it with the evidence, and put it among the report's properties.
+
+    JUnit XML shows those of a test's end: the claim, its verdict and its checks, too.
+    """
     from plugin.reports.properties import properties
 
     arm = dict(item.user_properties).get("arm")
-    outcome, why = item.stash.get(OUTCOME, ("", ""))
-    verdict = stored_verdict(Path(str(arm))) if arm else None
-    described = (stored_object(Path(str(arm)) / ARM_FILE) if arm else None) or {}
+    verdict: Mapping[str, Any] | None = None
+    described: Mapping[str, Any] = {}
+    result = item.stash.get(RESULT, Result(outcome="", why=""))
+    if arm:
+        directory = Path(str(arm))
+        verdict, described = stored_verdict(directory), stored_object(directory / ARM_FILE) or {}
+        result = result_of(sabotage=sabotage, verdict=verdict, events=events_of(directory))
+        write_json(directory / RESULT_FILE, as_stored(result))
+    elif sabotage and result.outcome == "fail":
+        result = Result(outcome=NOT_AS_EXPECTED, why=result.why)
+    item.stash[RESULT] = result
+    told = {"claim": id_, "sabotage": sabotage, **as_stored(result)}
     report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
+    report.user_properties.append((PROPERTY, told))
     report.user_properties += properties(
-        id_, sabotage=sabotage, outcome=outcome, why=why, verdict=verdict, described=described
+        id_, sabotage=sabotage, result=result, verdict=verdict, described=described
     )
 
 
@@ -292,7 +325,7 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
 
 
 def remember(config: pytest.Config, report: pytest.TestReport) -> None:
-    """Remember an outcome; the worst phase of a test counts."""
+    """Remember what a test came to."""
     session = config.stash[KEY]
     said, properties = said_of(report), dict(report.user_properties)
     if said is None:
@@ -302,20 +335,15 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
     if not said["claim"]:
         session.plain[said["outcome"]] += 1
         return
-    arm = Path(str(properties["arm"])) if "arm" in properties else None
-    earlier = next((o for o in session.outcomes if o.nodeid == report.nodeid), None)
-    if earlier and (report.when != "teardown" or earlier.outcome == "fail"):
-        return
-    if earlier:
-        session.outcomes.remove(earlier)
+    if report.when in ("setup", "call"):
+        return  # its end is heard of, too; of a worker that died only that
     session.outcomes.append(
         TestOutcome(
             nodeid=report.nodeid,
             claim=str(said["claim"]),
             sabotage=bool(said["sabotage"]),
-            outcome=str(said["outcome"]),
-            arm=arm,
-            why=str(said["why"]),
+            result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
+            arm=Path(str(properties["arm"])) if "arm" in properties else None,
         )
     )
 
@@ -345,18 +373,18 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
     for arm in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{ARM_FILE}")):
         described = json.loads(arm.read_text(encoding="utf-8"))
         if described["test"] == redacted(crashitem):
-            said = {
-                "claim": described["claim"],
-                "sabotage": described["sabotage"],
-                "outcome": "harness",
-                "why": "the worker that ran it died; the evidence ends there",
-            }
-            report.user_properties += [("arm", str(arm.parent)), (PROPERTY, said)]
+            claim, sabotage, home = str(described["claim"]), bool(described["sabotage"]), arm.parent
+            record(home, "error", what="the worker that ran it died; the evidence ends there")
+            result = result_of(sabotage=sabotage, verdict=stored_verdict(home), events=events_of(home))
+            write_json(home / RESULT_FILE, as_stored(result))
+            told = {"claim": claim, "sabotage": sabotage, **as_stored(result)}
+            report.user_properties += [("arm", str(home)), (PROPERTY, told)]
             # pytest writes a test's properties at its end, which this one never reaches.
             written = (p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML")
             for xml in written:
-                told: dict[str, Any] = {name: said[name] for name in ("sabotage", "outcome", "why")}
-                for name, value in properties(str(said["claim"]), **told, verdict=None, described=described):
+                for name, value in properties(
+                    claim, sabotage=sabotage, result=result, verdict=None, described=described
+                ):
                     xml.node_reporter(report).add_property(name, value)
 
 
@@ -379,22 +407,23 @@ def finish(session: pytest.Session) -> None:
     if heard.ticker:
         heard.ticker.end_live()
     claims = [o for o in heard.outcomes if not o.sabotage]
-    decided = [o for o in claims if o.outcome in DECIDED]
+    decided = [o for o in claims if o.result.outcome in DECIDED]
     if (claims or run.settings.strict_suite) and not heard.refusals:
-        skipped = {o.claim for o in claims if o.outcome == "skipped"}
-        left = {o.claim for o in claims if o.outcome != "not evaluated"} - {o.claim for o in decided}
+        skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
+        left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
         arms = [(o.claim, o.arm) for o in decided if o.arm]
         heard.undecided = (
             selection.undecided(arms, run, skipped=skipped)
             if run.settings.strict_suite
             else sorted(left | skipped)
         )
+    outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
         int(session.exitstatus),
-        bad_input=bool(heard.refusals) or any(o.outcome == "bad input" for o in heard.outcomes),
-        refuted=heard.plain["fail"] > 0 or any(o.outcome == "fail" for o in heard.outcomes),
-        harness=heard.plain["harness"] > 0 or any(o.outcome == "harness" for o in heard.outcomes),
-        inconclusive=any(o.outcome == "inconclusive" for o in heard.outcomes)
+        bad_input=bool(heard.refusals) or BAD_INPUT in outcomes,
+        refuted=heard.plain["fail"] > 0 or bool(outcomes & {"fail", NOT_AS_EXPECTED}),
+        harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
+        inconclusive="inconclusive" in outcomes
         or (bool(claims) and not decided)
         or (nothing_decided(config) and not claims),
         undecided=heard.undecided,

@@ -165,11 +165,15 @@ def _host(path: Path) -> list[tuple[int, float]]:
     return seen
 
 
-def ended_in_error(directory: Path) -> bool:
-    """Whether the test itself failed: then nothing was learnt about the database."""
+def events_of(directory: Path) -> list[Event]:
+    """The events of an arm, as far as they can be read."""
+    read: list[Event] = []
     path = directory / EVENTS
-    lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
-    return any('"event": "error"' in line for line in lines)
+    if path.exists():
+        with path.open(encoding="utf-8", errors="replace") as lines, suppress(MalformedRecord, TypeError):
+            for event in read_events(lines):
+                read.append(event)  # noqa: PERF402 - what came before a malformed line counts
+    return read
 
 
 def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:

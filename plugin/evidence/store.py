@@ -15,15 +15,16 @@ from plugin.evidence.records import SCHEMA, Event, event_line
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
-ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, MANIFEST = (
+ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, RESULT, MANIFEST = (
     "arm.json",
     "events.jsonl",
     "measurements.jsonl",
     "verdict.json",
+    "result.json",
     "manifest.json",
 )
-UNSEALED = {VERDICT, MANIFEST}
-"""Files of an arm that are not evidence: the verdict is made from it, the manifest seals it."""
+UNSEALED = {VERDICT, RESULT, MANIFEST}
+"""Files of an arm that are not evidence: verdict and result are made from it, the manifest seals it."""
 
 
 def make_run_directory(path: Path) -> Path:

@@ -18,9 +18,9 @@ from plugin.reports.allure_steps import STATUS, Step, steps_of
 from plugin.reports.builds import tested_of
 from plugin.reports.paper import Beside, beside
 from plugin.reports.series import Resilience
-from plugin.reports.stored import NOT_RED, StoredArm
+from plugin.reports.stored import StoredArm
 from plugin.reports.terminal import verdict_lines
-from plugin.reports.text import machine, number, word
+from plugin.reports.text import machine, number, shown
 from plugin.reports.tpcc import Tpcc
 from plugin.reports.tpcc_words import EXPLAINED, HEAD, rows, sentences
 
@@ -38,7 +38,7 @@ DESCRIBED = (
     "errors",
 )
 """Columns of the papers' table that a description shows."""
-SABOTAGES = "Sabotages (expected red)"
+SABOTAGES = "Sabotages (expected to be refuted)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,34 +80,28 @@ def content(
     *,
     run: Mapping[str, Any],
     began_ms: int,
-    said: tuple[str, str] | None = None,
     among: str = "",
 ) -> Content:
     """What Allure shows of an arm. ``among``: the name of its run, where several are shown together.
 
-    ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``said`` the outcome of a live test and
-    why, where that is more than its evidence can tell.
+    ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began.
     """
-    outcome, why = arm.concluded
-    if said and said[0] not in ("pass", outcome):
-        outcome, why = said[0], said[1] or why
-    if arm.sabotage and outcome == "fail":
-        outcome, why = NOT_RED, next(iter(why.splitlines()), "")
-    verdict = arm.verdict
+    verdict, result = arm.verdict, arm.result
+    why = next(iter(result.why.splitlines()), "") if arm.sabotage else result.why
     stop = max((event.t for event in arm.events), default=0)
     table = "\n".join(verdict_lines(verdict)) if verdict else ""
-    passed = outcome == "pass"
+    passed = result.outcome == "pass"
     return Content(
         full_name=full_name(str(arm.described.get("test", arm.directory.name))),
         name=title(arm),
-        status=STATUS.get(outcome, "broken"),
-        message="" if passed else f"{word(outcome)}: {why}",
+        status=STATUS.get(result.outcome, "broken"),
+        message="" if passed else f"{shown(result)}: {why}",
         trace="" if passed else table,
-        description=_description(arm, run, outcome, why),
-        labels=labels(arm, run, outcome),
+        description=_description(arm, run, why),
+        labels=labels(arm, run),
         parameters={**_parameters(arm, run), **({"run": among} if among else {})},
         excluded=_excluded(arm),
-        steps=tuple(steps_of(arm, began_ms, outcome)),
+        steps=tuple(steps_of(arm, began_ms)),
         start=began_ms,
         stop=began_ms + stop // 1000,
     )
@@ -137,7 +131,7 @@ def title(arm: StoredArm) -> str:
     return f"{named}: {', '.join([_words(arm), *about])}" + (f" · {tested}" if tested else "")
 
 
-def labels(arm: StoredArm, run: Mapping[str, Any], outcome: str) -> list[tuple[str, str]]:
+def labels(arm: StoredArm, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """By what Allure sorts and filters."""
     described = arm.described
     context = described.get("context") or {}
@@ -167,7 +161,7 @@ def labels(arm: StoredArm, run: Mapping[str, Any], outcome: str) -> list[tuple[s
         "sabotage" if arm.sabotage else "",
         "control" if engine != SUBJECT else "",
         "tuned" if described.get("tuned") else "",
-        "red as expected" if arm.sabotage and outcome == "pass" else word(outcome).lower(),
+        shown(arm.result).lower(),
     ]
     return [*found.items(), *(("tag", tag) for tag in tags if tag)]
 
@@ -201,7 +195,7 @@ def _excluded(arm: StoredArm) -> dict[str, str]:
     return {name: str(known[name]) for name in ("version", "seed") if known.get(name) not in (None, "")}
 
 
-def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str) -> str:
+def _description(arm: StoredArm, run: Mapping[str, Any], why: str) -> str:
     described, claim = arm.described, arm.claim
     context = described.get("context") or {}
     about = [
@@ -221,7 +215,7 @@ def _description(arm: StoredArm, run: Mapping[str, Any], outcome: str, why: str)
     if (engine := engine_of(arm, run)) != SUBJECT:
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
-        ("Verdict", f"{word(outcome)}: {why}" if not arm.sabotage or outcome != "pass" else why),
+        ("Verdict", why if arm.result.expected else f"{shown(arm.result)}: {why}"),
         ("What was found", " ".join(f"{told}." for told in sentences(arm.tpcc)) if arm.tpcc else ""),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),

@@ -15,6 +15,7 @@ import pytest
 from clusters.errors import BadInput
 from plugin import selection
 from plugin.evidence.redaction import redacted_json
+from plugin.result import HARNESS, Result
 from plugin.run import Run
 
 RESULTS = "allure-results"
@@ -32,7 +33,6 @@ NAMES = {
     "judge": "prepare the judge (audit, verdict)",
 }
 """Our fixtures in plain words."""
-SAID: pytest.StashKey[list[tuple[str, str, str]]] = pytest.StashKey()
 
 
 def prepare(config: pytest.Config, run: Run) -> None:
@@ -148,7 +148,6 @@ class AllureReports:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """A test that is interrupted has a result too: of its evidence up to there."""
-        item.stash[SAID] = []
         try:
             return (yield)
         except BaseException:
@@ -161,11 +160,6 @@ class AllureReports:
     ) -> Generator[None, Any, Any]:
         """After teardown the arm is sealed and the nodes' logs are in it."""
         report: pytest.TestReport = yield
-        from plugin.session import PROPERTY
-
-        said: Any = dict(report.user_properties).get(PROPERTY)
-        if said:
-            item.stash.setdefault(SAID, []).append((call.when, said["outcome"], said["why"]))
         if call.when == "teardown":
             self._fill(item)
         return report
@@ -181,8 +175,13 @@ class AllureReports:
             from plugin.reports.stored import stored_arm
 
             directory = dict(item.user_properties).get("arm")
-            said = ("harness", "the run was interrupted") if interrupted else _worst(item.stash.get(SAID, []))
             if directory is None:
+                from plugin.session import RESULT
+
+                came = Result(
+                    outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began"
+                )
+                came = item.stash.get(RESULT, came)
                 described = {
                     "claim": id_,
                     "test": item.nodeid,
@@ -191,12 +190,10 @@ class AllureReports:
                     "target": _target_of(item),
                     "suite": self._run.settings.suite,
                 }
-                allure_results.fill_unstarted(result, described, self._run, said)
+                allure_results.fill_unstarted(result, described, self._run, came)
                 return
             arm = stored_arm(Path(str(directory)), self._run.catalogue)
-            allure_results.fill(
-                result, arm, allure_results.Hooks(), run=allure_results.run_of(arm.directory), said=said
-            )
+            allure_results.fill(result, arm, allure_results.Hooks(), run=allure_results.run_of(arm.directory))
         except BadInput:
             return  # a malformed marker was refused long ago
         except Exception as error:
@@ -219,7 +216,7 @@ class AllureReports:
                 )
                 return
             arm = stored_arm(Path(str(directory)), self._run.catalogue)
-            allure_results.write_arm(arm, allure_results.Hooks(), said=("harness", why))
+            allure_results.write_arm(arm, allure_results.Hooks())
         except Exception as error:
             self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
 
@@ -280,13 +277,3 @@ def _tidy(container: Any) -> None:
 def _target_of(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     return str(callspec.params.get("target", "")) if callspec else ""
-
-
-def _worst(said: list[tuple[str, str, str]]) -> tuple[str, str] | None:
-    """What counts of the phases: the first outcome, unless the harness failed after it. (``session.remember`` knows the same.)"""
-    if not said:
-        return None
-    first = said[0]
-    later = [each for each in said[1:] if each[0] == "teardown"]
-    chosen = later[-1] if later and first[1] != "fail" else first
-    return chosen[1], chosen[2]

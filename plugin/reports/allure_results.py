@@ -26,6 +26,7 @@ from plugin.reports.allure import Content, content, full_name
 from plugin.reports.allure_attachments import Attached, attachments
 from plugin.reports.allure_steps import Step
 from plugin.reports.stored import StoredArm, StoredRun, names_of
+from plugin.result import Result
 from plugin.run import RUN_FILE, Run
 
 CATEGORIES = Path(__file__).with_name("assets") / "categories.json"
@@ -106,24 +107,21 @@ def fill(
     sink: Sink,
     *,
     run: Mapping[str, Any],
-    said: tuple[str, str] | None = None,
     among: str = "",
 ) -> None:
     """Say in a result everything that an arm's evidence tells, and write its attachments.
 
-    ``said``: the outcome of a live test, and why; ``among``: the run's name, where there are several. Raises ``OSError``.
+    ``among``: the run's name, where there are several. Raises ``OSError``.
     """
     began = began_ms(arm)
-    told = content(arm, run=run, began_ms=began, said=said, among=among)
+    told = content(arm, run=run, began_ms=began, among=among)
     _fill(result, told)
     passed = told.status in ("passed", "skipped") and not arm.sabotage
     found = attachments(arm, title=told.name, run=run, began_ms=began, passed=passed)
     result.attachments.extend(_attached(found, sink))
 
 
-def fill_unstarted(
-    result: TestResult, described: Mapping[str, Any], run: Run, said: tuple[str, str] | None
-) -> None:
+def fill_unstarted(result: TestResult, described: Mapping[str, Any], run: Run, came: Result) -> None:
     """Say in the result of a live test that never came to record evidence what its claim is, and why it did not."""
     settings = run.settings
     engine = next(iter(run.tested), settings.engine)
@@ -141,9 +139,10 @@ def fill_unstarted(
         verdict=None,
         series=None,
         events=(),
+        result=came,
     )
     began, ended = result.start, result.stop
-    _fill(result, content(arm, run={"settings": asked}, began_ms=began, said=said))
+    _fill(result, content(arm, run={"settings": asked}, began_ms=began))
     result.start, result.stop = began, ended
 
 
@@ -200,10 +199,10 @@ def _attached(found: Iterable[Attached], sink: Sink) -> list[Attachment]:
     return written
 
 
-def write_arm(arm: StoredArm, sink: Sink, *, said: tuple[str, str] | None = None, among: str = "") -> None:
+def write_arm(arm: StoredArm, sink: Sink, *, among: str = "") -> None:
     """Write the result of a stored arm. Raises ``OSError``."""
     result = TestResult(uuid=str(uuid.uuid4()), stage="finished")
-    fill(result, arm, sink, run=run_of(arm.directory), said=said, among=among)
+    fill(result, arm, sink, run=run_of(arm.directory), among=among)
     sink.report_result(result=result)
 
 

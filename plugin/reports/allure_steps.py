@@ -7,11 +7,12 @@ from typing import Any
 from plugin.evidence.records import Event
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.series import Band
-from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
+from plugin.reports.stored import StoredArm
 from plugin.reports.text import number, word
+from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
 
 STATUS: Mapping[str, str] = {
-    "pass": "passed", "fail": "failed", NOT_RED: "failed", "not evaluated": "skipped", "skipped": "skipped",
+    "pass": "passed", "fail": "failed", NOT_AS_EXPECTED: "failed", "not evaluated": "skipped", "skipped": "skipped",
     "reported": "passed",
 }  # fmt: skip
 """Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing was learnt."""
@@ -39,7 +40,7 @@ class Step:
     steps: tuple["Step", ...] = ()
 
 
-def steps_of(arm: StoredArm, began_ms: int, outcome: str) -> list[Step]:
+def steps_of(arm: StoredArm, began_ms: int) -> list[Step]:
     """The phases of the test with what was done in each, then each condition of the evidence and each check."""
     phases = arm.series.phases if arm.series else ()
     steps = [_phase(band, arm.events, began_ms) for band in phases]
@@ -47,7 +48,8 @@ def steps_of(arm: StoredArm, began_ms: int, outcome: str) -> list[Step]:
         from plugin.reports.allure_runs import run_steps
 
         steps = run_steps(arm.tpcc, arm.events, began_ms)
-    if outcome in ("harness", ENDED_EARLY) and steps and not any(e.name == "arm.end" for e in arm.events):
+    early = arm.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(arm.events)
+    if early and steps:
         steps[-1] = replace(
             steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
         )  # fmt: skip
@@ -117,7 +119,7 @@ def _checks(arm: StoredArm, verdict: Mapping[str, Any], at: int) -> Step:
     steps = tuple(_check(result, at) for result in verdict["results"])
     status = next((s for s in ("failed", "broken") if any(step.status == s for step in steps)), "passed")
     told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
-    expected = " (a sabotage: red is what it must be)" if arm.sabotage and status == "failed" else ""
+    expected = " (a sabotage: refuted is what it must be)" if arm.sabotage and status == "failed" else ""
     return Step(name=f"Checks: {told}{expected}", status=status, start=at, stop=at, steps=steps)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from plugin.evidence.records import SKIPPED
 from plugin.reports.properties import properties
-from plugin.reports.stored import ENDED_EARLY, HARNESS, NOT_RED, UNREADABLE, StoredArm, StoredRun, names_of
-from plugin.reports.text import word
+from plugin.reports.stored import StoredArm, StoredRun, names_of
+from plugin.reports.text import shown
+from plugin.result import NO_VERDICT
 
-NO_RESULT = (HARNESS, ENDED_EARLY, UNREADABLE)
 NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
@@ -42,23 +42,24 @@ def _case(suite: ET.Element, arm: StoredArm) -> str:
         name=_text(name),
         time=f"{seconds:.3f}",
     )
-    outcome, why = arm.concluded
-    if outcome == NOT_RED:
-        outcome = "fail"
+    result = arm.result
     found = ET.SubElement(case, "properties")
     claim = str(arm.described.get("claim", arm.directory.parent.name))
-    said = "harness" if outcome in NO_RESULT else outcome
-    shown = properties(
-        claim, sabotage=arm.sabotage, outcome=said, why=why, verdict=arm.verdict, described=arm.described
+    told = properties(
+        claim, sabotage=arm.sabotage, result=result, verdict=arm.verdict, described=arm.described
     )
-    for key, value in shown:
+    for key, value in told:
         ET.SubElement(found, "property", name=_text(key), value=_text(value))
     kind = (
-        "error" if outcome in NO_RESULT else "skipped" if outcome in (SKIPPED, "not evaluated") else "failure"
+        "error"
+        if result.outcome in NO_VERDICT
+        else "skipped"
+        if result.outcome in (SKIPPED, "not evaluated")
+        else "failure"
     )
-    if outcome == "pass":
+    if result.outcome == "pass":
         return ""
-    ET.SubElement(case, kind, message=_text(f"{word(outcome)}: {why}"))
+    ET.SubElement(case, kind, message=_text(f"{shown(result)}: {result.why}"))
     return kind
 
 

@@ -14,28 +14,19 @@ from plugin.reports.builds import tested_of
 from plugin.reports.paper import beside
 from plugin.reports.said import decided, meaning
 from plugin.reports.series import Resilience
-from plugin.reports.stored import (
-    ENDED_EARLY,
-    HARNESS,
-    NOT_RED,
-    UNREADABLE,
-    StoredArm,
-    StoredRun,
-    names_of,
-)
+from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.reports.text import SIGNS, machine, number, word
+from plugin.reports.text import shown as shown_result
 from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
 from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, agreed, rows, sentences
+from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES: Mapping[str, str] = {
     "pass": "good",
     "fail": "bad",
-    NOT_RED: "bad",
-    "inconclusive": "unsure",
-    HARNESS: "unsure",
-    ENDED_EARLY: "unsure",
-    UNREADABLE: "unsure",
+    NOT_AS_EXPECTED: "bad",
+    **dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure"),
 }
 MOST_EVENTS = 500
 """Events listed of one arm; a run of hours has many, and its charts show them all."""
@@ -71,7 +62,8 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
         arms=shown,
         groups=[("", claims)] * bool(claims)
-        + [("Sabotages: expected to turn red, no part of the verdict", sabotages)] * bool(sabotages),
+        + [("Sabotages: expected to be refuted, or inconclusive; no part of the verdict", sabotages)]
+        * bool(sabotages),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
         badge=lambda told: Markup('<span class="badge {}">{} {}</span>').format(
             told["style"], told["sign"], told["word"]
@@ -204,11 +196,8 @@ def _load(arm: StoredArm) -> dict[str, Any] | None:
 
 def _outcome(arm: StoredArm) -> tuple[str, str, str]:
     """Word, sign and style."""
-    outcome, _ = arm.concluded
-    if arm.sabotage and outcome == "pass":
-        return ("INCONCLUSIVE" if arm.doubted else "RED") + " AS EXPECTED", SIGNS["pass"], "good"
-    sign = SIGNS["fail"] if outcome == NOT_RED else SIGNS.get(outcome, "…")
-    return word(outcome), sign, STYLES.get(outcome, "none")
+    outcome = arm.result.outcome
+    return shown_result(arm.result), SIGNS.get(outcome, "…"), STYLES.get(outcome, "none")
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -6,33 +6,30 @@ from typing import Any
 from plugin.evidence.redaction import redacted
 from plugin.reports.builds import builds_of, tested_of
 from plugin.reports.text import number
-
-SABOTAGED: Mapping[str, str] = {"pass": "red as expected", "fail": "did not turn red"}
-"""What the outcome of a sabotage's test means."""
+from plugin.result import HARNESS, NO_VERDICT, Result
 
 
 def properties(
     claim: str,
     *,
     sabotage: bool,
-    outcome: str,
-    why: str,
+    result: Result,
     verdict: Mapping[str, Any] | None,
     described: Mapping[str, Any],
 ) -> Sequence[tuple[str, str]]:
     """Names and values: ``claim``, ``verdict``, ``why``, what was tested, and ``check.<metric>`` with measured value, limit and outcome.
 
     ``described`` is the arm's ``arm.json``, empty where none was written.
-    The verdict is ``pass``, ``fail`` (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness``,
-    ``skipped``, ``bad input``, ``none`` where none was reached. A sabotage is marked as one, and its verdict says whether it turned red.
+    The verdict is ``pass``, ``fail`` (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness`` (also of
+    one that ended early), ``skipped``, ``bad input``. A sabotage is marked as one, and its verdict says whether it is as expected.
     """
     found = [("claim", claim)]
     if sabotage:
         found.append(("sabotage", "yes"))
-    found.append(("verdict", (SABOTAGED.get(outcome, outcome) if sabotage else outcome) or "none"))
-    reason = why or (str(verdict["why"]) if verdict else "")
-    if reason:
-        found.append(("why", reason))
+    outcome = HARNESS if result.outcome in NO_VERDICT else result.outcome
+    found.append(("verdict", f"{result.expected} as expected" if result.expected else outcome))
+    if result.why:
+        found.append(("why", result.why))
     if tested := tested_of(described):
         found.append(("tested", tested))
     found += builds_of(described).items()

@@ -7,8 +7,9 @@ from typing import Any
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
 from plugin.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.metrics import KNOWN_METRICS
-from plugin.reports.stored import ENDED_EARLY, NOT_RED, StoredArm
+from plugin.reports.stored import StoredArm
 from plugin.reports.tpcc_words import capital, compared, ramped
+from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED, ended_early
 
 MOST_TOLD = 4
 """Ratios told in the one sentence of a verdict; the page and its table have all."""
@@ -26,25 +27,25 @@ class Point:
 
 def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
     """The sentence, and the points; none of a pass."""
-    outcome, why = arm.concluded
+    outcome, why, expected = arm.result.outcome, arm.result.why, arm.result.expected
     if arm.verdict is None:
         return why, ()
     missing = _missing(arm.verdict, advise=outcome != ENDED_EARLY)
     if outcome == ENDED_EARLY:
-        return f"{_capital(arm.ended)}. Nothing was decided.", missing
+        return f"{_capital(ended_early(arm.events))}. Nothing was decided.", missing
     if outcome == "inconclusive" and missing:
         count, all_ = len(missing), len(arm.verdict["conditions"])
         told = f"{count} of {all_} conditions {'is' if count == 1 else 'are'} not met"
         return f"The evidence is not good enough to decide: {told}.", missing
     measured = _measured(arm)
-    if outcome in ("fail", "inconclusive", NOT_RED) or arm.red:
+    if outcome in ("fail", "inconclusive", NOT_AS_EXPECTED) or expected == "refuted":
         wanted = "inconclusive" if outcome == "inconclusive" else "fail"
         decisive = [r for r in arm.verdict["results"] if r["outcome"] == wanted]
         words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
         points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]
         if words and len(words) == len(decisive):
             points = [replace(point, text="") for point in points]  # it stands in the sentence
-            why = ("refuted, as it must be: " if arm.red else "") + "; ".join(dict.fromkeys(words))
+            why = ("refuted, as it must be: " if expected else "") + "; ".join(dict.fromkeys(words))
         return why, points
     if outcome == "pass" and measured:
         return "; ".join([*dict.fromkeys(measured.values()), why]), ()

@@ -16,7 +16,8 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import paper
-from plugin.reports.text import number, word
+from plugin.reports.text import number, shown, word
+from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
     from plugin.reports.tpcc import Tpcc
@@ -27,8 +28,7 @@ MARKUP: Mapping[str, Mapping[str, bool]] = {
     "pass": {"green": True},
     "fail": {"red": True, "bold": True},
     "inconclusive": {"yellow": True, "bold": True},
-    "harness": {"red": True},
-    "bad input": {"red": True},
+    **{name: {"red": True} for name in (NOT_AS_EXPECTED, BAD_INPUT, *NO_VERDICT)},
     "not evaluated": {},
 }
 
@@ -90,13 +90,13 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         _print_outcome(terminal, outcome, claim, origin=outcome.claim not in told)
         told.add(outcome.claim)
     if sabotages:
-        terminal.write_sep("=", "sabotages (expected to turn red; no part of the verdict)")
+        terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
         _print_outcome(terminal, outcome)
     for required in session.undecided:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
     terminal.write_line("")
-    terminal.write_line(counted([outcome.outcome for outcome in claims]))
+    terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
     if not run.settings.strict_suite:
         for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run):
             terminal.write_line(line)
@@ -117,12 +117,10 @@ def _left_out(claims: Sequence[str], run: runs.Run) -> list[str]:
 def _print_outcome(
     terminal: Any, outcome: "TestOutcome", claim: Claim | None = None, *, origin: bool = False
 ) -> None:
-    shown = "red as expected" if outcome.sabotage and outcome.outcome == "pass" else word(outcome.outcome)
-    if outcome.sabotage and outcome.outcome == "fail":
-        shown = "DID NOT TURN RED"
+    result = outcome.result
     name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
-    terminal.write_line(f"{outcome.claim}  {shown}", **MARKUP.get(outcome.outcome, {}))
+    terminal.write_line(f"{outcome.claim}  {shown(result)}", **MARKUP.get(result.outcome, {}))
     for line in wrapped(name[1] if name else outcome.nodeid) + (
         wrapped(about_of(outcome.arm)) if outcome.sabotage and outcome.arm else []
     ):
@@ -133,8 +131,8 @@ def _print_outcome(
     found = _runs(outcome.arm, verdict) if outcome.arm and verdict else None
     lines += run_lines(found) if found else []
     lines += paper_lines(claim, verdict, found) if claim and verdict else []
-    # Why a test ended otherwise than by its verdict. A sabotage says it with the table that is shown already.
-    why = outcome.why.splitlines()[:1] or ([] if verdict else ["no verdict was reached"])
+    # Why a test ended otherwise than by its verdict, which the table ends with.
+    why = [] if verdict and result.why.endswith(str(verdict["why"])) else result.why.splitlines()[:1]
     for line in [*lines, *(part for text in why for part in wrapped(text))]:
         terminal.write_line(line)
 

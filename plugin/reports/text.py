@@ -4,13 +4,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = {"pass": "PASS", "fail": "REFUTED", "harness": "HARNESS FAILED"}
+from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
+
+WORDS = {"pass": "PASS", "fail": "REFUTED", HARNESS: "HARNESS FAILED"}
 SIGNS: Mapping[str, str] = {
     "pass": "✔",
     "fail": "✘",
     "inconclusive": "?",
     "not evaluated": "○",
     "reported": "·",
+    NOT_AS_EXPECTED: "✘",
 }
 """An outcome is never told by colour alone."""
 
@@ -18,6 +21,11 @@ SIGNS: Mapping[str, str] = {
 def word(outcome: str) -> str:
     """An outcome as people read it."""
     return WORDS.get(outcome, outcome.upper())
+
+
+def shown(result: Result) -> str:
+    """A result as people read it."""
+    return f"{result.expected.upper()} AS EXPECTED" if result.expected else word(result.outcome)
 
 
 def number(value: float | str | None) -> str:

@@ -67,7 +67,7 @@ def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.Monk
     assert done.returncode == 0, text
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == lines[-1] == control_notice(["postgres"])
-    assert text.count("orders-survive  PASS") == text.count("orders-survive  red as expected") == 1
+    assert text.count("orders-survive  PASS") == text.count("orders-survive  REFUTED AS EXPECTED") == 1
     assert text.count("testing postgres v") == 1
 
     verdicts = {arm.name: json.loads((arm / VERDICT).read_text()) for arm in gate.arms}

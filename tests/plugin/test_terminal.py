@@ -110,7 +110,7 @@ def test_colours_change_no_word(gate: Gate) -> None:
     seed = re.compile(r"\d{8}T\d+-\d+|\d+\.\d+s")
     assert seed.sub("", summaries[0]) == seed.sub("", summaries[1])
     assert plain.verdicts() == [
-        "answer  PASS", "answer  REFUTED", "answer  red as expected", "question  HARNESS FAILED",
+        "answer  PASS", "answer  REFUTED", "answer  REFUTED AS EXPECTED", "question  HARNESS FAILED",
         "question  INCONCLUSIVE", "question  SKIPPED",
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from tests.plugin.conftest import Gate
 @pytest.mark.parametrize(
     ("status", "tests", "options", "verdicts"),
     [
-        (0, ["passes", "sabotage"], [], ["answer  PASS", "answer  red as expected"]),
+        (0, ["passes", "sabotage"], [], ["answer  PASS", "answer  REFUTED AS EXPECTED"]),
         (
             1,
             ["refuted", "harness", "inconclusive", "node_died_in_a_group", "node_died_in_setup"],
@@ -48,7 +48,7 @@ def test_a_worker_that_dies(gate: Gate) -> None:
     assert ran.verdicts() == ["answer  PASS", "question  HARNESS FAILED"]
     assert "the worker that ran it died; the evidence ends there" in ran.text
     again = gate("--judge", "out/claims/question")
-    assert again.status == 6, again.text
+    assert again.status == 7, again.text
     assert "the evidence was never sealed: the run ended early" in " ".join(again.text.split())
 
 

@@ -35,8 +35,8 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
         "late_harness": "harness",
         "unjudged": "harness",
         "skipped": "skipped",
-        "sabotage": "red as expected",
-        "blunt_sabotage": "did not turn red",
+        "sabotage": "refuted as expected",
+        "blunt_sabotage": "not as expected",
     }
     assert {said[name]["claim"] for name in ("passes", "refuted", "sabotage")} == {"answer"}
     assert said["passes"]["check.answer"] == "42 == 42: pass"

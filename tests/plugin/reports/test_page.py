@@ -237,7 +237,7 @@ def test_bad_input_is_shown_for_what_it_is(chromium: Any, odd: Path) -> None:
     assert find("schema 0; this release reads schema 1") == "… UNREADABLE"
     assert find("the run ended early, after") == "… ENDED EARLY"
     assert find("OSError: cannot clear away") == "… HARNESS FAILED"
-    assert sum(badge == "✘ DID NOT TURN RED" for badge in badges) == 1
+    assert sum(badge == "✘ NOT AS EXPECTED" for badge in badges) == 1
     assert "the evidence cannot be drawn" in page.locator("main").inner_text()
     assert NASTY in page.locator("main").inner_text(), "as it was written, and as text"
     assert page.evaluate("document.scripts.length") == 3

@@ -17,7 +17,8 @@ from plugin.reports.allure import content
 from plugin.reports.junit import write_junit
 from plugin.reports.page import write_page
 from plugin.reports.said import decided
-from plugin.reports.stored import ENDED_EARLY, stored_arm, stored_run
+from plugin.reports.stored import stored_arm, stored_run
+from plugin.result import ENDED_EARLY
 from tests.plugin.reports.browser import Seen, opened
 from tests.plugin.reports.samples import run_of
 
@@ -108,7 +109,7 @@ def test_an_arm_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
         "✘ REFUTED",
         "… ENDED EARLY",
         "… ENDED EARLY",
-        "✘ DID NOT TURN RED",
+        "✘ NOT AS EXPECTED",
         "? INCONCLUSIVE",
         "✔ PASS",
     ]
@@ -161,7 +162,7 @@ def test_what_is_missing_of_the_evidence_is_said_with_a_way_out(run: Path, seen:
     assert point.endswith(f"To change: {KNOWN_CONDITIONS['fault_bit'].advice}.")
     assert "are not met" not in unproven.locator(".checks").inner_text()
     arm = stored_arm(run / "claims" / "survivability" / "c-killed", load())
-    assert arm.concluded[0] == ENDED_EARLY
+    assert arm.result.outcome == ENDED_EARLY
     assert decided(arm)[1], "the same without a browser"
 
 

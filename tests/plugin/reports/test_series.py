@@ -13,7 +13,8 @@ from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
 from plugin.judge.analysis import cells_of
 from plugin.judge.availability import availability
 from plugin.reports.series import Series, _around, series
-from plugin.reports.stored import ENDED_EARLY, HARNESS, UNREADABLE, stored_arm, stored_run
+from plugin.reports.stored import stored_arm, stored_run
+from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, UNREADABLE, Result
 from tests.plugin.conftest import edited
 from tests.plugin.reports.samples import BUCKETS, arm_of, run_of
 
@@ -150,9 +151,9 @@ def test_nothing_that_a_killed_run_left_is_too_little(arm: Path, tmp_path: Path)
         if not found:
             continue
         stored = found[0]
-        assert stored.outcome in ("pass", ENDED_EARLY, UNREADABLE)
-        assert (stored.verdict is None) == (stored.outcome != "pass")
-        assert stored.why
+        assert stored.result.outcome in ("pass", ENDED_EARLY, UNREADABLE)
+        assert (stored.verdict is None) == (stored.result.outcome != "pass")
+        assert stored.result.why
         assert stored.series is None or json.dumps(asdict(stored.series), allow_nan=False)
 
 
@@ -169,8 +170,8 @@ def test_one_flipped_byte_never_raises(arm: Path, tmp_path: Path) -> None:
             mangled[drawn.randrange(len(mangled))] = drawn.choice(b'\x00"{}[]9\t\n\xff')
             (copy / name).write_bytes(mangled)
         stored = stored_arm(copy, catalogue)
-        assert stored.outcome
-        assert stored.why
+        assert stored.result.outcome
+        assert stored.result.why
 
 
 def test_outcomes_of_stored_arms(tmp_path: Path) -> None:
@@ -192,12 +193,11 @@ def test_outcomes_of_stored_arms(tmp_path: Path) -> None:
         edited(place / name / VERDICT, outcome="fail", results=verdict["results"])
         edited(place / name / ARM_FILE, sabotage=True)
     arms = {arm.directory.name: arm for arm in stored_run(run, load()).arms}
-    assert [arms[name].outcome for name in "abst"] == ["pass", HARNESS, "pass", "fail"]
-    assert arms["b"].why == "OSError: no"
-    assert {name: arm.red for name, arm in arms.items()} == {
-        "a": False,
-        "b": False,
-        "s": False,
-        "t": True,
-        "u": False,
+    assert arms["b"].result == Result(outcome=HARNESS, why="OSError: no")
+    assert {name: (arm.result.outcome, arm.result.expected) for name, arm in arms.items()} == {
+        "a": ("pass", ""),
+        "b": (HARNESS, ""),
+        "s": (NOT_AS_EXPECTED, ""),
+        "t": ("pass", "refuted"),
+        "u": (NOT_AS_EXPECTED, ""),
     }

@@ -80,7 +80,7 @@ def test_the_verdict_is_a_sentence(equal: StoredArm, capped: StoredArm) -> None:
     assert "of the tpmC of three nodes at 20 warehouses (0." in why
     assert why.endswith("n = 3), within ±10 %; all 3 judged checks hold; 7 more only reported")
     assert points == ()
-    assert capped.concluded[0] == "fail"
+    assert capped.result.outcome == "fail"
     why, points = decided(capped)
     assert why.startswith("Six nodes reached 0.799 of ")
     assert why.endswith("n = 3), outside ±10 %")
@@ -94,7 +94,7 @@ def test_a_sabotage_that_turned_red_says_so(home: Path) -> None:
         described={"sabotage": True, "about": "six nodes get less CPU"},
     )  # fmt: skip
     arm = arm_of(run)
-    assert arm.red
+    assert arm.result.expected == "refuted"
     assert decided(arm)[0].startswith(
         "refuted, as it must be: Six nodes reached 0.799 of the tpmC of three nodes"
     )

@@ -177,7 +177,9 @@ def test_judged_again_the_page_is_the_same(compared: Path, gate: Gate) -> None:
 def content_of(run: Path) -> tuple[StoredArm, Any, dict[str, Attached]]:
     stored = stored_run(run, load())
     (arm,) = stored.arms
-    files = attachments(arm, title="it", run=stored.described, began_ms=0, passed=arm.concluded[0] == "pass")
+    files = attachments(
+        arm, title="it", run=stored.described, began_ms=0, passed=arm.result.outcome == "pass"
+    )
     return arm, content(arm, run=stored.described, began_ms=0), {one.name: one for one in files}
 
 

@@ -25,7 +25,7 @@ def test_a_session_ends_with_a_page(gate: Gate) -> None:
         (place,) = re.findall(r"^report: (\S+)$", ran.text, re.MULTILINE)
         page = (gate.path / place).read_text()
         assert place in ("out/report.html", "again/report.html")
-        assert "Claims: 1 pass, 1 refuted; sabotages: 1 red as expected" in page
+        assert "Claims: 1 pass, 1 refuted; sabotages: 1 refuted as expected" in page
         assert "The answer is what it was said to be." in page
 
 

@@ -1,0 +1,101 @@
+"""What a trial came to: worked out once, from its verdict and from how its test ended, and told the same by every report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from plugin.evidence.records import SKIPPED, Event
+
+HARNESS, BAD_INPUT = "harness", "bad input"
+"""Of a test that failed by itself: the machine or the harness failed, or what it was given cannot be used."""
+ENDED_EARLY = "ended early"
+"""Of a trial without a verdict on all of it: everything up to there is evidence, and nothing was decided."""
+UNREADABLE = "unreadable"
+"""Of evidence that this release cannot read."""
+NOT_AS_EXPECTED = "not as expected"
+"""Of a sabotage that did not come to what it names."""
+NO_VERDICT = (HARNESS, ENDED_EARLY, UNREADABLE)
+EXPECTED, UNEXPECTED = "sabotage.expected", "sabotage.unexpected"
+"""Events of a sabotage: the ``metrics`` of which one must be refuted, or the ``conditions`` that must not be met (and those that
+``may`` be not met as well); and ``what`` an assertion in its body said."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """``outcome`` is a verdict's (pass, fail, inconclusive, not evaluated), ``skipped``, or one of the words above; ``why`` a sentence.
+
+    A sabotage that came to what it names is a pass; ``expected`` says what that was: ``refuted`` or ``inconclusive``.
+    """
+
+    outcome: str
+    why: str
+    expected: str = ""
+
+
+def result_of(
+    *, sabotage: bool, verdict: Mapping[str, Any] | None, events: Sequence[Event], problem: str = ""
+) -> Result:
+    """The result of a trial with this verdict, as it is stored, and these events. ``problem``: why its evidence cannot be read.
+
+    A test that failed by itself has no verdict that counts, unless it is refuted. A verdict on half a test is none, unless what was lost by
+    then refutes the claim.
+    """
+    decided = str(verdict["outcome"]) if verdict else ""
+    errors = [event for event in events if event.name == "error"]
+    if errors and (sabotage or decided != "fail"):
+        bad = any(event.data.get("bad_input") for event in errors)
+        return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))
+    if (skips := [event for event in events if event.name == SKIPPED]) and decided != "fail":
+        return Result(outcome=SKIPPED, why=_told(skips))
+    if unexpected := [event for event in events if event.name == UNEXPECTED]:
+        return Result(outcome=NOT_AS_EXPECTED, why=_told(unexpected))
+    if verdict is None:
+        last = events[-1].name if events else "nothing"
+        ended = "was not judged" if last == "arm.end" else f"ended early, after {last}"
+        return Result(
+            outcome=UNREADABLE if problem else ENDED_EARLY,
+            why=problem or f"the run {ended}: there is no verdict",
+        )
+    why = str(verdict["why"])
+    if (early := ended_early(events)) and (sabotage or decided == "inconclusive"):
+        return Result(outcome=ENDED_EARLY, why=f"{early}. {why}")
+    if not sabotage:
+        return Result(outcome=decided, why=why)
+    expected = _expected(verdict, events)
+    return Result(
+        outcome="pass" if expected else NOT_AS_EXPECTED,
+        why=f"{expected}, as it must be: {why}" if expected else why,
+        expected=expected,
+    )
+
+
+def ended_early(events: Sequence[Event]) -> str:
+    """That a test ended before its end, and after which event; empty where it did not."""
+    if any(event.name == "arm.end" for event in events):
+        return ""
+    last = f" after {events[-1].name}" if events else ""
+    return f"the test ended early{last}; everything up to there is shown"
+
+
+def as_stored(result: Result) -> Mapping[str, Any]:
+    """The result as plain JSON values."""
+    return asdict(result)
+
+
+def _told(events: Sequence[Event]) -> str:
+    return "; ".join(str(event.data.get("what")) for event in events)
+
+
+def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
+    """What a sabotage names and its verdict is; empty where that differs. (Old evidence names nothing: refuted by any check.)"""
+    asked = [event.data for event in events if event.name == EXPECTED]
+    named: Mapping[str, set[str]] = (
+        {name: set(map(str, values)) for name, values in asked[-1].items()} if asked else {}
+    )
+    if verdict["outcome"] == "fail":
+        failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "fail"}
+        return "refuted" if not asked or failed & named.get("metrics", set()) else ""
+    unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
+    wanted, may = named.get("conditions", set()), named.get("may", set())
+    met = verdict["outcome"] == "inconclusive" and wanted and wanted <= unmet <= wanted | may
+    return "inconclusive" if met else ""

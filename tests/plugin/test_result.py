@@ -1,0 +1,84 @@
+"""What a trial came to, from its verdict and from how its test ended."""
+
+from typing import Any
+
+import pytest
+
+from plugin.evidence.records import SKIPPED, Event
+from plugin.reports.text import shown
+from plugin.result import (
+    BAD_INPUT,
+    ENDED_EARLY,
+    EXPECTED,
+    HARNESS,
+    NOT_AS_EXPECTED,
+    UNEXPECTED,
+    UNREADABLE,
+    Result,
+    result_of,
+)
+
+END = Event(9, "arm.end", {})
+ERROR = Event(10, "error", {"what": "OSError: no"})
+
+
+def verdict(outcome: str, *, failed: str = "lost", unmet: str = "") -> dict[str, Any]:
+    return {
+        "outcome": outcome,
+        "why": "so it is",
+        "results": [{"check": {"metric": failed}, "outcome": outcome}],
+        "conditions": [{"name": unmet, "met": not unmet}],
+    }
+
+
+PASS, FAIL, OPEN = verdict("pass"), verdict("fail"), verdict("inconclusive", unmet="mix")
+REFUTED = Event(8, EXPECTED, {"metrics": ["lost"]})
+DOUBTED = Event(8, EXPECTED, {"conditions": ["mix"], "may": ["knee"]})
+
+
+@pytest.mark.parametrize(
+    ("given", "events", "outcome"),
+    [
+        (PASS, [END], "pass"),
+        (FAIL, [END], "fail"),
+        (OPEN, [END], "inconclusive"),
+        (PASS, [END, ERROR], HARNESS),
+        (FAIL, [END, ERROR], "fail"),
+        (OPEN, [], ENDED_EARLY),
+        (FAIL, [], "fail"),
+        (None, [END], ENDED_EARLY),
+        (None, [Event(1, "error", {"what": "x", "bad_input": True})], BAD_INPUT),
+        (None, [Event(1, SKIPPED, {"what": "x"})], SKIPPED),
+    ],
+)
+def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: str) -> None:
+    assert result_of(sabotage=False, verdict=given, events=events).outcome == outcome
+    unreadable = result_of(sabotage=False, verdict=None, events=[], problem="of another schema")
+    assert unreadable == Result(outcome=UNREADABLE, why="of another schema")
+
+
+@pytest.mark.parametrize(
+    ("given", "events", "told"),
+    [
+        (FAIL, [REFUTED, END], "REFUTED AS EXPECTED"),
+        (OPEN, [DOUBTED, END], "INCONCLUSIVE AS EXPECTED"),
+        (PASS, [REFUTED, END], "NOT AS EXPECTED"),
+        (OPEN, [REFUTED, END], "NOT AS EXPECTED"),
+        (FAIL, [DOUBTED, END], "NOT AS EXPECTED"),
+        (verdict("fail", failed="stale"), [REFUTED, END], "NOT AS EXPECTED"),
+        (verdict("inconclusive", unmet="clock"), [DOUBTED, END], "NOT AS EXPECTED"),
+        (FAIL, [REFUTED, END, ERROR], "HARNESS FAILED"),
+        (FAIL, [REFUTED, END, Event(10, UNEXPECTED, {"what": "no"})], "NOT AS EXPECTED"),
+        (FAIL, [REFUTED], "ENDED EARLY"),
+    ],
+)
+def test_of_a_sabotage(given: dict[str, Any], events: list[Event], told: str) -> None:
+    """One whose right end is inconclusive is told as that."""
+    result = result_of(sabotage=True, verdict=given, events=events)
+    assert shown(result) == told
+    assert (
+        (result.outcome == "pass")
+        == bool(result.expected)
+        == told.endswith("E AS EXPECTED" if result.expected == "inconclusive" else "D AS EXPECTED")
+    )
+    assert (result.outcome == NOT_AS_EXPECTED) == (told == "NOT AS EXPECTED")
