@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+import asyncpg
 import pytest
 
 from clusters.cluster import Cluster
@@ -33,11 +34,27 @@ async def configure(cluster: Cluster, table: str, *, replicas: int) -> None:
 
 
 async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
-    """Ask for a single replica of the ledger's ranges alone; record, once it is so, that every node has some."""
+    """Keep a single replica of each of the ledger's ranges, on all stores in turn; record, once it is so, how they lie.
+
+    Left to the server, all ranges may choose the same stores: it looks at counts that are some seconds old.
+    """
     table = ledger.table
     await configure(cluster, table, replicas=1)
+    left = list(range(ledger.buckets))
 
-    async def single() -> Health:
+    async def moved() -> Health:
+        connection = await cluster.deployment.connect()
+        try:
+            while left:
+                store = 1 + left[-1] % len(cluster.nodes)  # stores are numbered from 1
+                await connection.execute(
+                    f"ALTER TABLE {table} EXPERIMENTAL_RELOCATE VALUES (ARRAY[{store}], {left[-1]})"
+                )
+                left.pop()
+        except asyncpg.PostgresError as error:  # another change of the same range is under way
+            return Health(ok=False, why=f"bucket {left[-1]}: {error}")
+        finally:
+            connection.terminate()
         ranges = await cluster.deployment.ranges(table)
         several = [r.range_id for r in ranges if len(r.replicas) != 1]
         bare = set(cluster.nodes) - {r.replicas[0] for r in ranges}
@@ -47,7 +64,7 @@ async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
         )
 
     await wait_until(
-        "the ledger's ranges to have one replica each", single, timeout=180.0, watch=cluster.watch
+        "the ledger's ranges to have one replica each", moved, timeout=180.0, watch=cluster.watch
     )
     await ledger.record_spread()
 
