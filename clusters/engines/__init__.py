@@ -8,7 +8,7 @@ which ``clusters.cluster.Cluster`` drives. Neither knows how a process is run; t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from clusters.model import (
     Capability,
@@ -28,9 +28,7 @@ from clusters.model import (
     SqlTraits,
 )
 from clusters.registry import Registry
-
-if TYPE_CHECKING:
-    import asyncpg
+from clusters.sql import Connection
 
 
 class Runner(Protocol):
@@ -135,8 +133,11 @@ class Deployment(Protocol):
         """Whether every node lives and all data has all its replicas. Never raises, answers within 10 s."""
         ...
 
-    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
-        """A connection of the harness's own, to this node or to any that serves (PostgreSQL: the primary)."""
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Connection:
+        """A connection of the harness's own, to this node or to any that serves (PostgreSQL: the primary).
+
+        ``timeout`` is for connecting, in seconds. Raises ``SqlError`` when none is to be had.
+        """
         ...
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:

@@ -46,11 +46,8 @@ async def single_node(engine: Engine, home: Path) -> AsyncIterator[Cluster]:
             resources=RESOURCES,
             tuned=True,
         )
-        connection = await cluster.deployment.connect()
-        try:
+        async with await cluster.deployment.connect() as connection:
             await connection.execute(table.create_table())
-        finally:
-            connection.terminate()
         await cluster.deployment.spread(table.TABLE, "bucket", table.split_points(BUCKETS))
         yield cluster
     finally:

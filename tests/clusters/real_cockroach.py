@@ -61,8 +61,5 @@ async def running(workdir: Path, engine: Engine, *, nodes: int = 3) -> AsyncIter
 
 async def ask(cluster: Cluster, sql: str, *arguments: object, node: str | None = None) -> list[Any]:
     """Rows of a statement, through this node or any."""
-    connection = await cluster.deployment.connect(node)
-    try:
-        return list(await connection.fetch(sql, *arguments))
-    finally:
-        connection.terminate()
+    async with await cluster.deployment.connect(node) as connection:
+        return list(await connection.query(sql, *arguments))

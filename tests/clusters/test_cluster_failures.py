@@ -229,9 +229,8 @@ async def test_whose_fault_the_end_of_a_running_node_is(tmp_path: Path) -> None:
 
 async def test_a_test_that_is_cancelled_in_a_fault_leaves_a_whole_cluster(tmp_path: Path) -> None:
     async with provisioned(tmp_path, cockroach()) as cluster:
-        connection = await cluster.deployment.connect()
-        await connection.execute("CREATE TABLE kept AS SELECT 7 AS x")
-        connection.terminate()
+        async with await cluster.deployment.connect() as connection:
+            await connection.execute("CREATE TABLE kept AS SELECT 7 AS x")
         hurt = asyncio.Event()
 
         async def test() -> None:

@@ -5,7 +5,6 @@ import stat
 import time
 from pathlib import Path
 
-import asyncpg
 import psutil
 import pytest
 
@@ -13,6 +12,7 @@ from clusters.cluster import Cluster
 from clusters.engines.cockroach.introspection import parse_node_status
 from clusters.errors import HarnessError
 from clusters.model import NodeResources, NodeSpec, ProcessState
+from clusters.sql import SqlError
 from clusters.substrates.processes import Processes
 from tests.clusters.real_cockroach import ask, cockroach, running, versions
 
@@ -100,12 +100,9 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         # The survivor of three takes clients and acknowledges nothing.
         for node in ("n2", "n3"):
             await cluster.kill(node)
-        connection = await cluster.deployment.connect("n1")
-        try:
-            with pytest.raises((TimeoutError, asyncpg.PostgresError)):
+        async with await cluster.deployment.connect("n1") as connection:
+            with pytest.raises(SqlError):
                 await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=6)
-        finally:
-            connection.terminate()
         health = await cluster.deployment.healthy()
         assert not health.ok, "two of three are dead"
         assert health.why
@@ -174,16 +171,13 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
     """Neither what the servers do by themselves nor how the harness spread the leases is a step by hand."""
     steps = await cluster.deployment.by_hand(600)
     assert not [what for what in steps if what.startswith("ALTER")], steps
-    connection = await cluster.deployment.connect("n2")
-    try:
+    async with await cluster.deployment.connect("n2") as connection:
         for statement in (
             f"ALTER TABLE {TABLE} SCATTER",
             f"ALTER TABLE {TABLE} EXPERIMENTAL_RELOCATE VALUES (ARRAY[1, 2, 3], 0)",
             f"ALTER TABLE {TABLE} CONFIGURE ZONE USING gc.ttlseconds = 600",
         ):
             await connection.execute(statement)
-    finally:
-        connection.terminate()
     # What nodes executed is in their statistics some moments later.
     until = time.monotonic() + 60
     while True:

@@ -13,6 +13,7 @@ from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 from clusters.model import NodeResources
+from clusters.sql import Failure, SqlError
 
 
 class Server:
@@ -28,7 +29,7 @@ class Server:
     async def query(self, sql: str, *_: object, **__: object) -> Sequence[dict[str, Any]]:
         held = self._held.pop(0) if len(self._held) > 1 else self._held[0]
         if held is None:
-            raise TimeoutError
+            raise SqlError("n1: TimeoutError", failure=Failure.AMBIGUOUS, code="timeout")
         return [{"range_id": n, "replicas": "1,2,3" if n < held else "1,2"} for n in range(10)]
 
     async def command(self, *arguments: str, timeout: float = 30.0) -> str:

@@ -7,18 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import asyncpg
 import psutil
 import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines.postgres import find
 from clusters.engines.postgres.deployment import PostgresDeployment
-from clusters.engines.postgres.sql import TROUBLE
 from clusters.errors import HarnessError
-from clusters.model import Host, NodeResources, NodeSpec, Topology
+from clusters.model import NodeResources, NodeSpec, Topology
+from clusters.sql import SqlError, pgwire
 from clusters.substrates.processes import Processes
 
 RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
@@ -46,37 +44,19 @@ async def primary_of(cluster: Cluster) -> str:
     assert endpoint.primary_only
     for host in endpoint.hosts:
         try:
-            connection = await _client(cluster, host)
-        except (TimeoutError, *TROUBLE):
+            async with await pgwire.connect(host, cluster.credentials, timeout=2) as connection:
+                if not await connection.value("SELECT pg_is_in_recovery()"):
+                    return host.node
+        except SqlError:
             continue
-        try:
-            if not await connection.fetchval("SELECT pg_is_in_recovery()"):
-                return host.node
-        finally:
-            connection.terminate()
     raise AssertionError("no host of the endpoint is a primary")
-
-
-async def _client(cluster: Cluster, host: Host) -> "asyncpg.Connection[Any]":
-    credentials = cluster.credentials
-    return await asyncpg.connect(
-        host=host.address,
-        port=host.port,
-        user=credentials.user,
-        password=credentials.password,
-        database=credentials.database,
-        timeout=2,
-    )
 
 
 async def insert(cluster: Cluster, key: int, *, timeout: float = 3.0) -> None:
     """Insert one row through the primary; returns only when it was acknowledged."""
-    connection = await cluster.deployment.connect(timeout=timeout)
-    try:
+    async with await cluster.deployment.connect(timeout=timeout) as connection:
         async with asyncio.timeout(timeout):
             await connection.execute("INSERT INTO ledger VALUES ($1)", key)
-    finally:
-        connection.terminate()
 
 
 async def until_inserted(cluster: Cluster, key: int) -> float:
@@ -85,7 +65,7 @@ async def until_inserted(cluster: Cluster, key: int) -> float:
     while time.monotonic() - began < FAILOVER_S:
         try:
             await insert(cluster, key)
-        except (HarnessError, TimeoutError, *TROUBLE):
+        except (HarnessError, TimeoutError):
             await asyncio.sleep(0.1)
             key += 1  # The last attempt may have been stored.
         else:
@@ -94,28 +74,21 @@ async def until_inserted(cluster: Cluster, key: int) -> float:
 
 
 async def keys(cluster: Cluster, node: str | None = None) -> set[int]:
-    connection = await cluster.deployment.connect(node)
-    try:
-        return {row["key"] for row in await connection.fetch("SELECT key FROM ledger")}
-    finally:
-        connection.terminate()
+    async with await cluster.deployment.connect(node) as connection:
+        return {row["key"] for row in await connection.query("SELECT key FROM ledger")}
 
 
 async def with_ledger(cluster: Cluster) -> set[int]:
     """Make the table, with a hundred acknowledged rows."""
-    connection = await cluster.deployment.connect()
-    await connection.execute("CREATE TABLE ledger (key bigint PRIMARY KEY)")
-    await connection.executemany("INSERT INTO ledger VALUES ($1)", [(key,) for key in range(100)])
-    await connection.close()
+    async with await cluster.deployment.connect() as connection:
+        await connection.execute("CREATE TABLE ledger (key bigint PRIMARY KEY)")
+        await connection.execute("INSERT INTO ledger SELECT generate_series(0, 99)")
     return set(range(100))
 
 
 async def system_identifier(cluster: Cluster) -> int:
-    connection = await cluster.deployment.connect()
-    try:
-        return int(await connection.fetchval("SELECT system_identifier FROM pg_control_system()"))
-    finally:
-        connection.terminate()
+    async with await cluster.deployment.connect() as connection:
+        return int(await connection.value("SELECT system_identifier FROM pg_control_system()"))
 
 
 async def test_primaries_are_lost_in_every_way(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_point_read(micro: Micro) -> None:
 
     async def point_read() -> None:
         id_ = micro.random.randrange(ROWS)
-        (row,) = await read.fetch(id_)
+        (row,) = await read.query(id_)
         assert row["amount"] == 7 * id_
         assert row["filler"] == FILLER
 
@@ -32,7 +32,7 @@ def test_index_lookup(micro: Micro) -> None:
 
     async def index_lookup() -> None:
         code = micro.random.randrange(ROWS // A_CODE)
-        found = await read.fetch(code)
+        found = await read.query(code)
         assert sorted(row["id"] for row in found) == list(range(code * A_CODE, (code + 1) * A_CODE))
         assert all(row["amount"] == 7 * row["id"] for row in found)
 
@@ -46,8 +46,7 @@ def test_single_row_write(micro: Micro) -> None:
 
     async def single_row_write() -> None:
         nonlocal done
-        await write.fetch(micro.new_key(), 1, FILLER)
-        assert write.get_statusmsg() == "INSERT 0 1"
+        assert await write.execute(micro.new_key(), 1, FILLER) == 1
         done += 1
 
     micro.measure("single-row write", single_row_write)
@@ -62,8 +61,8 @@ def test_multi_row_write(micro: Micro) -> None:
 
     async def multi_row_write() -> None:
         nonlocal done
-        await write.fetch(*(value for _ in range(MANY) for value in (micro.new_key(), 1, FILLER)))
-        assert write.get_statusmsg() == f"INSERT 0 {MANY}"
+        values = (value for _ in range(MANY) for value in (micro.new_key(), 1, FILLER))
+        assert await write.execute(*values) == MANY
         done += MANY
 
     micro.measure("multi-row write", multi_row_write)
@@ -78,14 +77,11 @@ def test_small_transaction(micro: Micro) -> None:
 
     async def small_transaction() -> None:
         giver, taker = _two(random)
-        await connection.execute("BEGIN")
-        (row,) = await read.fetch(giver)
-        assert row["id"] == giver
-        for account, change in ((giver, -1), (taker, 1)):
-            await write.fetch(account, change)
-            assert write.get_statusmsg() == "UPDATE 1"
-        # A transaction that was refused before answers ROLLBACK.
-        assert await connection.execute("COMMIT") == "COMMIT"
+        async with connection.transaction():
+            (row,) = await read.query(giver)
+            assert row["id"] == giver
+            for account, change in ((giver, -1), (taker, 1)):
+                assert await write.execute(account, change) == 1
 
     micro.measure("small transaction", small_transaction)
     assert micro.ask("SELECT sum(amount) FROM accounts") == SUM

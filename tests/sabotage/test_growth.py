@@ -31,12 +31,9 @@ STORE_MIB = 640
 
 async def execute(cluster: Cluster, *statements: str) -> None:
     """Configure the cluster wrongly, before anything is added."""
-    connection = await cluster.deployment.connect()
-    try:
+    async with await cluster.deployment.connect() as connection:
         for statement in statements:
             await connection.execute(statement, timeout=30)
-    finally:
-        connection.terminate()
 
 
 async def grow(growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, ...] = ()) -> State:

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-import asyncpg
 import pytest
 
 from clusters.cluster import Cluster
 from clusters.model import Health
+from clusters.sql import SqlError
 from clusters.waiting import wait_until
 from fixtures.fault import Faults
 from fixtures.judge import Judge
@@ -26,11 +26,8 @@ LONGER_S = 30.0
 
 async def configure(cluster: Cluster, table: str, *, replicas: int) -> None:
     """Ask for so many replicas of the ledger's ranges alone."""
-    connection = await cluster.deployment.connect()
-    try:
+    async with await cluster.deployment.connect() as connection:
         await connection.execute(f"ALTER TABLE {table} CONFIGURE ZONE USING num_replicas = {replicas}")
-    finally:
-        connection.terminate()
 
 
 async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
@@ -43,18 +40,16 @@ async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
     left = list(range(ledger.buckets))
 
     async def moved() -> Health:
-        connection = await cluster.deployment.connect()
-        try:
-            while left:
-                store = 1 + left[-1] % len(cluster.nodes)  # stores are numbered from 1
-                await connection.execute(
-                    f"ALTER TABLE {table} EXPERIMENTAL_RELOCATE VALUES (ARRAY[{store}], {left[-1]})"
-                )
-                left.pop()
-        except asyncpg.PostgresError as error:  # another change of the same range is under way
-            return Health(ok=False, why=f"bucket {left[-1]}: {error}")
-        finally:
-            connection.terminate()
+        async with await cluster.deployment.connect() as connection:
+            try:
+                while left:
+                    store = 1 + left[-1] % len(cluster.nodes)  # stores are numbered from 1
+                    await connection.execute(
+                        f"ALTER TABLE {table} EXPERIMENTAL_RELOCATE VALUES (ARRAY[{store}], {left[-1]})"
+                    )
+                    left.pop()
+            except SqlError as error:  # another change of the same range is under way
+                return Health(ok=False, why=f"bucket {left[-1]}: {error}")
         ranges = await cluster.deployment.ranges(table)
         several = [r.range_id for r in ranges if len(r.replicas) != 1]
         bare = set(cluster.nodes) - {r.replicas[0] for r in ranges}

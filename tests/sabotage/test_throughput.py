@@ -112,11 +112,8 @@ async def capped(
 async def at_rest(loaded: Loaded) -> None:
     """No statistics are collected while runs are compared: of so small a node's CPU that takes half, in one run of ten."""
     if loaded.cluster.engine.kind is ENGINES["cockroach"]:
-        connection = await loaded.cluster.deployment.connect()
-        try:
+        async with await loaded.cluster.deployment.connect() as connection:
             await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
-        finally:
-            connection.terminate()
 
 
 def ratios(found: Loads, metric: str, arms: str) -> Sequence[tuple[float, float]]:
@@ -178,9 +175,6 @@ async def test_a_district_whose_total_is_off_by_a_cent(cells: Cells, judge: Judg
 async def execute(cells: Cells, engine: Engine, statement: str) -> None:
     """Change what was loaded, and look at it."""
     async with small(cells, engine) as loaded:
-        connection = await loaded.cluster.deployment.connect()
-        try:
+        async with await loaded.cluster.deployment.connect() as connection:
             await connection.execute(statement)
-        finally:
-            connection.terminate()
         await loaded.check()

@@ -2,17 +2,15 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clusters.errors import HarnessError
-from clusters.model import Health
-
-if TYPE_CHECKING:
-    import asyncpg
+from clusters.model import Credentials, Health, Host
+from clusters.sql import Connection, Failure, SqlError, pgwire
 
 SQL_PORT = 26257
 HTTP_PORT = 8080
@@ -46,86 +44,79 @@ class Access:
         del self._addresses[node]
         self._order.remove(node)
 
+    @property
+    def credentials(self) -> Credentials:
+        """The client root by certificate."""
+        return Credentials(
+            user="root",
+            database=self.database,
+            tls_ca=self._certs / "ca.crt",
+            tls_cert=self._certs / "client.root.crt",
+            tls_key=self._certs / "client.root.key",
+        )
+
     @cached_property
-    def tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext | None:
         """What proves each side to the other: the cluster's authority, and the certificate of the client root."""
-        context = ssl.create_default_context(cafile=str(self._certs / "ca.crt"))
-        context.load_cert_chain(self._certs / "client.root.crt", self._certs / "client.root.key")
-        return context
+        return pgwire.tls_context(self.credentials)
 
-    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
-        """A connection to this node, or to the first that takes one. Raises ``HarnessError`` when none does."""
-        import asyncpg
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Connection:
+        """A connection to this node, or to the first that takes one. Raises ``SqlError`` when none does.
 
+        Raises ``HarnessError`` for a node that is not there.
+        """
         if node is not None and node not in self._addresses:
             raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self._addresses)})")
-        refused = []
+        refused: list[SqlError] = []
         for name in [node] if node else list(self._order):
             try:
-                connection = await asyncpg.connect(
-                    host=self._addresses[name],
-                    port=SQL_PORT,
-                    user="root",
-                    database=self.database,
-                    ssl=self.tls,
+                return await pgwire.connect(
+                    Host(node=name, address=self._addresses[name], port=SQL_PORT),
+                    self.credentials,
+                    tls=self.tls,
                     timeout=timeout,
-                    command_timeout=timeout * 2,
-                    server_settings=self._session,
+                    statement_timeout=timeout * 2,
+                    settings=self._session,
                 )
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                refused.append(f"{name}: {type(error).__name__} {error}".strip())
+            except SqlError as error:
+                refused.append(error)
                 if node is None:
                     self._ask_last(name)
-            else:
-                return connection
-        raise HarnessError(f"no node takes a connection ({'; '.join(refused)})")
+        raise SqlError(
+            f"no node takes a connection ({'; '.join(map(str, refused))})",
+            failure=refused[-1].failure if refused else Failure.LOST,
+            code=refused[-1].code if refused else "",
+        )
 
     def _ask_last(self, name: str) -> None:
         self._order.remove(name)
         self._order.append(name)
 
     @asynccontextmanager
-    async def connected(self, what: str) -> "AsyncIterator[asyncpg.Connection[Any]]":
-        """A connection to whoever serves. Raises ``HarnessError`` naming ``what`` was being done when it fails."""
-        import asyncpg
+    async def connected(self, what: str) -> AsyncIterator[Connection]:
+        """A connection to whoever serves. Raises ``SqlError`` naming ``what`` was being done when it fails."""
+        async with await self.connect() as connection:
+            try:
+                yield connection
+            except SqlError as error:
+                raise error.while_doing(f"cannot {what}") from error
 
-        connection = await self.connect()
-        try:
-            yield connection
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise HarnessError(f"cannot {what}: {type(error).__name__} {error}") from error
-        finally:
-            connection.terminate()
-
-    async def query(
-        self, sql: str, *arguments: object, node: str | None = None, timeout: float = 5.0
-    ) -> list[Any]:
-        """The rows of a statement. Raises ``HarnessError`` where nobody connects, else what asyncpg raises."""
+    async def query(self, sql: str, *, node: str | None = None, timeout: float = 5.0) -> Sequence[Any]:
+        """The rows of a statement, of one node if it is named. Raises ``SqlError``."""
         connection = await self.connect(node, timeout=timeout)
         asked = node or self._order[0]
         try:
-            rows: list[Any] = await connection.fetch(sql, *arguments, timeout=timeout)
-        except BaseException:
+            async with connection:
+                return await connection.query(sql, timeout=timeout)
+        except BaseException as error:
             if node is None:
                 self._ask_last(asked)
+            if isinstance(error, SqlError):
+                raise error.while_doing(f"no answer to `{sql}`") from error
             raise
-        finally:
-            connection.terminate()
-        return rows
-
-    async def ask(self, node: str | None, sql: str, *, timeout: float = 5.0) -> list[Any]:
-        """The same, of one node if it is named. Raises ``HarnessError`` whatever goes wrong."""
-        import asyncpg
-
-        try:
-            return await self.query(sql, node=node, timeout=timeout)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise HarnessError(
-                f"{node or 'the cluster'} does not answer `{sql}`: {type(error).__name__} {error}"
-            ) from error
 
     async def execute(self, sql: str, *, timeout: float) -> None:
-        """Run a statement whose answer tells nothing. Raises ``HarnessError``."""
+        """Run a statement whose answer tells nothing. Raises ``SqlError``."""
         async with self.connected(f"run `{sql}`") as connection:
             await connection.execute(sql, timeout=timeout)
 

@@ -5,9 +5,10 @@ import functools
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clusters.engines import Runner
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
@@ -36,10 +37,8 @@ from clusters.model import (
     ProcessSpec,
     RangeInfo,
 )
+from clusters.sql import Connection, Failure, SqlError
 from clusters.waiting import wait_until
-
-if TYPE_CHECKING:
-    import asyncpg
 
 FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
 """Makes a server look through all its replicas in 10 s. By default that takes 10 minutes, and never more than a second a replica.
@@ -192,7 +191,7 @@ class CockroachDeployment:
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """The cache and the SQL memory of its command line, as the node itself reports it. Raises ``HarnessError``."""
-        (row,) = await self._access.ask(node, self._dialect.arguments)
+        (row,) = await self._access.query(self._dialect.arguments, node=node)
         return parse_sizes(str(row["args"]))
 
     async def bootstrap(self) -> None:
@@ -256,16 +255,10 @@ class CockroachDeployment:
     @property
     def credentials(self) -> Credentials:
         """The client root by certificate."""
-        return Credentials(
-            user="root",
-            database=DATABASE,
-            tls_ca=self._certs / "ca.crt",
-            tls_cert=self._certs / "client.root.crt",
-            tls_key=self._certs / "client.root.key",
-        )
+        return replace(self._access.credentials, database=DATABASE)
 
-    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
-        """A connection to this node, or to the first that takes one. Raises ``HarnessError`` when none does."""
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Connection:
+        """A connection to this node, or to the first that takes one. Raises ``SqlError`` when none does."""
         return await self._access.connect(node, timeout=timeout)
 
     async def accepting(self, node: str) -> Health:
@@ -345,14 +338,12 @@ class CockroachDeployment:
             await self._relocate(connection, table, [0, *values], sorted(stores))
 
     async def _relocate(
-        self, connection: Any, table: str, values: Sequence[int], stores: Sequence[int]
+        self, connection: Connection, table: str, values: Sequence[int], stores: Sequence[int]
     ) -> None:
         """A lease can move only to a node that has a replica, which a fresh range gets within seconds: so try, and wait.
 
         Where there are more nodes than replicas, the next node that has one leads the piece.
         """
-        import asyncpg
-
         for number, value in enumerate(values):
             turn = number % len(stores)
             wanted = [*stores[turn:], *stores[:turn]]
@@ -363,10 +354,12 @@ class CockroachDeployment:
                 try:
                     await connection.execute(statement)
                     break
-                except asyncpg.PostgresError as error:
+                except SqlError as error:
+                    if error.failure is Failure.LOST:
+                        raise
                     if time.monotonic() > until:
-                        raise HarnessError(
-                            f"`{statement}` still fails after {RELOCATE_S:.0f} s: {error}"
+                        raise error.while_doing(
+                            f"`{statement}` still fails after {RELOCATE_S:.0f} s"
                         ) from error
                     await asyncio.sleep(0.25 if store == tried[-1] else 0)
 
@@ -375,7 +368,9 @@ class CockroachDeployment:
         try:
             try:
                 rows = await self._ranges(table)
-            except TimeoutError:
+            except SqlError as error:
+                if error.failure is not Failure.AMBIGUOUS:
+                    raise
                 rows = await self._ranges(table)  # the node that was silent is asked last now
         except Exception as error:
             raise HarnessError(
@@ -383,7 +378,7 @@ class CockroachDeployment:
             ) from error
         return parse_ranges(rows, self._store_names)
 
-    async def _ranges(self, table: str) -> list[Any]:
+    async def _ranges(self, table: str) -> Sequence[Any]:
         self._store_names |= await self._stores(await self._live_ids())
         return await self._access.query(self._dialect.table_ranges(table), timeout=10.0)
 
@@ -404,7 +399,7 @@ class CockroachDeployment:
 
     async def moves(self, seconds: float) -> Mapping[str, int]:
         """See ``Dialect.moves``. Raises ``HarnessError``."""
-        rows = await self._access.ask(None, self._dialect.moves(seconds), timeout=30.0)
+        rows = await self._access.query(self._dialect.moves(seconds), timeout=30.0)
         return {str(row["why"]): int(row["times"]) for row in rows}
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
@@ -416,7 +411,7 @@ class CockroachDeployment:
         asked = [*self._placements] if self._dialect.statements_of_one_node else [None]
         steps: dict[str, int] = {}
         for node in asked:
-            for row in await self._access.ask(node, self._dialect.by_hand(seconds), timeout=30.0):
+            for row in await self._access.query(self._dialect.by_hand(seconds), node=node, timeout=30.0):
                 steps[str(row["what"])] = max(int(row["times"]), steps.get(str(row["what"]), 0))
         return steps
 

@@ -14,7 +14,7 @@ from clusters.model import RangeInfo
 
 
 class Row(Protocol):
-    """A row that gives its values by column name: a mapping or an ``asyncpg.Record``."""
+    """A row that gives its values by column name: a mapping or a ``clusters.sql.Row``."""
 
     def __getitem__(self, key: str, /) -> Any: ...
 

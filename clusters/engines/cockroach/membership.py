@@ -10,6 +10,7 @@ from clusters.engines.cockroach.introspection import ids, parse_node_status
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 from clusters.model import Health
+from clusters.sql import SqlError
 from clusters.waiting import wait_until
 
 MOST_REPLICAS = 3
@@ -66,11 +67,15 @@ class Membership:
         The lost one's replicas are made anew at once, not only when it counts as dead for good; that is not waited for.
         """
         # Of the node itself: for some seconds the cluster takes the lost one for living.
-        (row,) = await self._access.ask(node, "SELECT crdb_internal.node_id() AS node_id")
+        (row,) = await self._access.query("SELECT crdb_internal.node_id() AS node_id", node=node)
         new = int(row["node_id"])
 
         async def back() -> Health:
-            return Health(ok=(await self._live()).get(node) == new, why=f"the new {node} is not live yet")
+            try:
+                live = await self._live()
+            except SqlError as error:
+                return Health(ok=False, why=str(error))
+            return Health(ok=live.get(node) == new, why=f"the new {node} is not live yet")
 
         await wait_until(f"the new {node} to be live", back, timeout=60.0)
         former = self._known.pop(node) - {new}
@@ -181,10 +186,7 @@ class Membership:
 
     async def _held(self, store: int) -> Mapping[int, bool]:
         """Of each range whether this store has a replica of it. Raises ``HarnessError`` when nobody says."""
-        try:
-            rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
-        except Exception as error:
-            raise HarnessError(f"{type(error).__name__}: {error}".strip(": ")) from error
+        rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
         if not rows:
             raise HarnessError("no range was listed")
         return {int(row["range_id"]): store in ids(row["replicas"] or "") for row in rows}

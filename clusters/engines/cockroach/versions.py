@@ -23,7 +23,7 @@ STORE_DEAD_LEAST_S = 75.0
 class Dialect:
     """How one version is spoken to. SQL is text to be sent as it stands; the methods take identifiers that are quoted already.
 
-    Columns are cast to types that asyncpg knows by itself: on older servers it cannot look up array types.
+    Columns are cast to types that the driver knows by itself: on older servers it cannot look up array types.
     """
 
     series: Series = OLDEST

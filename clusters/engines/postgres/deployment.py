@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from clusters.engines import Runner
 from clusters.engines.postgres import configuration, files, health, rest, sql
 from clusters.engines.postgres.binaries import Binaries
@@ -25,6 +23,7 @@ from clusters.model import (
     ProcessSpec,
     RangeInfo,
 )
+from clusters.sql import Connection, Failure, SqlError, pgwire
 from clusters.waiting import wait_until
 
 BOOTSTRAP_S = 80.0
@@ -112,7 +111,7 @@ class PostgresDeployment:
         """The size of the node's shared buffers."""
         async with sql.session(self._sql(node), self._superuser, timeout=LOOK_S) as connection:
             blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
-            return {"cache_mib": float(await connection.fetchval(blocks))}
+            return {"cache_mib": float(await connection.value(blocks))}
 
     async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
         """Choose ports and write every node's configuration; Patroni itself sets PostgreSQL up."""
@@ -152,8 +151,8 @@ class PostgresDeployment:
         async with sql.session(
             self._sql(await self._primary()), self._superuser, timeout=LOOK_S
         ) as connection:
-            version = await connection.fetchval("SELECT version()")
-            rows = await connection.fetch(
+            version = await connection.value("SELECT version()")
+            rows = await connection.query(
                 "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", OBSERVED
             )
         return {"servers": {"primary": version}, "settings": {row["name"]: row["setting"] for row in rows}}
@@ -162,7 +161,7 @@ class PostgresDeployment:
         """Whether the application can query this node, be it primary or replica."""
         try:
             async with sql.session(self._sql(node), self.credentials, timeout=LOOK_S) as connection:
-                await connection.fetchval("SELECT 1")
+                await connection.value("SELECT 1")
         except HarnessError as error:
             return Health(ok=False, why=str(error))
         return Health(ok=True)
@@ -179,25 +178,27 @@ class PostgresDeployment:
         except HarnessError as error:
             return Health(ok=False, why=str(error))
 
-    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> "asyncpg.Connection[Any]":
+    async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Connection:
         """A connection of the application's user to this node, or to the primary.
 
         The primary is looked for host by host, each with its share of ``timeout``: a frozen host accepts connections
         and says nothing.
         """
         if node is not None:
-            return await sql.open_connection(self._sql(node), self.credentials, timeout=timeout)
+            return await pgwire.connect(self._sql(node), self.credentials, timeout=timeout)
         refused = []
         share = timeout / max(len(self._placed), 1)
         for name in sorted(self._placed, key=lambda name: name != self._latest_primary):
             try:
                 connection = await sql.open_primary(self._sql(name), self.credentials, timeout=share)
-            except HarnessError as error:
+            except SqlError as error:
                 refused.append(str(error))
             else:
                 self._latest_primary = name
                 return connection
-        raise HarnessError(f"no primary to connect to: {'; '.join(refused)}")
+        raise SqlError(
+            f"no primary to connect to: {'; '.join(refused)}", failure=Failure.LOST, code="no primary"
+        )
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Nothing: PostgreSQL keeps a table whole."""
@@ -209,7 +210,7 @@ class PostgresDeployment:
         if primary is None:
             raise HarnessError(f"table {table}: {why}")
         async with sql.session(self._sql(primary), self.credentials, timeout=LOOK_S) as connection:
-            oid = await connection.fetchval("SELECT to_regclass($1)::oid::bigint", table)
+            oid = await connection.value("SELECT to_regclass($1)::oid::bigint", table)
         if oid is None:
             raise HarnessError(f"table {table}: there is none of this name in {self.credentials.database}")
         streaming = (name for name, (state, _) in seen[primary].replicas.items() if state == "streaming")

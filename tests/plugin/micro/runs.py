@@ -7,11 +7,13 @@ from tests.plugin.conftest import Gate
 
 CONFTEST = '''
 import asyncio
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
 
 from clusters.errors import HarnessError
+from clusters.sql import Failure, SqlError
 from fixtures.micro import Served
 from plugin import run as runs
 
@@ -22,22 +24,21 @@ class Connection:
     """Of a database that refuses what is told to be refused, and otherwise sleeps."""
 
     def __init__(self, version):
-        self.version, self.refusals, self.began, self.rolled_back = version, 0, False, 0
+        self.version, self.refusals, self.rolled_back = version, 0, 0
 
-    def is_in_transaction(self):
-        return self.began
+    @asynccontextmanager
+    async def transaction(self):
+        try:
+            yield
+        except SqlError:
+            self.rolled_back += 1
+            raise
 
-    async def execute(self, statement):
-        self.began = statement == "BEGIN"
-        self.rolled_back += statement == "ROLLBACK"
-
-    async def fetch(self):
+    async def query(self):
         await asyncio.sleep(SLEEPS[self.version])
         if self.refusals:
             self.refusals -= 1
-            error = RuntimeError("restart transaction")
-            error.sqlstate = "40001"
-            raise error
+            raise SqlError("restart transaction", failure=Failure.RETRYABLE, code="40001")
 
 
 class Clusters:
@@ -70,7 +71,7 @@ import os
 
 def test_read(micro):
     async def read():
-        await micro.connection.fetch()
+        await micro.connection.query()
 
     micro.measure("a read", read)
 
@@ -80,11 +81,10 @@ def test_write(micro):
         raise AssertionError("nothing was written")
 
     async def write():
-        await micro.connection.execute("BEGIN")
-        if os.environ.get("CONFLICTS") and not micro.random.randrange(10):
-            micro.connection.refusals += 2
-        await micro.connection.fetch()
-        await micro.connection.execute("COMMIT")
+        async with micro.connection.transaction():
+            if os.environ.get("CONFLICTS") and not micro.random.randrange(10):
+                micro.connection.refusals += 2
+            await micro.connection.query()
 
     micro.measure("a write", write)
     assert micro.connection.rolled_back > 0 or not os.environ.get("CONFLICTS")
