@@ -1,7 +1,6 @@
 """A cluster: an engine's deployment on a substrate, started together and changed node by node."""
 
 import asyncio
-import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -86,7 +85,7 @@ class Cluster:
             engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record
         )
         placements = await substrate.place(topology.nodes)
-        await deployment.prepare(placements, substrate.run, substrate.scratch)
+        await deployment.prepare(placements, substrate)
         for service in deployment.services:
             await substrate.start(service)
         await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
@@ -161,9 +160,9 @@ class Cluster:
             )
         lack = next((words for words in SHORTAGES if words in last.lower()), None)
         if lack is None and name in self.nodes:
-            home = self.deployment.process(name).cwd
-            if home.exists() and shutil.disk_usage(home).free < FULL_BYTES:
-                lack = f"less than {FULL_BYTES >> 20} MiB are free on the disk of {home}"
+            free = self.substrate.free_bytes(name)
+            if free is not None and free < FULL_BYTES:
+                lack = f"less than {FULL_BYTES >> 20} MiB are free on its disk"
         return f"let down by this machine ({lack})" if lack else None
 
     async def _until(
@@ -270,7 +269,7 @@ class Cluster:
         """Add a node to the running cluster, and wait until it takes clients."""
         (placement,) = await self.substrate.place([node])
         self.placed.add(node.name)
-        await self.deployment.place(placement, self.substrate.run)
+        await self.deployment.place(placement)
         await self.substrate.start(self.deployment.process(node.name))
         self.nodes.append(node.name)
         await self.accepting(node.name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 
@@ -78,35 +78,35 @@ class NodeResources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where a substrate put a node.
+    """Where a substrate put a node (or a service beside the nodes). All paths are as the node itself sees them.
 
-    ``address`` is the IP address that this node alone listens on. ``home`` holds all the node's own files; ``store``
-    and ``logs`` are inside it. Only ``store`` is lost when a node is lost with its disk. ``beside`` is an address for
-    processes beside the nodes, the same in all placements; empty where they have to share a node's.
+    ``address`` is what this node listens on and what other nodes reach it by, ``client_address`` what clients and the
+    harness reach it by. ``home`` holds all the node's own files; ``store`` and ``logs`` are inside it. Only ``store`` is
+    lost when a node is lost with its disk.
     """
 
     node: NodeSpec
     address: str
-    home: Path
-    store: Path
-    logs: Path
-    beside: str = ""
+    client_address: str
+    home: PurePath
+    store: PurePath
+    logs: PurePath
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessSpec:
     """One process that a substrate is to run for a node (or for a service beside the nodes).
 
-    ``name`` is the node's name. ``argv[0]`` is an absolute path. ``env`` is the whole environment. Standard output and
-    error go to ``output``. ``stop_signal`` asks it to stop in good order. ``unprivileged`` asks the substrate to run it
+    ``name`` is the node's name. All paths are as the node itself sees them, ``argv[0]`` is absolute. ``env`` is the whole
+    environment. Standard output and error go to ``output``. ``stop_signal`` asks it to stop in good order. ``unprivileged`` asks the substrate to run it
     as somebody other than root where the harness itself is root (PostgreSQL refuses root).
     """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    cwd: Path
-    output: Path
+    cwd: PurePath
+    output: PurePath
     stop_signal: int = 15
     unprivileged: bool = False
     resources: NodeResources | None = None

@@ -7,12 +7,10 @@ which ``clusters.cluster.Cluster`` drives. Neither knows how a process is run; t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from clusters.model import (
     Capability,
-    Completed,
     Credentials,
     Endpoint,
     Fingerprint,
@@ -29,29 +27,22 @@ from clusters.model import (
 )
 from clusters.registry import Registry
 from clusters.sql import Connection
-
-
-class Runner(Protocol):
-    """Runs a helper command (``cert create-ca``, ``init``, ``initdb``) where the nodes run and waits for its end."""
-
-    async def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: Path,
-        timeout: float,
-        unprivileged: bool = False,
-    ) -> Completed:
-        """Run it. Raises ``HarnessError`` when it takes longer than ``timeout`` seconds."""
-        ...
+from clusters.substrates import Nodes
 
 
 class Backups(Protocol):
-    """Backups of whole databases, as files beside a node's store."""
+    """Backups of whole databases, as files of a node."""
 
-    def files(self, name: str) -> Path:
-        """The directory of the files of this name; what is put there can be restored."""
+    async def save(self, name: str, into: BinaryIO) -> None:
+        """Archive a backup's files into a file of this machine. Raises ``HarnessError`` if there is no such backup."""
+        ...
+
+    async def load(self, name: str, out_of: BinaryIO) -> None:
+        """Put archived files where they can be restored from. Raises ``HarnessError`` if a backup of the name is there."""
+        ...
+
+    async def discard(self, name: str) -> None:
+        """Delete a backup's files. Raises ``HarnessError``."""
         ...
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
@@ -95,15 +86,15 @@ class Deployment(Protocol):
         """The process that is this node. Known after ``prepare`` or ``place``."""
         ...
 
-    async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
-        """Everything before a process starts: certificates, configuration. ``scratch`` is 0700 and the cluster's own."""
+    async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
+        """Everything before a process starts: programs, certificates, configuration."""
         ...
 
-    async def place(self, placement: Placement, run: Runner) -> None:
+    async def place(self, placement: Placement) -> None:
         """Prepare one more node, which joins a running cluster when its process starts."""
         ...
 
-    def give(self, node: str, resources: NodeResources) -> None:
+    async def give(self, node: str, resources: NodeResources) -> None:
         """Give a node other resources, from its next start on. Raises ``HarnessError`` for a node that is not there."""
         ...
 

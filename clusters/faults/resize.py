@@ -18,7 +18,7 @@ def resize(resources: NodeResources, **facts: object) -> Fault:
     """The change of a node to these resources. ``facts`` go into the event ``node.resized`` beside what the node shows."""
 
     async def start(cluster: Cluster, node: str) -> None:
-        cluster.deployment.give(node, resources)
+        await cluster.deployment.give(node, resources)
         await restart_dead(cluster, node)
         cluster.record("node.resized", node=node, shown=await _shown(cluster, node), **facts)
 

@@ -1,15 +1,68 @@
-"""Where nodes run. A substrate places nodes, runs their processes and can hurt them; it knows no database."""
+"""Where nodes run. A substrate places nodes, runs their processes and can hurt them; it knows no database.
+
+A node is reached by the operations below alone. Paths given to them are as the node itself sees them (``PurePath``);
+a ``Path`` is always one of the machine that the harness runs on. What is no coroutine answers within milliseconds.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePath
+from typing import BinaryIO, Protocol
 
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.registry import Registry
 
 
-class Substrate(Protocol):
+class Nodes(Protocol):
+    """What a deployment may ask of the nodes to prepare them. Each operation raises ``HarnessError`` for a name never placed."""
+
+    @property
+    def scratch(self) -> Path:
+        """A directory of the cluster's own (0700) on the machine of the harness, for what clients and the harness need."""
+        ...
+
+    async def beside(self, name: str) -> Placement:
+        """A place for a service beside the nodes; it has an address of its own where there is one to be had."""
+        ...
+
+    async def present(self, program: Path) -> PurePath:
+        """Have a program of this machine (or a directory of programs) in every node; its path there.
+
+        It is put there, or is there already, as in an image. Raises ``HarnessError`` where neither can be.
+        """
+        ...
+
+    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
+        """Write a file in the node's home, in the place of any earlier one; directories on the way to it are made."""
+        ...
+
+    async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
+        """Write a directory of the node as a tar archive into a file of this machine. Raises ``HarnessError`` if there is none."""
+        ...
+
+    async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
+        """Make a directory of the node, which must be new or empty, with what ``archive`` wrote."""
+        ...
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        timeout: float,
+        node: str | None = None,
+        cwd: PurePath | None = None,
+        unprivileged: bool = False,
+    ) -> Completed:
+        """Run a command to its end: in a node that was placed, started or not, or without a name on the machine of the harness.
+
+        It works in ``cwd``, by default the node's home, or ``scratch``. What it leaves running is killed. Raises
+        ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
+        """
+        ...
+
+
+class Substrate(Nodes, Protocol):
     """One cluster's place. Everything it started is gone after ``close``, and also if the harness dies."""
 
     @property
@@ -22,41 +75,37 @@ class Substrate(Protocol):
         """What can be done to nodes here."""
         ...
 
-    @property
-    def scratch(self) -> Path:
-        """A directory of the cluster's own (0700), for certificates and configuration."""
-        ...
-
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
-        """Give each node an address and directories. Can be called again to add nodes."""
-        ...
+        """Give each node an address and directories. Can be called again to add nodes.
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: Path,
-        timeout: float,
-        unprivileged: bool = False,
-    ) -> Completed:
-        """Run a helper command to its end. Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds."""
+        Raises ``BadInput`` for a name that was placed before or is no file name.
+        """
         ...
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Start a node's process; returns once it was spawned."""
+        """Start the process of a node or service; returns once it was spawned.
+
+        Raises ``HarnessError`` while an earlier one runs, ``BadInput`` if it cannot be executed.
+        """
         ...
 
     async def stop(self, name: str, *, timeout: float) -> int:
-        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal)."""
+        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+
+        Of a process that has ended it returns the exit code; this and the next four raise ``HarnessError`` where none was ever started.
+        """
+        ...
+
+    async def signal(self, name: str, signum: int) -> None:
+        """Send a signal to the process that was started; nothing where it has ended."""
         ...
 
     async def kill(self, name: str) -> None:
-        """SIGKILL everything the node is; returns when all of it is gone."""
+        """SIGKILL everything the node is; returns when all of it is gone. Nothing where it is gone."""
         ...
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP everything the node is; returns when all of it is stopped."""
+        """SIGSTOP everything the node is; returns when all of it is stopped. Raises ``HarnessError`` if it has ended."""
         ...
 
     async def resume(self, name: str) -> None:
@@ -93,12 +142,16 @@ class Substrate(Protocol):
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
         ...
 
+    def free_bytes(self, name: str) -> int | None:
+        """Room on the disk that the node keeps its files on; ``None`` where nobody says."""
+        ...
+
     async def wipe(self, name: str) -> None:
-        """Delete the node's store. The process must be dead."""
+        """Delete what is in the node's store. Raises ``HarnessError`` unless the node is dead, or was never started."""
         ...
 
     def log_tail(self, name: str, lines: int = 20) -> str:
-        """The last lines the node wrote, for messages."""
+        """The last lines the node wrote, for messages; empty if it wrote none or was never started."""
         ...
 
     async def close(self, *, keep: bool = False) -> None:

@@ -1,9 +1,10 @@
 """An engine and a substrate in memory, whose orders take a moment and can be made to fail."""
 
 import asyncio
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
 
 from clusters.cluster import Cluster
 from clusters.engines import EngineKind
@@ -32,6 +33,18 @@ def _nothing(*_: object, **__: object) -> Any:
     raise HarnessError("a fake is made, not found")
 
 
+def _placed(node: NodeSpec) -> Placement:
+    home = PurePath("/nodes", node.name)
+    return Placement(
+        node=node,
+        address="127.0.0.1",
+        client_address="127.0.0.1",
+        home=home,
+        store=home / "store",
+        logs=home / "logs",
+    )
+
+
 class FakeSubstrate:
     """Processes that are words in a dictionary. ``fails`` maps an order (``kill n1``) to how often it is refused.
 
@@ -44,6 +57,8 @@ class FakeSubstrate:
 
     def __init__(self) -> None:
         self.states: dict[str, ProcessState] = {}
+        self.files: dict[PurePath, bytes] = {}
+        self.free: dict[str, int] = {}
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
         self.wiped: set[str] = set()
@@ -70,27 +85,61 @@ class FakeSubstrate:
             if node.name in self.placed:
                 raise BadInput(f"node name {node.name!r}: must be new to the cluster")
             self.placed.add(node.name)
-        nowhere = Path("/nonexistent")
-        return tuple(
-            Placement(node=node, address="127.0.0.1", home=nowhere, store=nowhere, logs=nowhere)
-            for node in nodes
-        )
+        return tuple(map(_placed, nodes))
+
+    async def beside(self, name: str) -> Placement:
+        self.placed.add(name)
+        return _placed(NodeSpec(name=name))
+
+    async def present(self, program: Path) -> PurePath:
+        return PurePath("/programs", program.name)
+
+    def _inside(self, name: str, path: PurePath) -> None:
+        if name not in self.placed or not path.is_relative_to(_placed(NodeSpec(name=name)).home):
+            raise HarnessError(f"{path} is not in the home of {name}, or that was never placed")
+
+    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
+        self._inside(name, path)
+        self.files[path] = content
+
+    async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
+        self._inside(name, directory)
+        found = {str(p.relative_to(directory)): c for p, c in self.files.items() if directory in p.parents}
+        if not found:
+            raise HarnessError(f"{directory}: no such directory")
+        pickle.dump(found, into)
+
+    async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
+        self._inside(name, directory)
+        if any(directory in path.parents for path in self.files):
+            raise HarnessError(f"{directory} is not empty")
+        out_of.seek(0)
+        self.files |= {directory / path: content for path, content in pickle.load(out_of).items()}
 
     async def run(
         self,
         argv: Sequence[str],
         *,
         env: Mapping[str, str],
-        cwd: Path,
         timeout: float,
+        node: str | None = None,
+        cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
+        if node is not None and node not in self.placed:
+            raise HarnessError(f"{node} was never placed")
         return Completed(code=0, out="", err="")
 
     async def start(self, spec: ProcessSpec) -> None:
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{spec.name} runs already")
         await self._order("start", spec.name, ProcessState.RUNNING, None)
+
+    def free_bytes(self, name: str) -> int | None:
+        return self.free.get(name)
+
+    async def signal(self, name: str, signum: int) -> None:
+        self.orders.append(f"signal {name} {signum}")
 
     async def stop(self, name: str, *, timeout: float) -> int:
         await self._order("stop", name, ProcessState.EXITED, 0)
@@ -172,10 +221,10 @@ class FakeDeployment:
         nowhere = Path("/nonexistent")
         return ProcessSpec(name=node, argv=("/nonexistent",), env={}, cwd=nowhere, output=nowhere)
 
-    async def prepare(self, placements: object, run: object, scratch: object) -> None:
+    async def prepare(self, placements: object, nodes: object) -> None:
         pass
 
-    async def place(self, placement: Placement, run: object) -> None:
+    async def place(self, placement: Placement) -> None:
         self._nodes.append(placement.node.name)
 
     async def bootstrap(self) -> None:
@@ -184,7 +233,7 @@ class FakeDeployment:
     async def refusal(self, node: str) -> str | None:
         return "refused"
 
-    def give(self, node: str, resources: NodeResources) -> None:
+    async def give(self, node: str, resources: NodeResources) -> None:
         self.given[node] = resources
 
     async def shown(self, node: str) -> Mapping[str, float]:

@@ -56,7 +56,7 @@ async def main() -> None:
                 output=placement.logs / "out",
             )
         )
-    await asyncio.to_thread(wait_for, [placement.home / "ready" for placement in placements])
+    await asyncio.to_thread(wait_for, [Path(placement.home, "ready") for placement in placements])
     if place.cannot_cut is None:
         await place.cut("n1", "n2")
     forked = fork() if "fork" in sys.argv else 0

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.model import (
@@ -42,12 +43,28 @@ async def eventually(condition: Callable[[], object], seconds: float = 20.0) -> 
         await asyncio.sleep(0.01)
 
 
-async def one(place: Processes, name: str = "n1") -> Placement:
+@dataclass(frozen=True, kw_only=True)
+class At:
+    """A placement whose directories are this machine's."""
+
+    node: NodeSpec
+    address: str
+    home: Path
+    store: Path
+    logs: Path
+
+
+def at_hand(placement: Placement) -> At:
+    home, store, logs = map(Path, (placement.home, placement.store, placement.logs))
+    return At(node=placement.node, address=placement.address, home=home, store=store, logs=logs)
+
+
+async def one(place: Processes, name: str = "n1") -> At:
     (placement,) = await place.place([NodeSpec(name=name)])
-    return placement
+    return at_hand(placement)
 
 
-def spec(at: Placement, *argv: str, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
+def spec(at: At | Placement, *argv: str, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
     return ProcessSpec(
         name=at.node.name,
         argv=argv,
@@ -59,11 +76,13 @@ def spec(at: Placement, *argv: str, stop_signal: int = 15, unprivileged: bool = 
     )
 
 
-def shell(at: Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
+def shell(
+    at: At | Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False
+) -> ProcessSpec:
     return spec(at, "/bin/sh", "-c", script, stop_signal=stop_signal, unprivileged=unprivileged)
 
 
-async def daemonised(place: Processes, at: Placement, *how: str) -> int:
+async def daemonised(place: Processes, at: At, *how: str) -> int:
     """A node whose daemon is no descendant of it any more; the daemon's process id."""
     file = at.store / "pid"
     nap = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"

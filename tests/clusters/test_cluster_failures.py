@@ -15,12 +15,13 @@ from typing import Any, cast
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines import Deployment, Engine, Runner
+from clusters.engines import Deployment, Engine
 from clusters.engines.cockroach.access import SQL_PORT
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.faults.disturbance import disturb
 from clusters.faults.kill import KILL
 from clusters.model import Health, NodeSpec, Placement, ProcessSpec, ProcessState, Topology
+from clusters.substrates import Nodes
 from clusters.substrates.processes import Processes, proctree
 from clusters.waiting import wait_until
 from tests.clusters.real_cockroach import RESOURCES, ask, cockroach
@@ -42,8 +43,8 @@ class Twisted:
         deployment = self.engine.deploy(nodes, **how)
         prepare, process = deployment.prepare, deployment.process
 
-        async def prepare_and_twist(placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
-            await prepare(placements, run, scratch)
+        async def prepare_and_twist(placements: Sequence[Placement], nodes: Nodes) -> None:
+            await prepare(placements, nodes)
             self.before(placements)
 
         deployment.prepare = prepare_and_twist
@@ -92,14 +93,6 @@ def occupy(server: socket.socket, address: str) -> None:
     server.listen()
 
 
-def leader(cluster: Cluster, node: str) -> int:
-    """The process id of a node."""
-    assert isinstance(cluster.substrate, Processes)
-    run = cluster.substrate._watch.run(node)
-    assert run.leader is not None
-    return run.leader.pid
-
-
 async def dies(cluster: Cluster, node: str) -> None:
     async def dead() -> Health:
         return Health(ok=cluster.substrate.state(node) is ProcessState.EXITED)
@@ -127,7 +120,7 @@ async def test_a_flag_that_the_server_does_not_know(tmp_path: Path) -> None:
 
 async def test_a_store_that_is_corrupt(tmp_path: Path) -> None:
     def corrupt(placements: Sequence[Placement]) -> None:
-        store = placements[0].store
+        store = Path(placements[0].store)
         store.joinpath("CURRENT").write_text("MANIFEST-000009\n")
         store.joinpath("marker.manifest.000001.MANIFEST-000009").touch()  # what later versions have instead
         store.joinpath("MANIFEST-000009").write_bytes(b"x" * 100)
@@ -202,7 +195,7 @@ async def test_a_disk_that_is_full(tmp_path: Path) -> None:
 
 async def test_whose_fault_the_end_of_a_running_node_is(tmp_path: Path) -> None:
     async with provisioned(tmp_path, cockroach()) as cluster:
-        os.kill(leader(cluster, "n1"), signal.SIGABRT)
+        await cluster.substrate.signal("n1", signal.SIGABRT)
         await dies(cluster, "n1")
         died: pytest.ExceptionInfo[Exception]
         with pytest.raises(NodeDied, match=r"n1 ended with exit code .*, by itself") as died:
@@ -210,7 +203,7 @@ async def test_whose_fault_the_end_of_a_running_node_is(tmp_path: Path) -> None:
         assert "SIGABRT" in str(died.value), "the crash itself stands in a log of its own"
 
         await cluster.restart("n1")
-        os.kill(leader(cluster, "n1"), signal.SIGKILL)
+        await cluster.substrate.signal("n1", signal.SIGKILL)
         await dies(cluster, "n1")
         with pytest.raises(
             HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent"

@@ -75,7 +75,7 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         assert await cluster.drain("n3") == 0
         assert cluster.substrate.state("n3") is ProcessState.EXITED
         await why_not(cluster, "n3")
-        cluster.deployment.give("n3", NodeResources(cache_mib=256, sql_memory_mib=192))
+        await cluster.deployment.give("n3", NodeResources(cache_mib=256, sql_memory_mib=192))
         await cluster.restart("n3")
         assert await cluster.deployment.shown("n3") == {"cache_mib": 256, "sql_memory_mib": 192}
         assert await cluster.deployment.shown("n1") == {"cache_mib": 384, "sql_memory_mib": 256}
@@ -209,7 +209,7 @@ async def _ids(cluster: Cluster) -> dict[str, int]:
 async def _status(cluster: Cluster, id_: int) -> str:
     """A node's membership as ``cockroach node status`` has it."""
     argv = cluster.deployment.process(cluster.nodes[0]).argv
-    certificates = next(word for word in argv if word.startswith("--certs-dir="))
+    certificates = f"--certs-dir={cluster.substrate.scratch / 'certs'}"
     done = await cluster.substrate.run(
         [argv[0], "node", "status", "--decommission", "--format=csv", certificates, *_host(cluster)],
         env={"HOME": str(cluster.substrate.scratch)},

@@ -18,7 +18,7 @@ from clusters.model import (
 )
 from clusters.substrates import Substrate
 from clusters.substrates.processes import Processes
-from tests.clusters.process_nodes import daemonised, eventually, one, shell, working_in
+from tests.clusters.process_nodes import at_hand, daemonised, eventually, one, shell, working_in
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -34,7 +34,7 @@ async def test_each_node_has_an_address_and_directories_of_its_own(place: Proces
     first = await place.place([NodeSpec(name="n1"), NodeSpec(name="n2")])
     added = await one(place, "n3")
     sockets = []
-    for placement in (*first, added):
+    for placement in (*map(at_hand, first), added):
         assert placement.home.stat().st_mode & 0o777 == 0o700
         assert placement.store.parent == placement.logs.parent == placement.home
         listener = socket.create_server((placement.address, 38765))

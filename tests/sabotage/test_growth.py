@@ -1,17 +1,14 @@
 """Growth that is hindered on purpose: every test here must find its claim refuted, for the reason that it made."""
 
-import os
 import signal
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from clusters.cluster import Cluster
 from clusters.errors import NodeDied
-from clusters.model import Health, NodeSpec, ProcessSpec
-from clusters.substrates.processes import Processes
+from clusters.model import Health, NodeSpec, Placement, ProcessSpec
 from clusters.waiting import wait_until
 from fixtures.background import beside
 from fixtures.growth import Growth
@@ -131,12 +128,16 @@ def filled(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
     """Put a file without content into the store of whatever is added, where the server counts files by their length."""
     place = cluster.deployment.place
 
-    async def full(placement: Any, run: Any) -> None:
-        await place(placement, run)
+    async def full(placement: Placement) -> None:
+        await place(placement)
         auxiliary = placement.store / "auxiliary"
-        auxiliary.mkdir(parents=True, exist_ok=True)
-        with (auxiliary / "full").open("wb") as file:
-            file.truncate((STORE_MIB - 4) << 20)
+        done = await cluster.substrate.run(
+            ["/bin/sh", "-c", f"mkdir -p {auxiliary} && truncate -s {STORE_MIB - 4}M {auxiliary}/full"],
+            env={"PATH": "/usr/bin:/bin"},
+            timeout=30.0,
+            node=placement.node.name,
+        )
+        assert done.code == 0, done.err
 
     monkeypatch.setattr(cluster.deployment, "place", full)
 
@@ -151,9 +152,7 @@ async def test_a_node_dies_while_replicas_move(
 
     async def added(node: NodeSpec) -> None:
         await add(node)
-        assert isinstance(cluster.substrate, Processes)
-        for process in cluster.substrate._watch.members(node.name):
-            os.kill(process.pid, signal.SIGABRT)
+        await cluster.substrate.signal(node.name, signal.SIGABRT)
 
     monkeypatch.setattr(cluster, "add", added)
     with pytest.raises(NodeDied, match="n4 ended with exit code 2, by itself"):

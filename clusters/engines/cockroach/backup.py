@@ -1,22 +1,41 @@
 """Backups of whole databases, in the directory beside the first node's store that ``nodelocal`` URLs name."""
 
-from pathlib import Path
+from typing import BinaryIO
 
 from clusters.engines.cockroach.access import Access
 from clusters.engines.cockroach.versions import Dialect
+from clusters.errors import HarnessError
+from clusters.model import Placement
+from clusters.substrates import Nodes
+
+DELETE_S = 60.0
+"""How long the deletion of a backup may take."""
 
 
 class NodelocalBackups:
-    """What ``clusters.engines.Backups`` asks for. ``external`` is the first node's directory of external files."""
+    """What ``clusters.engines.Backups`` asks for. ``first`` is the first node, which has the files below its store."""
 
-    def __init__(self, access: Access, dialect: Dialect, external: Path) -> None:
+    def __init__(self, access: Access, dialect: Dialect, nodes: Nodes, first: Placement) -> None:
         self._access = access
         self._dialect = dialect
-        self._external = external
+        self._nodes = nodes
+        self._node = first.node.name
+        self._external = first.store / "extern"
 
-    def files(self, name: str) -> Path:
-        """The directory of the files of this name."""
-        return self._external / name
+    async def save(self, name: str, into: BinaryIO) -> None:
+        """Archive the files. Raises ``HarnessError``."""
+        await self._nodes.archive(self._node, self._external / name, into)
+
+    async def load(self, name: str, out_of: BinaryIO) -> None:
+        """Put archived files there. Raises ``HarnessError``."""
+        await self._nodes.extract(self._node, self._external / name, out_of)
+
+    async def discard(self, name: str) -> None:
+        """Delete the files. Raises ``HarnessError``."""
+        argv = ["/bin/rm", "-r", str(self._external / name)]
+        done = await self._nodes.run(argv, env={}, timeout=DELETE_S, node=self._node)
+        if done.code:
+            raise HarnessError(f"the backup {name} cannot be deleted: {done.err.strip()}")
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
         """``BACKUP DATABASE``. Raises ``HarnessError``."""

@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from clusters.engines import Runner
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.introspection import (
@@ -38,6 +37,7 @@ from clusters.model import (
     RangeInfo,
 )
 from clusters.sql import Connection, Failure, SqlError
+from clusters.substrates import Nodes
 from clusters.waiting import wait_until
 
 FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
@@ -87,51 +87,59 @@ class CockroachDeployment:
         self._join: tuple[str, ...] = ()
         self._certs = Path()
         self._access = Access(self._certs, session=dialect.session)
-        self._run: Runner | None = None
+        self._nodes: Nodes | None = None
+        self._program: PurePath = binary
         self._ids: dict[str, set[int]] = {}
         """All ids that the holders of each address ever had."""
         self._store_names: dict[int, str] = {}
 
     # ---- before the processes -------------------------------------------------------------------------------------
 
-    async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
+    async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
         """Make one authority, a certificate for the nodes and one for the client root. Raises ``HarnessError``."""
-        self._run = run
-        self._certs = scratch / "certs"
+        self._nodes = nodes
+        self._program = await nodes.present(self._binary)
+        self._certs = nodes.scratch / "certs"
         self._certs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._placements = {placement.node.name: placement for placement in placements}
         self._access = Access(self._certs, session=self._dialect.session)
-        for name, placement in self._placements.items():
-            self._access.add(name, placement.address)
         self._join = tuple(f"{p.address}:{SQL_PORT}" for p in placements[:3])
-        key = f"--ca-key={scratch / 'ca.key'}"
-        await self._cockroach("cert", "create-ca", key)
+        await self._cockroach("cert", "create-ca", self._ca_key)
         await asyncio.gather(
-            self._cockroach("cert", "create-node", *(p.address for p in placements), "localhost", key),
-            self._cockroach("cert", "create-client", "root", key),
+            self._certify(*placements), self._cockroach("cert", "create-client", "root", self._ca_key)
         )
 
-    async def place(self, placement: Placement, run: Runner) -> None:
-        """Prepare one more node: the nodes share a certificate, made again with all their addresses."""
-        self._run = run
-        self._placements[placement.node.name] = placement
-        self._access.add(placement.node.name, placement.address)
-        addresses = [p.address for p in self._placements.values()]
-        await self._cockroach(
-            "cert",
-            "create-node",
-            *addresses,
-            "localhost",
-            f"--ca-key={self._certs.parent / 'ca.key'}",
-            "--overwrite",
-        )
+    async def place(self, placement: Placement) -> None:
+        """Prepare one more node."""
+        await self._certify(placement, again=True)
+
+    @property
+    def _ca_key(self) -> str:
+        return f"--ca-key={self._certs.parent / 'ca.key'}"
+
+    async def _certify(self, *placements: Placement, again: bool = False) -> None:
+        """Take in new nodes, and put a certificate for their addresses into their homes. ``again``: an earlier one was made."""
+        nodes = self._prepared
+        for placement in placements:
+            self._placements[placement.node.name] = placement
+            self._access.add(placement.node.name, placement.client_address)
+        addresses = dict.fromkeys(a for p in placements for a in (p.address, p.client_address))
+        overwrite = ["--overwrite"] if again else []
+        await self._cockroach("cert", "create-node", *addresses, "localhost", self._ca_key, *overwrite)
+        files = {name: (self._certs / name).read_bytes() for name in ("ca.crt", "node.crt", "node.key")}
+        for placement in placements:
+            for name, content in files.items():
+                await nodes.put(placement.node.name, placement.home / "certs" / name, content)
+
+    @property
+    def _prepared(self) -> Nodes:
+        if self._nodes is None:
+            raise HarnessError("cockroach: the deployment was not prepared")
+        return self._nodes
 
     async def _cockroach(self, *arguments: str, timeout: float = 30.0) -> str:
         """Run a subcommand that takes ``--certs-dir``; its standard output. Raises ``HarnessError``."""
-        if self._run is None:
-            raise HarnessError("cockroach: the deployment was not prepared")
         argv = (str(self._binary), *arguments, f"--certs-dir={self._certs}")
-        done = await self._run(argv, env=self._environment, cwd=self._certs.parent, timeout=timeout)
+        done = await self._prepared.run(argv, env=self._environment, timeout=timeout)
         if done.code:
             raise HarnessError(
                 f"`cockroach {' '.join(arguments)}` ended with {done.code}: {done.err.strip() or done.out.strip()}"
@@ -152,9 +160,9 @@ class CockroachDeployment:
         return ProcessSpec(
             name=node,
             argv=(
-                str(self._binary),
+                str(self._program),
                 "start",
-                f"--certs-dir={self._certs}",
+                f"--certs-dir={placement.home / 'certs'}",
                 f"--store={placement.store}",
                 f"--log-dir={placement.logs}",
                 f"--listen-addr={placement.address}:{SQL_PORT}",
@@ -175,7 +183,7 @@ class CockroachDeployment:
     def backups(self) -> NodelocalBackups:
         """In the directory of external files of node 1."""
         first = next(iter(self._placements.values()))
-        return NodelocalBackups(self._access, self._dialect, first.store / "extern")
+        return NodelocalBackups(self._access, self._dialect, self._prepared, first)
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -184,7 +192,7 @@ class CockroachDeployment:
 
     # ---- a running cluster ----------------------------------------------------------------------------------------
 
-    def give(self, node: str, resources: NodeResources) -> None:
+    async def give(self, node: str, resources: NodeResources) -> None:
         """Other sizes of cache and SQL memory, and other limits, from the node's next start on."""
         self._placement(node)
         self._resources[node] = resources
@@ -203,9 +211,12 @@ class CockroachDeployment:
 
         first = next(iter(self._placements.values()))
         await wait_until(
-            f"{first.node.name} to listen", lambda: _listening(first.address), timeout=left(), interval=0.02
+            f"{first.node.name} to listen",
+            lambda: _listening(first.client_address),
+            timeout=left(),
+            interval=0.02,
         )
-        await self._cockroach("init", f"--host={first.address}:{SQL_PORT}", timeout=left())
+        await self._cockroach("init", f"--host={first.client_address}:{SQL_PORT}", timeout=left())
         for node in self._placements:
             await wait_until(
                 f"{node} to take clients",
@@ -248,7 +259,7 @@ class CockroachDeployment:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """One a node: every node is a gateway to everything."""
         return tuple(
-            Endpoint(name=name, hosts=(Host(node=name, address=p.address, port=SQL_PORT),))
+            Endpoint(name=name, hosts=(Host(node=name, address=p.client_address, port=SQL_PORT),))
             for name, p in self._placements.items()
         )
 
@@ -417,7 +428,7 @@ class CockroachDeployment:
 
     async def drain(self, node: str) -> None:
         """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
-        host = f"--host={self._placement(node).address}:{SQL_PORT}"
+        host = f"--host={self._placement(node).client_address}:{SQL_PORT}"
         await self._cockroach("node", "drain", *self._dialect.drain_flags, host, timeout=120.0)
 
     @functools.cached_property

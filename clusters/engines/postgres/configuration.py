@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from clusters.engines.postgres.rest import USER
@@ -88,7 +88,7 @@ def patroni(
     etcd: str,
     ports: Ports,
     passwords: Secrets,
-    bin_dir: Path,
+    bin_dir: PurePath,
     resources: NodeResources,
     replication: Replication,
 ) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def tuned(replication: Replication, nodes: int) -> tuple[str, ...]:
     )
 
 
-def etcd_arguments(etcd: Path, *, address: str, ports: Ports, data: Path) -> tuple[str, ...]:
+def etcd_arguments(etcd: PurePath, *, address: str, ports: Ports, data: PurePath) -> tuple[str, ...]:
     """How etcd is started: a single member that syncs every write to its disk, as is its default."""
     client, peer = f"http://{address}:{ports.etcd_client}", f"http://{address}:{ports.etcd_peer}"
     return (

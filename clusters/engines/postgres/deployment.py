@@ -1,11 +1,10 @@
 """The control on its placements: PostgreSQL servers under Patroni, with etcd beside them."""
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from clusters.engines import Runner
 from clusters.engines.postgres import configuration, files, health, rest, sql
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication, Secrets
@@ -24,6 +23,7 @@ from clusters.model import (
     RangeInfo,
 )
 from clusters.sql import Connection, Failure, SqlError, pgwire
+from clusters.substrates import Nodes
 from clusters.waiting import wait_until
 
 BOOTSTRAP_S = 80.0
@@ -68,6 +68,9 @@ class PostgresDeployment:
         self._secrets = Secrets()
         self._ports = files.PREFERRED_PORTS
         self._placed: dict[str, Placement] = {}
+        self._nodes: Nodes
+        self._programs: files.Programs
+        self._etcd: Placement
         self._services: tuple[ProcessSpec, ...] = ()
         self._latest_primary = ""
 
@@ -99,13 +102,13 @@ class PostgresDeployment:
     def process(self, node: str) -> ProcessSpec:
         """The node's Patroni, which starts PostgreSQL (in a session of its own)."""
         given = self._given.get(node, self._resources)
-        return files.patroni_process(self._placement(node), self._binaries, given)
+        return files.patroni_process(self._placement(node), self._programs, given)
 
-    def give(self, node: str, resources: NodeResources) -> None:
+    async def give(self, node: str, resources: NodeResources) -> None:
         """Another size of PostgreSQL's buffers, and other limits, from the node's next start on."""
         placement = self._placement(node)
         self._given[node] = resources
-        self._configure(placement)
+        await self._configure(placement)
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """The size of the node's shared buffers."""
@@ -113,21 +116,22 @@ class PostgresDeployment:
             blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
             return {"cache_mib": float(await connection.value(blocks))}
 
-    async def prepare(self, placements: Sequence[Placement], run: Runner, scratch: Path) -> None:
+    async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
         """Choose ports and write every node's configuration; Patroni itself sets PostgreSQL up."""
+        self._nodes = nodes
+        self._etcd = await nodes.beside("etcd")
+        self._programs = await files.Programs.present(self._binaries, nodes)
         self._ports = files.free_ports([placement.address for placement in placements])
         self._placed = {placement.node.name: placement for placement in placements}
         for placement in placements:
-            self._configure(placement)
-        self._services = (
-            files.etcd_process(self._etcd_address, self._ports, self._binaries, scratch / "etcd"),
-        )
+            await self._configure(placement)
+        self._services = (files.etcd_process(self._etcd, self._ports, self._programs),)
 
-    async def place(self, placement: Placement, run: Runner) -> None:
+    async def place(self, placement: Placement) -> None:
         """Configure one more node, and ask for as many acknowledgements as make a majority with it."""
         primary = await self._primary()
         self._placed[placement.node.name] = placement
-        self._configure(placement)
+        await self._configure(placement)
         keys = configuration.synchronous(self._replication, len(self._placed))
         await self._patroni(primary, "PATCH", "/config", timeout=10.0, body=keys)
 
@@ -260,34 +264,28 @@ class PostgresDeployment:
     def _superuser(self) -> Credentials:
         return Credentials(user="postgres", database="postgres", password=self._secrets.superuser)
 
-    @property
-    def _etcd_address(self) -> str:
-        """Beside the nodes where there is room, else on the first node's address, where no other cluster listens."""
-        first = next(iter(self._placed.values()))
-        return first.beside or first.address
-
     def _placement(self, node: str) -> Placement:
         if node not in self._placed:
             raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self._placed)})")
         return self._placed[node]
 
     def _sql(self, node: str) -> Host:
-        return Host(node=node, address=self._placement(node).address, port=self._ports.sql)
+        return Host(node=node, address=self._placement(node).client_address, port=self._ports.sql)
 
-    def _configure(self, placement: Placement) -> None:
-        files.write_configuration(
+    async def _configure(self, placement: Placement) -> None:
+        """Put the node's Patroni configuration there, readable by nobody else (JSON, which Patroni reads as YAML)."""
+        settings = configuration.patroni(
             placement,
-            configuration.patroni(
-                placement,
-                nodes=max(self._declared, len(self._placed)),
-                etcd=f"{self._etcd_address}:{self._ports.etcd_client}",
-                ports=self._ports,
-                passwords=self._secrets,
-                bin_dir=self._binaries.bin_dir,
-                resources=self._given.get(placement.node.name, self._resources),
-                replication=self._replication,
-            ),
+            nodes=max(self._declared, len(self._placed)),
+            etcd=f"{self._etcd.address}:{self._ports.etcd_client}",
+            ports=self._ports,
+            passwords=self._secrets,
+            bin_dir=self._programs.bin_dir,
+            resources=self._given.get(placement.node.name, self._resources),
+            replication=self._replication,
         )
+        content = json.dumps(settings, indent=1).encode()
+        await self._nodes.put(placement.node.name, files.configuration_file(placement), content)
 
     async def _look(self) -> Mapping[str, sql.Seen]:
         looks = (sql.look(self._sql(name), self._superuser, timeout=LOOK_S) for name in self._placed)
@@ -322,7 +320,7 @@ class PostgresDeployment:
         self, node: str, method: str, path: str, *, timeout: float, body: Mapping[str, Any] | None = None
     ) -> rest.Answer:
         """Ask the node's Patroni. Raises ``HarnessError`` for any status but 200."""
-        host = Host(node=node, address=self._placement(node).address, port=self._ports.rest)
+        host = Host(node=node, address=self._placement(node).client_address, port=self._ports.rest)
         answer = await rest.ask(
             host, method, path, timeout=timeout, body=body, password=self._secrets.rest if body else None
         )

@@ -1,19 +1,20 @@
 """What the control needs around its processes: free ports, files of mode 0600, and the processes' descriptions."""
 
 import errno
-import json
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Self
 
 from clusters.engines.postgres import configuration
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Ports
 from clusters.errors import HarnessError
 from clusters.model import NodeResources, Placement, ProcessSpec
+from clusters.substrates import Nodes
 
 PREFERRED_PORTS = Ports(sql=5432, rest=8008, etcd_client=2379, etcd_peer=2380)
 """The programs' own defaults. They are free unless somebody listens on all addresses of the machine."""
@@ -55,21 +56,40 @@ def _is_free(address: str, port: int) -> bool:
     return True
 
 
-def write_configuration(placement: Placement, settings: Mapping[str, Any]) -> None:
-    """Write the node's Patroni configuration, readable by nobody else (JSON, which Patroni reads as YAML)."""
-    path = _configuration_file(placement)
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(settings, file, indent=1)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Programs:
+    """Where the nodes have the control's programs."""
+
+    bin_dir: PurePath
+    etcd: PurePath
+    python: PurePath
+    """An interpreter that has Patroni among its packages."""
+
+    @classmethod
+    async def present(cls, binaries: Binaries, nodes: Nodes) -> Self:
+        """Have them there. Python is taken with the whole environment it stands in, which holds its packages."""
+        environment, python = Path(sys.prefix), Path(sys.executable)
+        return cls(
+            bin_dir=await nodes.present(binaries.bin_dir.parent) / binaries.bin_dir.name,
+            etcd=await nodes.present(binaries.etcd),
+            python=await nodes.present(environment) / python.relative_to(environment)
+            if python.is_relative_to(environment)
+            else await nodes.present(python),
+        )
 
 
-def patroni_process(placement: Placement, binaries: Binaries, resources: NodeResources) -> ProcessSpec:
+def configuration_file(placement: Placement) -> PurePath:
+    """Where Patroni's configuration is."""
+    return placement.home / "patroni.yml"
+
+
+def patroni_process(placement: Placement, programs: Programs, resources: NodeResources) -> ProcessSpec:
     """The process that is a node."""
     return ProcessSpec(
         name=placement.node.name,
         # -P: the node's home, where it runs, is no place to import from.
-        argv=(sys.executable, "-P", "-m", "patroni", str(_configuration_file(placement))),
-        env=_environment(placement.home, binaries),
+        argv=(str(programs.python), "-P", "-m", "patroni", str(configuration_file(placement))),
+        env=_environment(placement.home, programs),
         cwd=placement.home,
         output=placement.logs / "patroni.log",
         unprivileged=True,
@@ -77,26 +97,23 @@ def patroni_process(placement: Placement, binaries: Binaries, resources: NodeRes
     )
 
 
-def etcd_process(address: str, ports: Ports, binaries: Binaries, home: Path) -> ProcessSpec:
-    """The service beside the nodes; its directory ``home`` is made here."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+def etcd_process(placement: Placement, ports: Ports, programs: Programs) -> ProcessSpec:
+    """The service beside the nodes."""
     return ProcessSpec(
-        name="etcd",
-        argv=configuration.etcd_arguments(binaries.etcd, address=address, ports=ports, data=home / "data"),
-        env=_environment(home, binaries),
-        cwd=home,
-        output=home / "etcd.log",
+        name=placement.node.name,
+        argv=configuration.etcd_arguments(
+            programs.etcd, address=placement.address, ports=ports, data=placement.store
+        ),
+        env=_environment(placement.home, programs),
+        cwd=placement.home,
+        output=placement.logs / "etcd.log",
     )
 
 
-def _configuration_file(placement: Placement) -> Path:
-    return placement.home / "patroni.yml"
-
-
-def _environment(home: Path, binaries: Binaries) -> dict[str, str]:
+def _environment(home: PurePath, programs: Programs) -> dict[str, str]:
     """The whole environment: an inherited locale that is not installed here would break ``initdb``."""
     environment = {
-        "PATH": f"{binaries.bin_dir}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{programs.bin_dir}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TZ": "UTC",

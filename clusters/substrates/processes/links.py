@@ -36,8 +36,13 @@ class Links:
         else:
             self._prefix = answer["ok"]["prefix"]
 
-    async def attach(self, link: Link, node: str, number: int) -> tuple[str, str] | None:
-        """Give a node its namespace; its address, and that of the services beside the nodes. ``None`` without a network.
+    @property
+    def beside(self) -> str:
+        """The address of the services beside the nodes; empty without a network."""
+        return f"{self._prefix}.{BESIDE_NUMBER}" if self._prefix else ""
+
+    async def attach(self, link: Link, node: str, number: int) -> str | None:
+        """Give a node its namespace; its address. ``None`` without a network.
 
         Raises ``BadInput`` when the network has no more addresses, ``HarnessError`` when the kernel refuses.
         """
@@ -48,11 +53,11 @@ class Links:
                 f"{node}: a network on this machine has addresses for {BESIDE_NUMBER - 1} nodes; declare fewer"
             )
         answer = await link.carry_out("attach", name=node, number=number)
-        return answer["ok"]["address"], f"{self._prefix}.{BESIDE_NUMBER}"
+        return str(answer["ok"]["address"])
 
     def namespace_of(self, name: str) -> str | None:
-        """The namespace to run a process in: a node has its own, services share one, helper commands have none."""
-        return None if self._prefix is None or name.startswith("helper-") else self._end(name)
+        """The namespace to run a process in: a node has its own, services share one."""
+        return None if self._prefix is None else self._end(name)
 
     def _end(self, name: str) -> str:
         return name if self._placed(name) else BESIDE

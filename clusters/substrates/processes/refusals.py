@@ -4,7 +4,8 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
@@ -61,6 +62,15 @@ def _kind(program: str) -> str:
     if not head:
         return "an empty file"
     return f"no program: it begins with {head[:8]!r}"
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Raise ``disk_error`` where the machine does not let us write."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(what, error) from error
 
 
 def disk_error(what: str, error: OSError) -> HarnessError:

@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
@@ -15,9 +15,10 @@ from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSp
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.processes import cgroups, clearing, leases, proctree
 from clusters.substrates.processes.founding import found
+from clusters.substrates.processes.homes import Homes, housed
 from clusters.substrates.processes.link import Link
 from clusters.substrates.processes.links import Links
-from clusters.substrates.processes.refusals import disk_error, refusal
+from clusters.substrates.processes.refusals import disk_error, refusal, refused
 from clusters.substrates.processes.watch import Run, Watch, crash, tail
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -44,7 +45,7 @@ def _quiet(_: str) -> None:
     """Say nothing."""
 
 
-class Processes:
+class Processes(Homes):
     """The place of one cluster: an address range, a directory, and a supervisor that is the parent of every process.
 
     Made with ``open``. Belongs to the event loop that opened it. Whatever happens to the harness, the supervisor ends
@@ -52,14 +53,13 @@ class Processes:
     """
 
     def __init__(self, *, cluster: str, directory: Path) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._directory = directory
         self._offered = _WITHOUT_GROUPS
         self._groups: Mapping[str, str] = {}
         self._link: Link | None = None
         self._subnet: leases.Subnet | None = None
         self._slots: leases.Lease | None = None
-        self._placements: dict[str, Placement] = {}
         self._watch = Watch(cluster=cluster, directory=directory)
         self._helpers = 0
         self._closing: asyncio.Task[None] | None = None
@@ -163,7 +163,7 @@ class Processes:
 
     @property
     def scratch(self) -> Path:
-        """A directory of the cluster's own (0700), for certificates and configuration."""
+        """A directory of the cluster's own (0700), for what clients and the harness need."""
         return self._directory / "scratch"
 
     @property
@@ -186,48 +186,55 @@ class Processes:
                     f"node name {node.name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; "
                     "rename it in the topology"
                 )
-            home = self._directory / "nodes" / node.name
             number = len(self._placements) + 1
-            address, beside = await self._links.attach(link, node.name, number) or (
-                self._subnet.address(number),
-                "",
-            )
-            placement = Placement(
-                node=node,
-                address=address,
-                beside=beside,
-                home=home,
-                store=home / "store",
-                logs=home / "logs",
-            )
-            try:
-                for place in (home, placement.store, placement.logs):
-                    place.mkdir(mode=0o700, exist_ok=True)
-            except OSError as error:
-                raise disk_error(f"make the directories of {node.name}", error) from error
-            self._placements[node.name] = placement
-            made.append(placement)
+            address = await self._links.attach(link, node.name, number) or self._subnet.address(number)
+            made.append(housed(node, address, self._directory / "nodes" / node.name))
+            self._placements[node.name] = made[-1]
         return tuple(made)
+
+    async def beside(self, name: str) -> Placement:
+        """A place for a service: in the network of the nodes an address of all services, else the first node's, where no other cluster listens.
+
+        Raises ``HarnessError`` if the disk refuses, or before a node was placed.
+        """
+        self._linked()
+        if not self._placements:
+            raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
+        if name not in self._services:
+            address = self._links.beside or next(iter(self._placements.values())).address
+            self._services[name] = housed(NodeSpec(name=name), address, self.scratch / name)
+        return self._services[name]
 
     async def run(
         self,
         argv: Sequence[str],
         *,
         env: Mapping[str, str],
-        cwd: Path,
         timeout: float,
+        node: str | None = None,
+        cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
-        """Run a helper command to its end; what it leaves running in the background is killed.
+        """Run a command to its end, in the network of the node if one is named; what it leaves running is killed.
 
         Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
         """
+        cwd = cwd or (self.scratch if node is None else self._placement(node).home)
         self._helpers += 1
         name = f"helper-{self._helpers}"
         out, err = (self._directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
         run = self._watch.runs[name] = Run(output=err)
         try:
-            await self._spawn(name, argv, env=env, cwd=cwd, output=out, error=err, unprivileged=unprivileged)
+            await self._spawn(
+                name,
+                argv,
+                env=env,
+                cwd=cwd,
+                output=out,
+                error=err,
+                unprivileged=unprivileged,
+                network=node and self._links.namespace_of(node),
+            )
             try:
                 async with asyncio.timeout(timeout):
                     await run.ended.wait()
@@ -285,7 +292,7 @@ class Processes:
             limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
         if spec.name in self._watch.runs:
             await self._linked().carry_out("kill", name=spec.name)
-        self._watch.runs[spec.name] = Run(output=spec.output, stop_signal=spec.stop_signal)
+        self._watch.runs[spec.name] = Run(output=Path(spec.output), stop_signal=spec.stop_signal)
         await self._spawn(
             spec.name,
             spec.argv,
@@ -294,6 +301,7 @@ class Processes:
             output=spec.output,
             unprivileged=spec.unprivileged,
             limits=limits,
+            network=self._links.namespace_of(spec.name),
         )
 
     async def _spawn(
@@ -302,11 +310,12 @@ class Processes:
         argv: Sequence[str],
         *,
         env: Mapping[str, str],
-        cwd: Path,
-        output: Path,
+        cwd: PurePath,
+        output: PurePath,
         error: Path | None = None,
         unprivileged: bool,
         limits: Mapping[str, float | int | None] | None = None,
+        network: str | None,
     ) -> None:
         home = self._placements[name].home if name in self._placements else None
         own = [home] if home else [placement.home for placement in self._placements.values()]
@@ -322,7 +331,7 @@ class Processes:
             own=[str(self.scratch), *map(str, own)],
             unprivileged=unprivileged,
             limits=limits,
-            network=self._links.namespace_of(name),
+            network=network,
         )
         if "refused" in answer:
             raise refusal(argv, *answer["refused"])
@@ -351,12 +360,17 @@ class Processes:
         signal only once it is resumed. Raises ``HarnessError`` if it was never started.
         """
         run = self._watch.run(name)
-        await self._linked().carry_out("signal", name=name, signal=int(run.stop_signal))
+        await self.signal(name, run.stop_signal)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await run.ended.wait()
         await self.kill(name)
         return self._watch.code_of(name, run)
+
+    async def signal(self, name: str, signum: int) -> None:
+        """Send a signal to the process that was started, not to what it started; nothing where it has ended."""
+        self._watch.run(name)
+        await self._linked().carry_out("signal", name=name, signal=int(signum))
 
     async def kill(self, name: str) -> None:
         """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
@@ -418,22 +432,18 @@ class Processes:
 
     async def wipe(self, name: str) -> None:
         """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""
-        placement = self._placements.get(name)
-        if placement is None:
-            raise HarnessError(f"{self._cluster}: {name} has no store to wipe: it was never placed")
+        store = Path(self._placement(name).store)
         if alive := [p.pid for p in self._watch.members(name) if not p.dead]:
             raise HarnessError(
                 f"{self._cluster}: the store of {name} is in use by process {alive[0]}; kill it first"
             )
 
         def empty() -> None:
-            clearing.remove_tree(placement.store)
-            placement.store.mkdir(mode=0o700)
+            clearing.remove_tree(store)
+            store.mkdir(mode=0o700)
 
-        try:
+        with refused(f"wipe the store of {name}"):
             await asyncio.shield(asyncio.to_thread(empty))
-        except OSError as error:
-            raise disk_error(f"wipe the store of {name}", error) from error
 
     async def close(self, *, keep: bool = False) -> None:
         """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster.
