@@ -8,9 +8,9 @@ import pytest
 pytest_plugins = [
     "fixtures.arm",
     "fixtures.cluster",
-    "fixtures.cells",
+    "fixtures.workloads.tpcc.fixture",
     "fixtures.growth",
-    "fixtures.ledger",
+    "fixtures.workloads.ledger.fixture",
     "fixtures.probe",
     "fixtures.fault",
     "fixtures.resizing",

@@ -25,7 +25,7 @@ from plugin.judge.arm import ArmEvidence
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
-    from plugin.evidence.tpcc import TpccRun
+    from fixtures.workloads.tpcc.evidence import TpccRun
 
 DESCRIBED: Mapping[str, type] = {
     "claim": str,
@@ -131,7 +131,7 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
 
 def tpcc_runs(directory: Path, problems: list[str]) -> "dict[str, TpccRun]":
     """The TPC-C runs of an arm by name, each from the files of all its processes. What cannot be read is added to ``problems``."""
-    from plugin.evidence.tpcc import read_tpcc
+    from fixtures.workloads.tpcc.evidence import read_tpcc
 
     files: dict[str, list[Path]] = {}
     for path in sorted(directory.glob("tpcc-*.jsonl")):

@@ -10,7 +10,7 @@ from plugin.judge.audit import Audit, audit
 from plugin.judge.availability import Availability, availability, together
 
 if TYPE_CHECKING:
-    from plugin.judge.loads import Loads
+    from fixtures.workloads.tpcc.judge.loads import Loads
 
 
 class Analysis:
@@ -84,7 +84,7 @@ class Analysis:
     @cached_property
     def loads(self) -> "Loads":
         """The TPC-C runs."""
-        from plugin.judge.loads import Loads
+        from fixtures.workloads.tpcc.judge.loads import Loads
 
         return Loads(self.evidence)
 

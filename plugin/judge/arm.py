@@ -9,8 +9,8 @@ from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
+    from fixtures.workloads.tpcc.evidence import TpccRun
     from plugin.evidence.layout import LayoutSample
-    from plugin.evidence.tpcc import TpccRun
 
 Window = tuple[int, int]
 """A stretch of the arm's timeline, from and to, in microseconds."""

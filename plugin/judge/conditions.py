@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
+from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
 from plugin.judge.analysis import Analysis, analysis, cells_of
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import LAG_US, endpoint, holes, late
@@ -10,8 +12,6 @@ from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.known import Answer, ConditionInfo, some
 from plugin.judge.model import Condition
 from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
-from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
-from plugin.judge.tpcc_consistency import CONSISTENCY_CONDITIONS
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""

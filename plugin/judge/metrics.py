@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
+from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_METRICS
+from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
@@ -12,8 +14,6 @@ from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.known import Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
 from plugin.judge.resizing import RESIZING_METRICS
-from plugin.judge.tpcc_consistency import CONSISTENCY_METRICS
-from plugin.judge.tpcc_metrics import TPCC_METRICS
 
 SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
 """The metrics whose violation refutes a claim even where the rest of the evidence is poor: a lost row is lost."""

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fixtures.workloads.tpcc.evidence import TYPES
+from fixtures.workloads.tpcc.judge.audit import BUILTIN
+from fixtures.workloads.tpcc.judge.capacity import Knee, Step
+from fixtures.workloads.tpcc.judge.paper import PaperParity, paper_knee, paper_parity
+from fixtures.workloads.tpcc.judge.table import Line
 from plugin.claims import Claim
-from plugin.evidence.tpcc import TYPES
-from plugin.judge.capacity import Knee, Step
-from plugin.judge.paper import PaperParity, paper_knee, paper_parity, rows
-from plugin.judge.tpcc_audit import BUILTIN
-from plugin.judge.tpcc_table import Line
+from plugin.judge.paper import rows
 from plugin.reports.paper import Beside
 from plugin.reports.text import figure
 from plugin.reports.tpcc import Tpcc

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput
+from fixtures.workloads.tpcc.evidence import SECOND
+from fixtures.workloads.tpcc.judge.audit import BUILTIN
+from fixtures.workloads.tpcc.judge.capacity import Knee, step_of
+from fixtures.workloads.tpcc.judge.drivers import disagreements
+from fixtures.workloads.tpcc.judge.figures import ALL, Figures
+from fixtures.workloads.tpcc.judge.loads import Load, Loads
+from fixtures.workloads.tpcc.judge.parity import AA
+from fixtures.workloads.tpcc.judge.table import Line, lines_of
 from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.evidence.tpcc import SECOND
 from plugin.judge.arm import ArmEvidence
-from plugin.judge.capacity import Knee, step_of
 from plugin.judge.comparison import Looks, Margin, Ratio, ratio
 from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
-from plugin.judge.loads import Load, Loads
-from plugin.judge.parity import AA
-from plugin.judge.tpcc import ALL, Figures
-from plugin.judge.tpcc_audit import BUILTIN
-from plugin.judge.tpcc_drivers import disagreements
-from plugin.judge.tpcc_table import Line, lines_of
 
 COMPARED: Mapping[str, str] = {
     RATIO: "tpmC",

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
+from fixtures.workloads.tpcc.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, Knee
+from fixtures.workloads.tpcc.judge.figures import ALL, CAPACITY_TPMC, EFC_TPMC
 from plugin.claims import Claim
-from plugin.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, Knee
-from plugin.judge.tpcc import ALL, CAPACITY_TPMC, EFC_TPMC
 from plugin.reports.paper_tables import printed, step_p90
 from plugin.reports.tpcc import Comparison, Run, Tpcc
 from plugin.reports.tpcc_words import arm_in_words, figures

@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from plugin.judge.capacity import LEAST_SHARE, Knee
-from plugin.judge.tpcc import CAPACITY_TPMC, EFC_TPMC
+from fixtures.workloads.tpcc.judge.capacity import LEAST_SHARE, Knee
+from fixtures.workloads.tpcc.judge.figures import CAPACITY_TPMC, EFC_TPMC
 from plugin.reports.series import Series
 from plugin.reports.text import number
 from plugin.reports.timeline import COLOURS, GRID, INK, MOST_POINTS, SHADE, picture

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fixtures.workloads.tpcc.evidence import SECOND, TYPES, TpccSecond, merged
 from plugin.evidence.records import MalformedRecord
-from plugin.evidence.tpcc import SECOND, TYPES, TpccSecond, merged
 from plugin.judge.arm import ArmEvidence
 from plugin.reports.series import Band
 from plugin.reports.tpcc import Run, Tpcc

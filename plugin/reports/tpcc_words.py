@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plugin.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, MOST_P90_S, Knee, Step
-from plugin.judge.tpcc_table import Line
+from fixtures.workloads.tpcc.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, MOST_P90_S, Knee, Step
+from fixtures.workloads.tpcc.judge.table import Line
 from plugin.reports.tpcc import Compare, Comparison, Drivers, Run, Tpcc
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")  # fmt: skip

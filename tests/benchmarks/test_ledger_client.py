@@ -16,8 +16,8 @@ from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
-from fixtures.workloads import ledger_table as table
 from fixtures.workloads.control import Client
+from fixtures.workloads.ledger import table
 from fixtures.workloads.spec import LedgerSpec
 from plugin.evidence.records import GeneratorSecond, Invoke, Ok, Op, read_history
 from tests.benchmarks.measuring import Figure, spread

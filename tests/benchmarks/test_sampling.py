@@ -19,11 +19,11 @@ from clusters.topology import of as topology_of
 from fixtures import sampler
 from fixtures.growth import fill
 from fixtures.sampler import sampled
+from fixtures.workloads.tpcc.evidence import read_tpcc
 from fixtures.workloads.tpcc.load import load
 from fixtures.workloads.tpcc.running import TpccLoad
 from fixtures.workloads.tpcc.spec import TpccSpec
 from plugin.evidence.layout import read_layout
-from plugin.evidence.tpcc import read_tpcc
 from plugin.profiles import profile_named
 from tests.benchmarks.measuring import Figure, spread
 

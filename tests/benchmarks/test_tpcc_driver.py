@@ -21,11 +21,11 @@ from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
+from fixtures.workloads.tpcc.evidence import TYPES, read_tpcc
 from fixtures.workloads.tpcc.load import load, open_link
 from fixtures.workloads.tpcc.running import TpccLoad
 from fixtures.workloads.tpcc.schema import TABLES, quoted
 from fixtures.workloads.tpcc.spec import TpccSpec
-from plugin.evidence.tpcc import TYPES, read_tpcc
 from tests.benchmarks.measuring import Figure, Used, spread, used_by
 
 WAREHOUSES = 2

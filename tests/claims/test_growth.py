@@ -4,7 +4,7 @@ import pytest
 
 from fixtures.growth import Growth
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
+from fixtures.workloads.ledger.fixture import Ledger
 
 
 @pytest.mark.claim("rebalance")

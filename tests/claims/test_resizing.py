@@ -5,9 +5,9 @@ import pytest
 from clusters.model import NodeResources
 from fixtures.arm import Arm
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
 from fixtures.probe import Probe
 from fixtures.resizing import Resizing
+from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
 
 pytestmark = pytest.mark.topology(nodes=3)

@@ -7,8 +7,8 @@ import pytest
 
 from fixtures.fault import Faults
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
 from fixtures.probe import Probe
+from fixtures.workloads.ledger.fixture import Ledger
 
 pytestmark = pytest.mark.topology(nodes=3)
 

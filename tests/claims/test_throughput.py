@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from clusters.engines import Engine
-from fixtures.cells import Cells
 from fixtures.judge import Judge
+from fixtures.workloads.tpcc.fixture import Cells
 
 
 @pytest.mark.claim("parity")

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.evidence.records import MalformedRecord
-from plugin.evidence.tpcc import (
+from fixtures.workloads.tpcc.evidence import (
     SECOND,
     TYPES,
     TpccAudit,
@@ -24,13 +23,14 @@ from plugin.evidence.tpcc import (
     tpcc_header_line,
     tpcc_second_line,
 )
-from plugin.evidence.tpcc_history import (
+from fixtures.workloads.tpcc.history import (
     OUTCOMES,
     TPCC_HISTORY_HEADER,
     TpccSeen,
     read_tpcc_history,
     tpcc_history_line,
 )
+from plugin.evidence.records import MalformedRecord
 
 COUNT = st.integers(0, 10**6)
 

@@ -13,7 +13,7 @@ from clusters.waiting import wait_until
 from fixtures.background import beside
 from fixtures.growth import Growth
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
+from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.convergence import State
 from tests.sabotage.slow import slow
 

@@ -10,9 +10,9 @@ from clusters.model import NodeResources
 from fixtures.arm import Arm
 from fixtures.fault import Faults
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
 from fixtures.probe import Probe
 from fixtures.resizing import Resizing
+from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
 from tests.sabotage.slow import slow
 

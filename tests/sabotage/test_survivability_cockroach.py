@@ -12,8 +12,8 @@ from clusters.sql import SqlError
 from clusters.waiting import wait_until
 from fixtures.fault import Faults
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
 from fixtures.probe import Probe
+from fixtures.workloads.ledger.fixture import Ledger
 from tests.claims.test_survivability import write_through
 from tests.sabotage.slow import slow
 

@@ -15,8 +15,8 @@ from clusters.engines.postgres.configuration import Replication
 from clusters.errors import HarnessError
 from fixtures.fault import Faults
 from fixtures.judge import Judge
-from fixtures.ledger import Ledger
 from fixtures.probe import Probe
+from fixtures.workloads.ledger.fixture import Ledger
 from tests.claims.test_survivability import write_through
 from tests.sabotage.slow import slow
 

@@ -9,11 +9,11 @@ import pytest
 
 from clusters import topology
 from clusters.engines import ENGINES, Engine
-from fixtures import loaded as loading
-from fixtures.cells import Cells, Side, Work
 from fixtures.judge import Judge
-from fixtures.loaded import Loaded
-from plugin.judge.loads import Loads
+from fixtures.workloads.tpcc import loaded_cluster as loading
+from fixtures.workloads.tpcc.fixture import Cells, Side, Work
+from fixtures.workloads.tpcc.judge.loads import Loads
+from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
 from tests.sabotage.throttle import Throttle, stumbling
 from tests.sabotage.wrong_mix import EasierSpec

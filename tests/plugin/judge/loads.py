@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plugin.evidence.records import Event
-from plugin.evidence.tpcc import (
+from fixtures.workloads.tpcc.evidence import (
     TYPES,
     TpccAudit,
     TpccHeader,
@@ -16,6 +15,7 @@ from plugin.evidence.tpcc import (
     encode,
     new_histogram,
 )
+from plugin.evidence.records import Event
 from plugin.judge.arm import ArmEvidence
 from tests.plugin.judge.histories import SECOND, arm, event
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.judge.capacity import MOST_P90_S, Step, knee, mean_step, next_step, step_of
-from plugin.judge.tpcc import figures
+from fixtures.workloads.tpcc.judge.capacity import MOST_P90_S, Step, knee, mean_step, next_step, step_of
+from fixtures.workloads.tpcc.judge.figures import figures
 from tests.plugin.judge.loads import load
 
 GOOD = dict.fromkeys(MOST_P90_S, 1.0)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
+from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
 from plugin.evidence.records import (
     Connection,
     Event,
@@ -22,8 +24,6 @@ from plugin.evidence.records import (
 )
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
-from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
-from plugin.judge.tpcc_consistency import CONSISTENCY_CONDITIONS
 from tests.plugin.judge.histories import SECOND, arm, event, events, probe
 from tests.plugin.judge.whole import history, last_read, seen, whole
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.evidence.records import Invoke, Ok, Op, RowCount
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, SAFETY, measure
 from plugin.judge.model import Measurement
-from plugin.judge.tpcc_metrics import TPCC_METRICS
 from tests.plugin.judge.histories import SECOND, arm, event, events
 from tests.plugin.judge.whole import RATE, history, last_read, whole
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.workloads.tpcc.judge.paper import PaperParity, paper_knee, paper_parity
 from plugin.catalogue import load
 from plugin.judge.comparison import Decision
-from plugin.judge.paper import PaperParity, paper_knee, paper_parity
 
 Table = dict[str, Any]
 

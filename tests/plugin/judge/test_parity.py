@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from plugin.judge.capacity import Step
+from fixtures.workloads.tpcc.judge.capacity import Step
+from fixtures.workloads.tpcc.judge.parity import Sample, cells, efc_at_most, knees, parity, tpmc_noise
 from plugin.judge.comparison import Decision, equivalence, looks
-from plugin.judge.parity import Sample, cells, efc_at_most, knees, parity, tpmc_noise
 
 
 def sample(

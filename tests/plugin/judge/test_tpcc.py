@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from fixtures.workloads.tpcc.evidence import TYPES, TpccSecond, TypeSecond, encode, new_histogram
+from fixtures.workloads.tpcc.judge.figures import figures, share
+from fixtures.workloads.tpcc.judge.metrics import TYPES as NAMES
 from plugin.evidence.records import MalformedRecord
-from plugin.evidence.tpcc import TYPES, TpccSecond, TypeSecond, encode, new_histogram
-from plugin.judge.tpcc import figures, share
-from plugin.judge.tpcc_metrics import TYPES as NAMES
 from tests.plugin.judge.histories import SECOND
 from tests.plugin.judge.loads import histogram, load
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.evidence.tpcc import TYPES, TpccAudit, TpccRun
-from plugin.judge.tpcc import Figures, figures
-from plugin.judge.tpcc_audit import (
+from fixtures.workloads.tpcc.evidence import TYPES, TpccAudit, TpccRun
+from fixtures.workloads.tpcc.judge.audit import (
     audited,
     audited_together,
     binomial_tail,
@@ -20,6 +19,7 @@ from plugin.judge.tpcc_audit import (
     lines_broken,
     starved,
 )
+from fixtures.workloads.tpcc.judge.figures import Figures, figures
 from tests.plugin.judge.loads import PACK, audit_of, load
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from plugin.evidence.tpcc import TYPES, TpccHeader
-from plugin.judge.tpcc import Figures, Latencies
-from plugin.judge.tpcc_drivers import P90_PERCENT, TPMC_PERCENT, disagreements
+from fixtures.workloads.tpcc.evidence import TYPES, TpccHeader
+from fixtures.workloads.tpcc.judge.drivers import P90_PERCENT, TPMC_PERCENT, disagreements
+from fixtures.workloads.tpcc.judge.figures import Figures, Latencies
 
 
 def run(

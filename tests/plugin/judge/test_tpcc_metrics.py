@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from fixtures.workloads.tpcc.evidence import TYPES, TpccRun, TpccSecond, TypeSecond
+from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
+from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.catalogue import load as load_catalogue
 from plugin.evidence.records import Event
-from plugin.evidence.tpcc import TYPES, TpccRun, TpccSecond, TypeSecond
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.comparison import ratio
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import measure
-from plugin.judge.tpcc_conditions import TPCC_CONDITIONS
-from plugin.judge.tpcc_metrics import TPCC_METRICS
 from tests.plugin.judge.histories import SECOND, arm
 from tests.plugin.judge.loads import PACK, begin, evidence, load, pairs, ramp
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from fixtures.workloads.tpcc.judge.loads import COMPARISONS, Loads
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.comparison import Logs, ratio
 from plugin.judge.decide import decide
-from plugin.judge.loads import COMPARISONS, Loads
 from plugin.judge.metrics import measure
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from tests.plugin.judge.loads import WIGGLE, begin, evidence, load

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
+from fixtures.workloads.tpcc.evidence import TpccRun, tpcc_end_line, tpcc_header_line, tpcc_second_line
+from fixtures.workloads.tpcc.judge.loads import look
+from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
+from fixtures.workloads.tpcc.judge.table import table
 from plugin.catalogue import load as load_catalogue
 from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import event_line
 from plugin.evidence.store import ArmStore
-from plugin.evidence.tpcc import TpccRun, tpcc_end_line, tpcc_header_line, tpcc_second_line
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.comparison import Decision
 from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
-from plugin.judge.loads import look
 from plugin.judge.metrics import measure
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
-from plugin.judge.tpcc_metrics import TPCC_METRICS
-from plugin.judge.tpcc_table import table
 from tests.plugin.judge.histories import arm, event
 from tests.plugin.judge.loads import PACK, begin, evidence, load, pairs, ramp
 

@@ -6,10 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from plugin.catalogue import load as catalogue
-from plugin.evidence.records import SCHEMA, Event, event_line
-from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
-from plugin.evidence.tpcc import (
+from fixtures.workloads.tpcc.evidence import (
     TYPES,
     TpccRun,
     TypeSecond,
@@ -19,6 +16,9 @@ from plugin.evidence.tpcc import (
     tpcc_header_line,
     tpcc_second_line,
 )
+from plugin.catalogue import load as catalogue
+from plugin.evidence.records import SCHEMA, Event, event_line
+from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
 from plugin.replay import conclude
 from plugin.reports.stored import StoredArm, stored_run
 from plugin.reports.tpcc import Tpcc
