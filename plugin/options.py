@@ -1,6 +1,7 @@
 """The command line: one group of options, read once into a typed ``Settings``."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusters.declared import suggestion
-from clusters.engines import ENGINES, SUBJECT, title
+from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
 from clusters.substrates import SUBSTRATES
 
@@ -31,8 +32,9 @@ class Settings:
     strict_suite: bool
     """Whether ``--suite`` was given: then every claim of the suite that can be evaluated is required."""
     catalogues: tuple[Path, ...]
-    cockroach: str | None
-    cockroach_versions: tuple[str, ...]
+    path: str | None
+    """Of the engine's program, and which versions of it: as its own options say."""
+    versions: tuple[str, ...]
     run_dir: Path
     seed: int
     keep: bool
@@ -88,14 +90,15 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="a catalogue of your own claims (repeatable)",
     )
-    option("--cockroach", metavar="PATH", help="the cockroach binary to test")
-    option(
-        "--cockroach-version",
-        action="append",
-        default=[],
-        metavar="X",
-        help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
-    )
+    for kind, choice in _choices():
+        option(choice.path, metavar="PATH", help=f"the {kind.name} binary to test")
+        option(
+            choice.version,
+            action="append",
+            default=[],
+            metavar="X",
+            help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
+        )
     option(
         "--run-dir",
         metavar="DIR",
@@ -124,6 +127,11 @@ def add(parser: pytest.Parser) -> None:
     )
 
 
+def _choices() -> Iterator[tuple[EngineKind, Choice]]:
+    """The engines that have options of their own, and those."""
+    return ((kind, kind.choice) for kind in ENGINES.values() if kind.choice.path)
+
+
 def choose(config: pytest.Config) -> None:
     """Let ``--default-keyword`` choose the tests where nothing else does."""
     default = config.getoption("--default-keyword")
@@ -142,12 +150,19 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(
             f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}"
         )
-    if get("cockroach") and get("cockroach_version"):
-        raise BadInput("--cockroach and --cockroach-version exclude each other: a path or versions, not both")
-    if (get("cockroach") or get("cockroach_version")) and engine != AUTO and not ENGINES[engine].chosen:
-        raise BadInput(
-            f"--engine {engine} runs no {title(SUBJECT)}: leave out --cockroach and --cockroach-version"
-        )
+    path, versions = None, ()
+    for kind, choice in _choices():
+        one, several = get(choice.path), tuple(get(choice.version))
+        if one and several:
+            raise BadInput(
+                f"{choice.path} and {choice.version} exclude each other: a path or versions, not both"
+            )
+        if kind.name == (SUBJECT if engine == AUTO else engine):
+            path, versions = one, several
+        elif one or several:
+            raise BadInput(
+                f"--engine {engine} runs no {kind.title}: leave out {choice.path} and {choice.version}"
+            )
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
@@ -165,8 +180,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         suite=get("suite") or "gate",
         strict_suite=get("suite") is not None,
         catalogues=tuple(Path(config.invocation_params.dir, name).absolute() for name in get("catalogue")),
-        cockroach=get("cockroach"),
-        cockroach_versions=tuple(get("cockroach_version")),
+        path=path,
+        versions=versions,
         run_dir=Path(config.invocation_params.dir, get("run_dir")).absolute()
         if get("run_dir")
         else root / ".roachproof" / default_run_name,

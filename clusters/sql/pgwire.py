@@ -18,6 +18,9 @@ from clusters.sql import Failure, Row, SqlError
 if TYPE_CHECKING:
     import asyncpg
 
+DRIVER = "asyncpg"
+"""The package; its version goes into the evidence."""
+
 Raw: TypeAlias = "asyncpg.Connection[Any]"
 """The driver's own connection, for hot paths."""
 

@@ -269,6 +269,7 @@ def settings(run: Run) -> Mapping[str, Any]:
     """Everything besides the machine and the version that moves a figure; baselines of others are not compared with."""
     from importlib import metadata
 
+    from clusters.sql.pgwire import DRIVER
     from fixtures.micro import ROWS
 
     return {
@@ -278,7 +279,7 @@ def settings(run: Run) -> Mapping[str, Any]:
         "topology": run.topology.name,
         "cores": run.host.cores,
         "rows": ROWS,
-        "asyncpg": metadata.version("asyncpg"),
+        DRIVER: metadata.version(DRIVER),
     }
 
 

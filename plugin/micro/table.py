@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, variance
 from typing import Any
 
-from clusters.engines.cockroach.version import Version
+from clusters.engines import ENGINES, SUBJECT
 from clusters.errors import BadInput
 from plugin.judge.student import student_quantile
 from plugin.reports.terminal import WIDTH, wrapped
@@ -126,13 +126,14 @@ def _interval(shift: float, squared: float | None, *, df: int) -> Ratio:
 
 
 def age(column: Sequence[Turn]) -> tuple[object, ...]:
-    """Sorts columns by version, oldest first; what has no version number of CockroachDB's comes by its text."""
+    """Sorts columns: the subject's first, and an engine's by version, oldest first; what is no version comes last, by its text."""
     first = column[0]
     number = int(first.target.partition("#")[2] or 0) if not first.file else 0
+    engine = (first.engine != SUBJECT, first.engine)
     try:
-        return 0, Version.parse(first.version), number
+        return *engine, 0, ENGINES[first.engine].order(first.version), number
     except BadInput:
-        return 1, first.version, number
+        return *engine, 1, first.version, number
 
 
 def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes: Sequence[str]) -> list[str]:
@@ -160,7 +161,7 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
     if len(order) == 1:
         said.append(
             "Nothing to compare with: no baseline of another version, measured here with the same settings, is stored. Give "
-            "--cockroach-version twice to measure two versions in turns."
+            f"{ENGINES[SUBJECT].choice.version} twice to measure two versions in turns."
         )
     lines.append("")
     return lines + [part for text in (*said, ADVICE) for part in wrapped(text, "")]

@@ -180,7 +180,9 @@ def _parameters(arm: StoredArm, run: Mapping[str, Any]) -> dict[str, str]:
     """
     settings = run.get("settings") or {}
     own = {str(name): str(value) for name, value in (arm.described.get("parameters") or {}).items()}
-    targets, target = settings.get("cockroach_versions") or [], str(arm.described.get("target") or "")
+    # Runs that were stored before engines had options of their own call them by another name.
+    targets = settings.get("versions") or settings.get("cockroach_versions") or []
+    target = str(arm.described.get("target") or "")
     if len(targets) > 1 and target:
         version, _, times = target.partition("#")
         places = [place for place, name in enumerate(targets, 1) if name == version]

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.engines.cockroach.cache import cache_dir
+from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.store import ARM_FILE, stored_verdict
 from plugin.run import RUN_FILE

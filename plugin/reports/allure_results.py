@@ -127,7 +127,7 @@ def fill_unstarted(result: TestResult, described: Mapping[str, Any], run: Run, c
     engine = next(iter(run.tested), settings.engine)
     asked = {
         "engine": engine,
-        "cockroach_versions": settings.cockroach_versions,
+        "versions": settings.versions,
         "profile": settings.profile,
         "substrate": settings.substrate,
     }

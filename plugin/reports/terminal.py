@@ -39,7 +39,7 @@ def header(config: pytest.Config) -> list[str]:
     if run is None:
         return []
     settings, host = run.settings, run.host
-    versions = ", ".join(settings.cockroach_versions) or settings.cockroach or "as found"
+    versions = ", ".join(settings.versions) or settings.path or "as found"
     lines = [
         *([f"why the control: {run.why_control}"] if run.why_control else []),
         *([f"testing {run.found}"] if run.found else []),

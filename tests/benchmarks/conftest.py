@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clusters.engines import Wanted
-from clusters.engines.cockroach import Cockroach, find
+from clusters.engines.cockroach.engine import Cockroach, find
 from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
 from clusters.substrates.processes import leases

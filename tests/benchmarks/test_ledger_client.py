@@ -10,8 +10,8 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
-from clusters.engines.cockroach import Cockroach
-from clusters.engines.postgres import find
+from clusters.engines.cockroach.engine import Cockroach
+from clusters.engines.postgres.engine import find
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.cluster import Cluster
-from clusters.engines.cockroach import Cockroach
+from clusters.engines.cockroach.engine import Cockroach
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
 from fixtures.growth import fill

@@ -12,7 +12,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import ENGINES
-from clusters.engines.cockroach import Cockroach
+from clusters.engines.cockroach.engine import Cockroach
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of

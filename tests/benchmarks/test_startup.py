@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from clusters.cluster import Cluster
-from clusters.engines.cockroach import Cockroach
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT
+from clusters.engines.cockroach.engine import Cockroach
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes, leases

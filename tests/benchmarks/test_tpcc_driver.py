@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from clusters.cluster import Cluster
 from clusters.engines import ENGINES
-from clusters.engines.cockroach import Cockroach
+from clusters.engines.cockroach.engine import Cockroach
 from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from clusters.cluster import Cluster
 from clusters.engines import Wanted
-from clusters.engines.cockroach import find
+from clusters.engines.cockroach.engine import find
 from clusters.errors import HarnessError, NodeDied
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.substrates.processes import Processes

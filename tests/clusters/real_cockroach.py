@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from clusters.cache import cache_dir
 from clusters.cluster import Cluster
 from clusters.engines import Engine, Wanted
-from clusters.engines.cockroach import Cockroach, find
-from clusters.engines.cockroach.cache import cache_dir
 from clusters.engines.cockroach.cache import versions as cached
+from clusters.engines.cockroach.engine import Cockroach, find
 from clusters.errors import BadInput
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.substrates.processes import Processes

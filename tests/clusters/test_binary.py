@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clusters.cache import cache_dir
 from clusters.engines.cockroach import cache as store
 from clusters.engines.cockroach.binary import Binary, inspect, resolve
 from clusters.engines.cockroach.vendor import Vendor
@@ -127,10 +128,10 @@ class TestOrder:
         assert [str(v) for v in store.versions(cache)] == ["v24.1.0"]
 
     def test_where_the_cache_is(self, tmp_path: Path) -> None:
-        assert store.cache_dir({"ROACHPROOF_CACHE": "/c", "XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/c")
-        assert store.cache_dir({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/roachproof")
-        assert store.cache_dir({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == Path("/h/.cache/roachproof")
-        assert store.cache_dir({"ROACHPROOF_CACHE": "here"}) == Path.cwd() / "here"
+        assert cache_dir({"ROACHPROOF_CACHE": "/c", "XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/c")
+        assert cache_dir({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/roachproof")
+        assert cache_dir({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == Path("/h/.cache/roachproof")
+        assert cache_dir({"ROACHPROOF_CACHE": "here"}) == Path.cwd() / "here"
 
 
 class TestUnusable:

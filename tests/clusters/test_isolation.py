@@ -12,7 +12,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
-from clusters.engines.postgres import find
+from clusters.engines.postgres.engine import find
 from clusters.errors import HarnessError
 from clusters.faults import cut
 from clusters.faults.disturbance import disturb

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.postgres import find
 from clusters.engines.postgres.deployment import PostgresDeployment
+from clusters.engines.postgres.engine import find
 from clusters.errors import HarnessError
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.sql import SqlError, pgwire

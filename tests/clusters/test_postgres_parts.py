@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from clusters.engines import Deployment, Engine
-from clusters.engines.postgres import binaries, configuration, files, find, health, rest
+from clusters.engines.postgres import binaries, configuration, files, health, rest
 from clusters.engines.postgres.configuration import Replication
+from clusters.engines.postgres.engine import find
 from clusters.engines.postgres.sql import Seen
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, Host, NodeResources, NodeSpec

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.postgres import Postgres, find
 from clusters.engines.postgres.configuration import Replication
+from clusters.engines.postgres.engine import Postgres, find
 from clusters.errors import HarnessError
 from fixtures.fault import Faults
 from fixtures.judge import Judge

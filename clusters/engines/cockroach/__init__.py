@@ -1,104 +1,28 @@
-"""The subject: CockroachDB."""
+"""The subject: CockroachDB. What is known of it before a binary is found; imported by every session, so it imports little."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from clusters.engines import EngineKind, Wanted
-from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
-from clusters.engines.cockroach.builds import not_run, run_before
-from clusters.engines.cockroach.cache import cache_dir
-from clusters.engines.cockroach.deployment import CockroachDeployment
-from clusters.engines.cockroach.versions import Dialect, dialect_for
-from clusters.model import Capability, Fingerprint, Generator, NodeResources, NodeSpec, SqlTraits
-
-__all__ = ["KIND", "Cockroach"]
-
-_LATER = frozenset({Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB})
-"""What it could do, and nothing here yet makes it do."""
+from clusters.engines import Choice, Engine, EngineKind, Wanted
+from clusters.model import Capability, SqlTraits
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cockroach:
-    """One CockroachDB binary and what is particular to its version.
+def _find(wanted: Wanted) -> Engine:
+    from clusters.engines.cockroach.engine import find
 
-    ``detection_s``: a node that says nothing is taken for dead when its liveness record expires, after 9 s
-    (documentation, ``server.time_until_store_dead`` is another, longer time: until its replicas are made anew).
-    """
-
-    binary: Binary
-    dialect: Dialect
-    detection_s: float = 9.0
-
-    @property
-    def kind(self) -> EngineKind:
-        """See ``KIND``."""
-        return KIND
-
-    @property
-    def version(self) -> str:
-        """As the binary says."""
-        return self.binary.build.tag
-
-    @property
-    def generator(self) -> Generator:
-        """``cockroach workload``."""
-        return Generator(
-            program=self.binary.path, flags=self.dialect.workload_shared, run_flags=self.dialect.workload_run
-        )
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Version, date, commit, digest and origin of the binary; what is to be said where it was never run, and of its version."""
-        return {
-            "engine": KIND.name,
-            "version": self.version,
-            "binary": str(self.binary.path),
-            "sha256": self.binary.sha256,
-            "origin": self.binary.origin,
-            "date": self.binary.build.date,
-            "commit": self.binary.build.commit,
-            "run_before": run_before(self.binary.build),
-            "not_run": not_run(self.binary.build),
-            "notes": list(self.dialect.notes),
-        }
-
-    def deploy(
-        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
-    ) -> CockroachDeployment:
-        """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
-        return CockroachDeployment(
-            binary=self.binary.path,
-            build_tag=self.version,
-            dialect=self.dialect,
-            nodes=nodes,
-            resources=resources,
-            tuned=tuned,
-        )
+    return find(wanted)
 
 
-def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
-    """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``."""
+def _order(version: str) -> object:
+    from clusters.engines.cockroach.version import Version
 
-    def progress(done: int, total: int) -> None:
-        wanted.say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
-
-    binary = resolve(
-        path=wanted.path,
-        version=wanted.version,
-        environ=os.environ,
-        cache=cache_dir(os.environ),
-        vendor=None if wanted.download else NO_VENDOR,
-        progress=progress,
-    )
-    return Cockroach(binary=binary, dialect=dialect_for(binary.version))
+    return Version.parse(version)
 
 
 KIND = EngineKind(
     name="cockroach",
     title="CockroachDB",
-    capabilities=frozenset(Capability) - _LATER,
-    find=find,
+    capabilities=frozenset(Capability)
+    # What it could do, and nothing here yet makes it do.
+    - {Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB},
+    find=_find,
     # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own for their type.
     # A foreign key that is added looks for rows that refer to nothing by one lookup a row. The vectorised engine of
     # v21.1.0-alpha.20210228 loses rows in joins.
@@ -111,5 +35,6 @@ KIND = EngineKind(
         bulk_joins="vectorize = off",
         other_joins="vectorize = on",
     ),
-    chosen=True,
+    choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
+    order=_order,
 )

@@ -1,7 +1,6 @@
 """The user's cache of ``cockroach`` binaries.
 
-It is ``$ROACHPROOF_CACHE``, else ``$XDG_CACHE_HOME/roachproof``, else ``~/.cache/roachproof``. A binary lies at
-``<cache>/cockroach/<version>/cockroach``, with the vendor's ``lib`` directory beside it if there is one. Binaries may be put there
+A binary lies at ``<cache>/cockroach/<version>/cockroach``, with the vendor's ``lib`` directory beside it if there is one. Binaries may be put there
 by hand; the directory's name must be the version that the binary itself reports, for instance ``v24.1.3``.
 """
 
@@ -11,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,17 +19,6 @@ from clusters.errors import BadInput, HarnessError
 
 LOCK_WAIT_S = 1800.0
 """How long one run waits for another that downloads the same version. A download that stalls ends by itself sooner."""
-
-
-def cache_dir(environ: Mapping[str, str]) -> Path:
-    """Where the cache is, as an absolute path. Creates nothing."""
-    if own := environ.get("ROACHPROOF_CACHE"):
-        return Path(own).expanduser().absolute()
-    # The XDG specification says that a relative path there is to be ignored.
-    if (xdg := environ.get("XDG_CACHE_HOME")) and Path(xdg).is_absolute():
-        return Path(xdg) / "roachproof"
-    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
-    return home.absolute() / ".cache" / "roachproof"
 
 
 def binary_path(cache: Path, version: Version) -> Path:

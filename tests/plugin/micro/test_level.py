@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.engines.cockroach.cache import binary_path, cache_dir
+from clusters.cache import cache_dir
+from clusters.engines.cockroach.cache import binary_path
 from clusters.engines.cockroach.version import Version
 from tests.plugin.conftest import CHECKOUT, Gate, Ran
 from tests.plugin.micro.runs import prepared

@@ -1,0 +1,90 @@
+"""One CockroachDB binary, found and ready to be deployed."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.cache import cache_dir
+from clusters.engines import EngineKind, Wanted
+from clusters.engines.cockroach import KIND
+from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
+from clusters.engines.cockroach.builds import not_run, run_before
+from clusters.engines.cockroach.deployment import CockroachDeployment
+from clusters.engines.cockroach.versions import Dialect, dialect_for
+from clusters.model import Fingerprint, Generator, NodeResources, NodeSpec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cockroach:
+    """One CockroachDB binary and what is particular to its version.
+
+    ``detection_s``: a node that says nothing is taken for dead when its liveness record expires, after 9 s
+    (documentation, ``server.time_until_store_dead`` is another, longer time: until its replicas are made anew).
+    """
+
+    binary: Binary
+    dialect: Dialect
+    detection_s: float = 9.0
+
+    @property
+    def kind(self) -> EngineKind:
+        """CockroachDB."""
+        return KIND
+
+    @property
+    def version(self) -> str:
+        """As the binary says."""
+        return self.binary.build.tag
+
+    @property
+    def generator(self) -> Generator:
+        """``cockroach workload``."""
+        return Generator(
+            program=self.binary.path, flags=self.dialect.workload_shared, run_flags=self.dialect.workload_run
+        )
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Version, date, commit, digest and origin of the binary; what is to be said where it was never run, and of its version."""
+        return {
+            "engine": KIND.name,
+            "version": self.version,
+            "binary": str(self.binary.path),
+            "sha256": self.binary.sha256,
+            "origin": self.binary.origin,
+            "date": self.binary.build.date,
+            "commit": self.binary.build.commit,
+            "run_before": run_before(self.binary.build),
+            "not_run": not_run(self.binary.build),
+            "notes": list(self.dialect.notes),
+        }
+
+    def deploy(
+        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
+    ) -> CockroachDeployment:
+        """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
+        return CockroachDeployment(
+            binary=self.binary.path,
+            build_tag=self.version,
+            dialect=self.dialect,
+            nodes=nodes,
+            resources=resources,
+            tuned=tuned,
+        )
+
+
+def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
+    """The binary asked for, or the first to be had in the order of ``binary.resolve``. Raises ``BadInput``."""
+
+    def progress(done: int, total: int) -> None:
+        wanted.say(f"downloading cockroach: {done >> 20} of {total >> 20} MiB")
+
+    binary = resolve(
+        path=wanted.path,
+        version=wanted.version,
+        environ=os.environ,
+        cache=cache_dir(os.environ),
+        vendor=None if wanted.download else NO_VENDOR,
+        progress=progress,
+    )
+    return Cockroach(binary=binary, dialect=dialect_for(binary.version))
