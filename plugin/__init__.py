@@ -26,9 +26,9 @@ class Reports:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember each claim's outcome."""
-        from plugin import session
+        from plugin import outcomes
 
-        session.remember(self.config, report)
+        outcomes.remember(self.config, report)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, Any, Any]:
@@ -130,26 +130,26 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim."""
-    from plugin import session
+    from plugin import ending
 
-    return (yield from session.judging_death(item))
+    return (yield from ending.judging_death(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim."""
-    from plugin import session
+    from plugin import ending
 
-    return (yield from session.judging_death(item))
+    return (yield from ending.judging_death(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
     report = yield
-    from plugin import session
+    from plugin import ending
 
-    session.classify(item, call, report)
+    ending.classify(item, call, report)
     return report
 
 
@@ -173,9 +173,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any) -> None:
     """A worker died in a test: the harness failed, nothing was refuted."""
-    from plugin import session
+    from plugin import ending
 
-    session.worker_crashed(sched.config, crashitem, report)
+    ending.worker_crashed(sched.config, crashitem, report)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,7 +1,7 @@
 """What a trial came to: worked out once, from its verdict and from how its test ended, and told the same by every report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from plugin.evidence.records import SKIPPED, Event
@@ -75,11 +75,6 @@ def ended_early(events: Sequence[Event]) -> str:
         return ""
     last = f" after {events[-1].name}" if events else ""
     return f"the test ended early{last}; everything up to there is shown"
-
-
-def as_stored(result: Result) -> Mapping[str, Any]:
-    """The result as plain JSON values."""
-    return asdict(result)
 
 
 def _told(events: Sequence[Event]) -> str:

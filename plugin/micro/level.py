@@ -18,9 +18,11 @@ from plugin import run as runs
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import slug, write_json
 from plugin.host import carries
+from plugin.outcomes import KEY as SESSION
+from plugin.outcomes import nothing_decided, said_of, tell
+from plugin.result import HARNESS, Result
 from plugin.run import Run
-from plugin.session import KEY as SESSION
-from plugin.session import nothing_decided, refuse, said_of, say
+from plugin.session import look_for_databases, refuse
 
 FIXTURE = "micro"
 NOT_EVALUATED = "not evaluated"
@@ -88,16 +90,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def prepare(collected: pytest.Session) -> None:
-    """Look for every database that will be needed, before any cluster starts."""
-    run, found = runs.of(collected.config), [*filter(is_benchmark, collected.items)]
-    if not found or run.settings.dry_run or collected.config.option.collectonly:
-        return
-    try:
-        run.begin()
-        for target in run.targets if any(map(needs_engine, found)) else ():
-            run.engine(target)
-    except BadInput as error:
-        refuse(collected.config, collected.items, error)
+    """Look for every database that the collected benchmarks will need, before any cluster starts."""
+    found = [item for item in collected.items if is_benchmark(item)]
+    look_for_databases(collected, found, needs_engine=needs_engine)
 
 
 def _select(config: pytest.Config, items: list[pytest.Item], found: list[pytest.Item]) -> None:
@@ -165,7 +160,7 @@ def switched_off(config: pytest.Config) -> str:
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Say in the report how a micro benchmark came out, as ``plugin.session`` asks of a test without a claim."""
+    """Say in the report how a micro benchmark came out, as ``plugin.outcomes`` asks of a test without a claim."""
     if not is_benchmark(item):
         return
     micro = getattr(item, "funcargs", {}).get(FIXTURE)
@@ -178,9 +173,10 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
                 f"{item.nodeid}: nothing was timed; give micro.measure the statement and its operation"
             )
     elif call.excinfo is not None and call.excinfo.errisinstance(HarnessError):
-        say(report, "harness")
+        tell(report, "", Result(outcome=HARNESS, why=""))
     elif report.skipped and _reason(report).startswith(f"{NOT_EVALUATED}: "):
-        say(report, NOT_EVALUATED, why=_reason(report).removeprefix(f"{NOT_EVALUATED}: "))
+        why = _reason(report).removeprefix(f"{NOT_EVALUATED}: ")
+        tell(report, "", Result(outcome=NOT_EVALUATED, why=why))
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -176,7 +176,7 @@ class AllureReports:
 
             directory = dict(item.user_properties).get("arm")
             if directory is None:
-                from plugin.session import RESULT
+                from plugin.ending import RESULT
 
                 came = Result(
                     outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began"

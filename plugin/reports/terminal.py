@@ -20,8 +20,8 @@ from plugin.reports.text import number, shown, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
+    from plugin.outcomes import TestOutcome
     from plugin.reports.tpcc import Tpcc
-    from plugin.session import TestOutcome
 
 WIDTH = 100
 MARKUP: Mapping[str, Mapping[str, bool]] = {
@@ -68,7 +68,7 @@ test_status.__test__ = False  # type: ignore[attr-defined]
 
 def summary(terminal: Any, config: pytest.Config) -> None:
     """The table of claims with each check's measured value against its limit, and what the session comes to."""
-    from plugin.session import KEY
+    from plugin.outcomes import KEY
 
     session, run = config.stash.get(KEY, None), config.stash.get(runs.KEY, None)
     if session is None or run is None or not run.controller:

@@ -121,7 +121,7 @@ def test_two_runs_are_judged_and_compared(gate: Gate) -> None:
 
 def test_the_plugin_is_light(gate: Gate) -> None:
     """Neither its import nor a session of ordinary tests brings in what only reports need."""
-    code = "import sys, plugin, plugin.session, plugin.commands, plugin.replay; print(*sys.modules)"
+    code = "import sys, plugin, plugin.session, plugin.outcomes, plugin.commands, plugin.replay; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )

@@ -1,0 +1,85 @@
+"""The outcomes of a session's tests: each report carries its own, also from a pytest-xdist worker, and the controller gathers them."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugin.reports.progress import Ticker
+from plugin.result import Result
+
+PROPERTY = "roachproof"
+"""Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestOutcome:
+    """How one test of a claim (or a sabotage of it) came out."""
+
+    __test__ = False
+
+    nodeid: str
+    claim: str
+    sabotage: bool
+    result: Result
+    arm: Path | None
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What was heard of the session's tests."""
+
+    outcomes: list[TestOutcome] = field(default_factory=list)
+    plain: Counter[str] = field(default_factory=Counter)
+    """How tests without a claim came out: ``pass``, ``fail``, or what was told of them (``tell``)."""
+    refusals: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    ticker: Ticker | None = None
+    page: str = ""
+    """Where the page of this session is, or why there is none."""
+
+
+KEY: pytest.StashKey[Session] = pytest.StashKey()
+
+
+def tell(report: pytest.TestReport, claim: str, result: Result, *, sabotage: bool = False) -> None:
+    """Put what a test came to among its report's properties, under ``PROPERTY``; ``claim`` is empty for a test without one."""
+    told = {"claim": claim, "sabotage": sabotage, **asdict(result)}
+    report.user_properties.append((PROPERTY, told))
+
+
+def said_of(report: pytest.TestReport) -> Any:
+    """What was said of how a test came out: ``claim``, ``sabotage`` and its result's fields; ``None`` of an ordinary one."""
+    return dict(report.user_properties).get(PROPERTY)
+
+
+def remember(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Remember what a test came to."""
+    heard = config.stash[KEY]
+    said, properties = said_of(report), dict(report.user_properties)
+    if said is None:
+        heard.plain["pass"] += report.when == "call" and report.passed
+        heard.plain["fail"] += report.failed
+        return
+    if not said["claim"]:
+        heard.plain[said["outcome"]] += 1
+        return
+    if report.when in ("setup", "call"):
+        return  # its end is heard of, too; of a worker that died only that
+    heard.outcomes.append(
+        TestOutcome(
+            nodeid=report.nodeid,
+            claim=str(said["claim"]),
+            sabotage=bool(said["sabotage"]),
+            result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
+            arm=Path(str(properties["arm"])) if "arm" in properties else None,
+        )
+    )
+
+
+def nothing_decided(config: pytest.Config) -> bool:
+    """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
+    plain = config.stash[KEY].plain
+    return bool(plain["not evaluated"]) and not plain["pass"]
