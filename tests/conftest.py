@@ -8,6 +8,7 @@ CLUSTERS = (
     "tests/sabotage/",
     "tests/clusters/test_cockroach.py",
     "tests/clusters/test_isolation.py",
+    "tests/clusters/substrates/test_runner.py",
     "tests/clusters/test_postgres.py",
     "tests/fixtures/test_redaction.py",
 )

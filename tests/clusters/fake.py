@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
@@ -37,8 +38,8 @@ def _placed(node: NodeSpec) -> Placement:
     home = PurePath("/nodes", node.name)
     return Placement(
         node=node,
-        address="127.0.0.1",
-        client_address="127.0.0.1",
+        address=f"{node.name}.nodes",
+        client_address=f"{node.name}.clients",
         home=home,
         store=home / "store",
         logs=home / "logs",
@@ -46,7 +47,9 @@ def _placed(node: NodeSpec) -> Placement:
 
 
 class FakeSubstrate:
-    """Processes that are words in a dictionary. ``fails`` maps an order (``kill n1``) to how often it is refused.
+    """Processes that are words in a dictionary: it refuses what every substrate refuses (``tests.clusters.substrates``).
+
+    ``fails`` maps an order (``kill n1``) to how often it is refused.
 
     A refused order did half of its work: ``half`` says whether the node was dead by then.
     """
@@ -67,6 +70,22 @@ class FakeSubstrate:
         self.fails: dict[str, int] = {}
         self.half = False
         self.orders: list[str] = []
+        self.closed = False
+
+    def _open(self) -> None:
+        if self.closed:
+            raise HarnessError("the cluster is closed")
+
+    def _placed(self, name: str) -> None:
+        self._open()
+        if name not in self.placed:
+            raise HarnessError(f"{name} was never placed")
+
+    def _started(self, name: str) -> ProcessState:
+        self._open()
+        if (state := self.state(name)) is ProcessState.ABSENT:
+            raise HarnessError(f"{name} was never started")
+        return state
 
     async def _order(self, op: str, name: str, becomes: ProcessState, code: int | None) -> None:
         order = f"{op} {name}"
@@ -81,9 +100,10 @@ class FakeSubstrate:
         await asyncio.sleep(0)
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        self._open()
         for node in nodes:
-            if node.name in self.placed:
-                raise BadInput(f"node name {node.name!r}: must be new to the cluster")
+            if node.name in self.placed or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", node.name):
+                raise BadInput(f"node name {node.name!r}: must be new to the cluster, and a file name")
             self.placed.add(node.name)
         return tuple(map(_placed, nodes))
 
@@ -95,8 +115,9 @@ class FakeSubstrate:
         return PurePath("/programs", program.name)
 
     def _inside(self, name: str, path: PurePath) -> None:
-        if name not in self.placed or not path.is_relative_to(_placed(NodeSpec(name=name)).home):
-            raise HarnessError(f"{path} is not in the home of {name}, or that was never placed")
+        self._placed(name)
+        if not path.is_relative_to(_placed(NodeSpec(name=name)).home) or ".." in path.parts:
+            raise HarnessError(f"{path} is not in the home of {name}")
 
     async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
         self._inside(name, path)
@@ -126,11 +147,13 @@ class FakeSubstrate:
         cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
-        if node is not None and node not in self.placed:
-            raise HarnessError(f"{node} was never placed")
+        self._open()
+        if node is not None:
+            self._placed(node)
         return Completed(code=0, out="", err="")
 
     async def start(self, spec: ProcessSpec) -> None:
+        self._placed(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{spec.name} runs already")
         await self._order("start", spec.name, ProcessState.RUNNING, None)
@@ -139,28 +162,33 @@ class FakeSubstrate:
         return self.free.get(name)
 
     async def signal(self, name: str, signum: int) -> None:
+        self._started(name)
         self.orders.append(f"signal {name} {signum}")
 
     async def stop(self, name: str, *, timeout: float) -> int:
-        await self._order("stop", name, ProcessState.EXITED, 0)
-        return 0
+        code = self.codes[name] if self._started(name) is ProcessState.EXITED else 0
+        await self._order("stop", name, ProcessState.EXITED, code)
+        return code or 0
 
     async def kill(self, name: str) -> None:
-        await self._order("kill", name, ProcessState.EXITED, -9)
+        code = self.codes[name] if self._started(name) is ProcessState.EXITED else -9
+        await self._order("kill", name, ProcessState.EXITED, code)
 
     async def pause(self, name: str) -> None:
-        if self.state(name) is ProcessState.EXITED:
+        if self._started(name) is ProcessState.EXITED:
             raise HarnessError(f"{name} cannot be paused, it is exited")
         await self._order("pause", name, ProcessState.PAUSED, None)
 
     async def resume(self, name: str) -> None:
-        if self.state(name) is not ProcessState.EXITED:
+        if self._started(name) is not ProcessState.EXITED:
             await self._order("resume", name, ProcessState.RUNNING, None)
 
     def state(self, name: str) -> ProcessState:
         return self.states.get(name, ProcessState.ABSENT)
 
     def limits(self, name: str) -> Mapping[str, float]:
+        if self.state(name) is not ProcessState.RUNNING:
+            raise HarnessError(f"{name} has no limits, it is {self.state(name)}")
         return {"cpus": 1.0}
 
     def exit_code(self, name: str) -> int | None:
@@ -174,6 +202,10 @@ class FakeSubstrate:
         await self._link("heal", sender, receiver)
 
     async def _link(self, op: str, sender: str, receiver: str) -> None:
+        for name in (sender, receiver):
+            self._placed(name)
+        if sender == receiver:
+            raise HarnessError(f"there is no link between {sender} and {receiver}")
         order = f"{op} {sender} {receiver}"
         self.orders.append(order)
         await asyncio.sleep(0)
@@ -189,15 +221,19 @@ class FakeSubstrate:
 
     async def wipe(self, name: str) -> None:
         self.orders.append(f"wipe {name}")
-        if self.state(name) is not ProcessState.EXITED:
+        self._placed(name)
+        if self.state(name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"the store of {name} is in use")
         self.wiped.add(name)
+        store = _placed(NodeSpec(name=name)).store
+        self.files = {path: content for path, content in self.files.items() if store not in path.parents}
 
     def log_tail(self, name: str, lines: int = 20) -> str:
         return self.last_words.get(name, "")
 
     async def close(self, *, keep: bool = False) -> None:
         self.states.clear()
+        self.closed = True
 
 
 class FakeDeployment:

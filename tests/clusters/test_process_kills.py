@@ -71,32 +71,6 @@ async def test_no_part_of_a_killed_node_sees_another_die(place: Processes) -> No
         at.home.joinpath("ready").unlink()
 
 
-async def test_paused_stands_still_and_resumed_goes_on(place: Processes) -> None:
-    at = await one(place)
-    count = "while :; do echo x >> {}; sleep 0.01; done"
-    await place.start(
-        shell(at, f"({count.format('a')}) & setsid sh -c '{count.format('b')}' & {count.format('c')}")
-    )
-    files = [at.home / name for name in "abc"]
-    await eventually(lambda: all(file.exists() for file in files))
-    await place.pause("n1")
-    assert place.state("n1") is ProcessState.PAUSED
-    before = [file.stat().st_size for file in files]
-    await asyncio.sleep(0.3)
-    assert [file.stat().st_size for file in files] == before
-    await place.pause("n1")
-    await place.resume("n1")
-    assert place.state("n1") is ProcessState.RUNNING
-    await eventually(
-        lambda: all(file.stat().st_size > size for file, size in zip(files, before, strict=True))
-    )
-    await place.pause("n1")
-    await place.kill("n1")
-    assert place.state("n1") is ProcessState.EXITED
-    with pytest.raises(HarnessError, match="cannot be paused, it is exited"):
-        await place.pause("n1")
-
-
 async def test_what_is_held_while_it_starts_another_is_still(place: Processes) -> None:
     """A shell that was about to run ``sleep`` stands in the kernel until that runs, and takes no signal but SIGKILL."""
     at = await one(place)

@@ -93,9 +93,12 @@ def patroni(
     replication: Replication,
 ) -> dict[str, Any]:
     """The configuration file of one node's Patroni (``bootstrap`` counts only for the node that makes the cluster)."""
-    loopback = ipaddress.ip_address(placement.address).is_loopback
-    # A loopback address as the target still gets 127.0.0.1 as the source.
-    clients = "127.0.0.0/8" if loopback else "samenet"
+    if placement.client_address != placement.address:
+        clients = "all"  # who comes another way may come from anywhere
+    else:
+        # A loopback address as the target still gets 127.0.0.1 as the source.
+        loopback = ipaddress.ip_address(placement.address).is_loopback
+        clients = "127.0.0.0/8" if loopback else "samenet"
     return {
         "scope": SCOPE,
         "name": placement.node.name,

@@ -1,0 +1,43 @@
+"""A claim on the substrate ``runner``, whose nodes have paths of their own: nothing of it takes a node's path for a local one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plugin.evidence.store import VERDICT
+from tests.clusters.substrates.runner import why_not
+
+CHECKOUT = Path(__file__).parents[3]
+TIMEOUT_S = 600.0
+
+
+@pytest.mark.usefixtures("state")
+def test_a_node_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Survivability on the control: whole machinery, from provisioning to the verdict."""
+    if reason := why_not():
+        pytest.skip(reason)
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-c", str(CHECKOUT / "pyproject.toml")),
+            *("-p", "no:cacheprovider", "-p", "tests.clusters.substrates.runner"),
+            *("--engine", "postgres", "--substrate", "runner", "--run-dir", str(run)),
+            "tests/claims/test_survivability.py::test_a_killed_node",
+        ],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (trial,) = run.glob("claims/survivability/*")
+    verdict = json.loads((trial / VERDICT).read_text())
+    assert (verdict["outcome"], verdict["context"]["substrate"]) == ("pass", "runner")
+    commands = json.loads((trial / "arm.json").read_text())["fingerprint"]["commands"]
+    assert {argv[-1] for argv in commands.values()} == {"/srv/patroni.yml"}, (
+        "the same path, in each node another file"
+    )
