@@ -3,9 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from plugin.evidence.redaction import redacted, redacted_json
@@ -14,6 +13,7 @@ from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
 from plugin.reports.paper import beside
 from plugin.reports.stored import StoredArm
+from plugin.reports.svg import as_svg, intervals_svg
 from plugin.reports.text import machine, number, word
 from plugin.reports.tpcc import Tpcc
 from plugin.reports.tpcc_words import sentences
@@ -51,7 +51,7 @@ def _all(
     if arm.tpcc is not None:
         yield from _tpcc(arm, arm.tpcc, redacted(title))
     elif arm.series is not None and (arm.series.throughput or arm.series.latency or arm.series.nodes):
-        yield _picture("Timeline", partial(timeline.as_svg, arm.series, redacted(title)))
+        yield _picture("Timeline", as_svg(timeline.charts(arm.series), redacted(title)))
         yield _csv("Timeline, second by second", timeline.as_csv(arm.series))
     if arm.verdict:
         on = machine(run.get("host") or {})
@@ -81,30 +81,29 @@ def _all(
 
 def _tpcc(arm: StoredArm, found: Tpcc, title: str) -> Iterator[Attached]:
     """Every run, the papers' table, and what compares them: as pictures and as tables."""
-    from plugin.reports import tpcc_pictures as pictures
+    from plugin.reports import tpcc_charts, tpcc_pictures
 
     if arm.series is not None and arm.series.load is not None:
-        yield _picture("Timeline", partial(pictures.runs_svg, arm.series, title))
+        runs = tpcc_charts.run_charts(arm.series.load, arm.series.seconds)
+        yield _picture("Timeline", as_svg(runs, title))
     for of in found.comparisons:
-        yield _picture(f"Ratios of {of.figure} against the margin", partial(pictures.ratios_svg, of, title))
-    if found.ramps:
-        yield _picture("Ramp", partial(pictures.ramp_svg, found.ramps, title))
-    yield _csv("All runs, as the papers print them", pictures.table_csv(found))
+        yield _picture(
+            f"Ratios of {of.figure} against the margin", intervals_svg(tpcc_charts.forest(of), title)
+        )
+    for ramp in tpcc_charts.ramps(found):
+        yield _picture("Ramp", as_svg(tpcc_charts.ramp_charts(ramp), title))
+    yield _csv("All runs, as the papers print them", tpcc_pictures.table_csv(found))
     if found.comparisons:
-        yield _csv("Ratios of the arms", pictures.ratios_csv(found))
+        yield _csv("Ratios of the arms", tpcc_pictures.ratios_csv(found))
     if told := sentences(found):
         text = "".join(f"{one}.\n" for one in told)
         yield Attached(name="What was found", type="text/plain", extension="txt", text=text)
     if arm.series is not None and arm.series.load is not None:
-        yield _csv("Timeline, second by second", pictures.seconds_csv(arm.series, found))
+        yield _csv("Timeline, second by second", tpcc_pictures.seconds_csv(arm.series, found))
 
 
-def _picture(name: str, draw: Callable[[], str]) -> Attached:
-    try:
-        return Attached(name=name, type="image/svg+xml", extension="svg", text=draw())
-    except ImportError:
-        why = f"The picture of the {name[:1].lower()}{name[1:]} is missing: matplotlib is not installed (dependency group run)."
-        return Attached(name=f"{name} (no picture)", type="text/plain", extension="txt", text=why)
+def _picture(name: str, text: str) -> Attached:
+    return Attached(name=name, type="image/svg+xml", extension="svg", text=text)
 
 
 def _csv(name: str, text: str) -> Attached:

@@ -4,20 +4,23 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from clusters.engines import SUBJECT
 from plugin.evidence.records import Event
 from plugin.reports.builds import tested_of
+from plugin.reports.charts import Chart, clock
 from plugin.reports.paper import beside
 from plugin.reports.said import decided, meaning
 from plugin.reports.series import Resilience
 from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.reports.text import SIGNS, machine, number, word
 from plugin.reports.text import shown as shown_result
-from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
+from plugin.reports.timeline import charts
+from plugin.reports.tpcc_charts import forest, ramp_charts, ramps, ramps_printed, run_charts, strips
 from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, agreed, rows, sentences
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
@@ -50,7 +53,8 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     shown = [
         _arm(arm, index, name if len(runs) > 1 else "", on[index]) for index, (arm, name) in enumerate(arms)
     ]
-    data = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
+    drawn = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
+    data = json.dumps(to_builtins(drawn, str_keys=True), separators=(",", ":"), allow_nan=False)
     claims, sabotages = ([told for told in shown if told["sabotage"] is wanted] for wanted in (False, True))
 
     def asset(name: str) -> Markup:
@@ -70,9 +74,9 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         ),
         control=control,
         judge=judge,
-        data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),  # noqa: S704 - escaped here
+        data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         css=asset("page.css"),
-        js=asset("load.js") + asset("page.js"),
+        js=asset("page.js"),
         uplot_css=asset("uplot.css"),
         uplot_js=asset("uplot.js"),
     )
@@ -229,13 +233,6 @@ def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
     }
 
 
-def _clock(seconds: float) -> str:
-    """As the charts' axes have it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def _cost(fault: Resilience) -> dict[str, str]:
     def seconds(value: float | None) -> str:
         return "–" if value is None else f"{value:.1f} s"
@@ -243,7 +240,7 @@ def _cost(fault: Resilience) -> dict[str, str]:
     return {
         "fault": f"{fault.fault} {', '.join(fault.nodes)}",
         "at": f"{fault.begin:.1f} to {fault.end:.1f} s"
-        + (f" ({_clock(fault.begin)} to {_clock(fault.end)})" if fault.end >= 120 else ""),
+        + (f" ({clock(fault.begin)} to {clock(fault.end)})" if fault.end >= 120 else ""),
         "recovery": seconds(fault.recovery_s),
         "gap": seconds(fault.gap_s),
         "victim_gap": seconds(fault.victim_gap_s),
@@ -285,29 +282,19 @@ def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
         "word": told["word"],
         "sabotage": told["sabotage"],
         "checks": checks,
-        "series": arm.series and _rounded(arm),
-        "ramps": [*ramps(arm.tpcc), *_printed(arm)] if arm.tpcc else [],
+        "groups": _groups(arm),
     }
 
 
-def _printed(arm: StoredArm) -> list[dict[str, Any]]:
-    claim = arm.claim
-    return ramps_printed(claim, claim.source.work if claim.source else "source") if claim else []
-
-
-def _rounded(arm: StoredArm) -> dict[str, Any]:
-    """Latencies with three significant places: what a chart shows, and a page of an hour stays small.
-
-    The second in which writing ended, and those after it, have no throughput that could be compared.
-    """
-    assert arm.series is not None
-    drawn = asdict(arm.series)
-    drawn["latency"] = {
-        name: [None if value is None else float(f"{value:.3g}") for value in arm.series.latency[name]]
-        for name in ("p50", "p95", "p99")
-        if name in arm.series.latency
-    }
-    ended = max((event.t // 1_000_000 for event in arm.events if event.name == "writing.end"), default=None)
-    if ended is not None:
-        drawn["throughput"] = [None if t >= ended else count for t, count in enumerate(arm.series.throughput)]
-    return drawn
+def _groups(arm: StoredArm) -> dict[str, Sequence[Chart]]:
+    """The arm's charts, by the place of the page that they are drawn in."""
+    found: dict[str, Sequence[Chart]] = {}
+    if arm.series is not None:
+        load = arm.series.load
+        found["time"] = charts(arm.series) if load is None else run_charts(load, arm.series.seconds)
+    if arm.tpcc is not None:
+        claim = arm.claim
+        printed = ramps_printed(claim, claim.source.work if claim.source else "source") if claim else []
+        for index, ramp in enumerate([*ramps(arm.tpcc), *printed]):
+            found[f"ramp{index}"] = ramp_charts(ramp)
+    return found

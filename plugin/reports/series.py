@@ -75,7 +75,7 @@ class Series:
     ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds (``"p50"`` …) as the probe saw them, or in an arm without one
     (``probed`` is false) those of acknowledged writes, from when each was sent; ``None`` in a second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown; ``error_kinds`` names
     those of a second. ``reached``: by endpoint, the share of the probed ranges that answered through it.
-    ``normal``: the baseline's median a second.
+    ``normal``: the baseline's median a second. ``ended``: the second in which writing ended.
     """
 
     seconds: int
@@ -86,6 +86,7 @@ class Series:
     error_kinds: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     reached: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     normal: float | None = None
+    ended: int | None = None
     phases: tuple[Band, ...] = ()
     faults: tuple[Band, ...] = ()
     nodes: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
@@ -151,6 +152,7 @@ def series(evidence: ArmEvidence, tpcc: "Tpcc | None" = None) -> Series:
         error_kinds={second: _most(found) for second, found in sorted(kinds.items())},
         reached=reached,
         normal=a.baseline.median / a.baseline.width_s if a.baseline else None,
+        ended=max((e.t // SECOND for e in evidence.events if e.name == "writing.end"), default=None),
         phases=_phases(a),
         faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
         nodes=_nodes(a),

@@ -1,36 +1,138 @@
-"""What the page's charts of TPC-C are drawn from: places on a line for intervals and runs, and the steps of ramps."""
+"""What charts of TPC-C are drawn from: runs second by second, intervals on a line, and the steps of ramps."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, floor, log10
 from typing import Any
 
 from fixtures.workloads.tpcc.judge.capacity import COMPARABLE_EFC, LEAST_SHARE, Knee
 from fixtures.workloads.tpcc.judge.figures import ALL, CAPACITY_TPMC, EFC_TPMC
 from plugin.claims import Claim
+from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark, ticks
 from plugin.reports.paper_tables import printed, step_p90
+from plugin.reports.series import Band
 from plugin.reports.tpcc import Comparison, Run, Tpcc
+from plugin.reports.tpcc_series import LOADING, MEASURED, RAMP, STOPPING, LoadSeries
 from plugin.reports.tpcc_words import arm_in_words, figures
 
 LIMIT_P90_MS = 5000.0
 """Of the pass criterion, for all types but stock-level."""
 ROOM = 0.06
 """Of a line's length kept free at either end."""
+DOING: Mapping[str, str] = {LOADING: "wait", RAMP: "back", MEASURED: "up", STOPPING: "wait"}
+"""Colours of what a run does."""
+LOOKS: Sequence[tuple[str, tuple[int, ...]]] = (
+    ("a", ()), ("b", DASHED), ("c", DOTTED), ("good", (10, 3, 2, 3)),
+    ("unsure", (5, 5)), ("bad", (1, 3)), ("ink", (12, 4)), ("quiet", (4, 2)),
+)  # fmt: skip
+"""Of lines of which nobody knows how many there are."""
+
+
+def run_charts(load: LoadSeries, seconds: int) -> list[Chart]:
+    """What ran when, tpmC, latencies and trouble over one axis."""
+    means = f", means of {load.every} s" if load.every > 1 else ""
+    stretches = means.replace("means", "stretches")
+    lanes = [Lane(name=name, states=[_doing(band) for band in bands]) for name, bands in load.lanes.items()]
+    return [
+        Chart(
+            title="What ran when (r01: the first run)", height=60 + 40 * len(lanes), seconds=seconds,
+            lanes=lanes, usual="no run",
+        ),
+        Chart(
+            title=f"New-orders a minute (tpmC{means})", seconds=seconds,
+            compared=("New-orders a minute (tpmC)", "tpmC"),
+            lines=[Line(label="tpmC", values=load.tpmc, colour="a", shape="dot")],
+        ),
+        Chart(
+            title=f"Latency of all transactions, from when each was due (logarithmic{stretches})",
+            seconds=seconds, logarithmic=True,
+            lines=[
+                Line(label=name, values=load.latency[name], colour=colour, unit="ms", dash=dash, shape="dot")
+                for name, colour, dash in (("p50", "a", ()), ("p90", "c", DASHED), ("p99", "b", DOTTED))
+            ],
+            compared=("Latency p99 of all transactions (logarithmic)", "p99"),
+        ),
+        Chart(
+            title="Transactions a second that failed or whose outcome is unknown, and attempts made again",
+            height=140, seconds=seconds, room=1.4,
+            lines=[
+                Line(label="failed or unknown", values=load.failed, colour="b", shape="bars"),
+                Line(label="made again", values=load.retried, colour="c", dash=DOTTED),
+            ],
+        ),
+    ]  # fmt: skip
+
+
+def _doing(band: Band) -> Mark:
+    """Of a run that is measured its name is enough."""
+    run, _, doing = band.name.rpartition(" ")
+    short = run if doing == MEASURED else ""
+    return Mark(begin=band.begin, end=band.end, name=band.name, colour=DOING[doing], short=short)
+
+
+def ramp_charts(drawn: Mapping[str, Any]) -> list[Chart]:
+    """What ``ramp`` found: tpmC and latencies over warehouses, the pass criterion, and what each arm carried."""
+    sizes, one = drawn["warehouses"], len(drawn["marks"]) == 1
+    if not sizes:
+        return []
+    behind = []
+    for mark in drawn["marks"]:
+        carried = mark["capacity"]
+        if one and not (carried and mark["open"]):
+            name = "does not pass" if carried else "no load passes"
+            behind.append(Mark(begin=carried or sizes[0], end=sizes[-1], name=name, colour="fault"))
+        if carried:
+            name = f"{'capacity' if one else mark['arm']}: {carried}{' or more' if mark['open'] else ''}"
+            behind.append(Mark(begin=carried, end=carried, name=name, colour="bad"))
+    notes = {}
+    for i, size in enumerate(sizes):
+        known = [values[i] for values in drawn["tpmc"].values() if values[i] is not None]
+        shares = ", ".join(f"{100 * tpmc / (drawn['ideal'] * size):.1f} %" for tpmc in known)
+        notes[i] = f"{shares} of ideal"
+    asked = [
+        _bound(f"ideal: {drawn['ideal']} a warehouse", [drawn["ideal"] * size for size in sizes], "quiet"),
+        _bound(
+            f"asked: {drawn['least']} a warehouse ({LEAST_SHARE:g} % of {CAPACITY_TPMC:g})",
+            [drawn["least"] * size for size in sizes],
+            "unsure",
+        ),
+    ]
+    found = [
+        Chart(
+            title=f"tpmC over warehouses, {drawn['title']}", height=260, x=sizes, across="warehouses",
+            behind=behind, lines=[*_looking(drawn["tpmc"], "tpmC"), *asked], notes=notes,
+        )
+    ]  # fmt: skip
+    if drawn["latency"]:
+        limit = _bound("p90 asked (stock-level 20 s)", [drawn["limit"]] * len(sizes), "unsure", unit="ms")
+        found.append(
+            Chart(
+                title=f"Latency over warehouses, {drawn['title']} (logarithmic)", height=220, x=sizes,
+                across="warehouses", logarithmic=True, lines=[*_looking(drawn["latency"], "ms"), limit],
+                behind=[Mark(begin=mark.begin, end=mark.end, name="", colour=mark.colour) for mark in behind],
+            )
+        )  # fmt: skip
+    return found
+
+
+def _bound(label: str, values: Sequence[float], colour: str, unit: str = "") -> Line:
+    return Line(label=label, values=values, colour=colour, unit=unit, dash=(2, 3), width=1, quiet=True)
+
+
+def _looking(named: Mapping[str, Sequence[float | None]], unit: str) -> list[Line]:
+    """A line each, told apart by colour and dashes."""
+    looks = [LOOKS[index % len(LOOKS)] for index in range(len(named))]
+    return [
+        Line(
+            label=name, values=values, colour=colour, dash=dash, unit=unit if name != unit else "",
+            shape="dots",
+        )
+        for (name, values), (colour, dash) in zip(named.items(), looks, strict=True)
+    ]  # fmt: skip
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     room = ROOM * (high - low) or 0.01 * abs(high) or 1.0
     return low - room, high + room
-
-
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers between the two."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / most
-    power = 10 ** floor(log10(rough))
-    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough)
-    return [step * n for n in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def _axis(low: float, high: float, digits: int) -> list[dict[str, Any]]:

@@ -11,11 +11,9 @@
     return (s < 0 ? "−" : "") + (hours ? `${hours}:${two(minutes)}` : minutes) + ":" + two(whole % 60);
   };
   const number = (v, unit) => (v == null ? "–" : (Math.abs(v) >= 100 || Number.isInteger(v) ? v.toFixed(0) : v.toFixed(1)) + (unit ? " " + unit : ""));
-  const STATES = { up: "up", starting: "wait", "coming back": "back", leaving: "back", loading: "wait", ramp: "back", measured: "up", stopping: "wait" };
-  const stateColour = (name) => colour(STATES[name] || STATES[name.split(" ").pop()] || "hit"); // (of a run: "r01 measured")
 
-  // A band behind the lines for each fault, with its name; names that would touch go one below the other, as far as there is room.
-  const bands = (all) => (u) => {
+  // What the lines are drawn over (a fault, a change of size), with its name; names that would touch go one below the other, as far as there is room.
+  const bands = (all, empty) => (u) => {
     const { ctx, bbox } = u, dpr = devicePixelRatio, end = bbox.left + bbox.width, filled = [];
     ctx.save();
     ctx.beginPath();
@@ -25,8 +23,9 @@
     ctx.textAlign = "left";
     ctx.textBaseline = "alphabetic";
     const seen = all.map((band) => ({ ...band, left: u.valToPos(band.begin, "x", true), right: u.valToPos(band.end, "x", true) }));
-    for (const { left, right, style } of seen) {
-      ctx.fillStyle = colour(style);
+    for (const band of seen) {
+      const { left, right } = band;
+      ctx.fillStyle = colour(band.colour);
       ctx.fillRect(left, bbox.top, Math.max(right - left, 2), bbox.height);
     }
     ctx.fillStyle = colour("ink");
@@ -39,10 +38,12 @@
       filled[row] = at + wide + 8 * dpr;
       ctx.fillText(name, at, bbox.top + (14 + 14 * row) * dpr);
     }
+    ctx.textAlign = "center";
+    if (empty) ctx.fillText(empty, bbox.left + bbox.width / 2, bbox.top + bbox.height / 2);
     ctx.restore();
   };
 
-  // Each node a lane: a rectangle for each state, the state's name in it, and below it what share of ranges the probe reached through it.
+  // A rectangle for each state, its name in it, and below it what share of what was asked there did not answer.
   const lanes = (rows) => (u) => {
     const { ctx, bbox } = u, height = bbox.height / rows.length, dpr = devicePixelRatio;
     ctx.save();
@@ -54,21 +55,21 @@
     ctx.textBaseline = "top";
     rows.forEach((row, index) => {
       const top = bbox.top + index * height + 2 * dpr, tall = height - 4 * dpr;
-      for (const { begin, end, name } of row.states) {
-        const left = u.valToPos(begin, "x", true), right = u.valToPos(end, "x", true);
-        ctx.fillStyle = row.phases ? colour("wait") : stateColour(name);
+      for (const state of row.states) {
+        const left = u.valToPos(state.begin, "x", true), right = u.valToPos(state.end, "x", true);
+        ctx.fillStyle = colour(state.colour);
         ctx.fillRect(left, top, Math.max(right - left - dpr, dpr), tall);
         const shown = Math.max(left, bbox.left), room = Math.min(right, bbox.left + bbox.width) - shown - 8 * dpr;
-        const text = [name, name.endsWith("measured") ? name.split(" ")[0] : name].find((words) => room > ctx.measureText(words).width);
+        const text = [state.name, state.short].find((words) => words && room > ctx.measureText(words).width);
         if (text) {
           ctx.fillStyle = colour("ink");
           ctx.fillText(text, shown + 4 * dpr, top + 2 * dpr);
         }
       }
-      if (row.reached) {
-        const low = Math.max(0, Math.floor(u.scales.x.min) - 1), high = Math.min(row.reached.length, Math.ceil(u.scales.x.max) + 1);
+      if (row.shares) {
+        const low = Math.max(0, Math.floor(u.scales.x.min) - 1), high = Math.min(row.shares.length, Math.ceil(u.scales.x.max) + 1);
         for (let second = low; second < high; second++) {
-          const share = row.reached[second];
+          const share = row.shares[second];
           if (share == null || share === 1) continue;
           const left = u.valToPos(second, "x", true), right = u.valToPos(second + 1, "x", true);
           ctx.fillStyle = colour("bad");
@@ -114,57 +115,52 @@
     return found;
   };
   const logarithmic = { scale: { distr: 3 }, axis: { splits: powers, filter: (_, vs) => vs, values: (_, vs) => vs.map(latency) } };
-  const upwards = { scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.2)] } };
-  const withRoom = { scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.4)] } };
-  const faultBands = (arm) => arm.series.faults.map((f) => ({ ...f, style: "fault" }));
+  const linear = (room) => ({ scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * room)] } });
+  const SHAPES = { dot: {}, dots: { points: { show: true, size: 7 } }, plain: dots, steps: { paths: steps, ...dots }, bars: { paths: bars, ...dots } };
+  const drawnLine = (l) => line(l.label, l.colour, l.unit, { ...SHAPES[l.shape || "plain"], ...(l.shape === "bars" ? { fill: () => colour(l.colour) } : {}), ...(l.dash ? { dash: l.dash } : {}), width: l.width || 1.5 });
   const xs = (n) => Array.from({ length: n }, (_, i) => i);
-  const filled = (values, n) => (values && values.length ? values : Array(n).fill(null));
+  const known = (l) => l.values.some((v) => v != null);
 
-  // What was at a second, in words: what a screen reader says of a chart's cursor.
-  function words(arm, rows, second) {
-    const s = arm.series, some = (values, unit) => (values && values[second] != null ? `${values[second]}${unit}` : "");
-    const latencies = ["p50", "p99"].map((p) => some(s.latency[p], " ms") && `${p} ${some(s.latency[p], " ms")}`).filter(Boolean).join(", ");
-    const kinds = Object.entries(s.error_kinds[second] || {}).map(([kind, count]) => `${count} ${kind}`).join(", ");
-    const odd = rows.filter((row) => !row.phases).map((row) => {
-      const state = row.states.find((b) => b.begin <= second + 0.5 && second + 0.5 < b.end), share = row.reached ? row.reached[second] : null;
-      const told = [state && state.name !== "up" ? state.name : "", share != null && share < 1 ? `${Math.round(share * 100)} % of ranges reached` : ""].filter(Boolean);
-      return told.length ? `${row.name} ${told.join(", ")}` : "";
-    }).filter(Boolean);
-    return [`${clock(second)}: ${some(s.throughput, " writes/s") || "nothing recorded of writes"}`, latencies, kinds && `${s.errors[second]} errors (${kinds})`, odd.join("; ") || (rows.length ? "all nodes up" : "")]
-      .filter(Boolean).join(" · ");
+  // A name below itself where it is longer than its axis is wide, long words (versions) broken after a dash or dot.
+  const broken = (word, most) => (word.length <= most ? [word] : word.match(new RegExp(`.{1,${most - 1}}[-.]|.{1,${most}}`, "g")));
+  const folds = (name, most) => name.split(" ").flatMap((word) => broken(word, most)).reduce((rows, word) => {
+    const last = rows[rows.length - 1];
+    if (last && (last + " " + word).length <= most) rows[rows.length - 1] = last + " " + word;
+    else rows.push(word);
+    return rows;
+  }, []).slice(0, most < 10 ? 2 : 3).join("\n");
+
+  // What was at a place of the axis, in words: what a screen reader says of a chart's cursor.
+  function words(all, i) {
+    const told = all.flatMap((c) => {
+      const found = (c.lines || []).filter((l) => !l.quiet && l.values[i] != null).map((l) => `${l.label} ${number(l.values[i], l.unit)}`);
+      if (found.length && c.notes && c.notes[i]) found[found.length - 1] += ` (${c.notes[i]})`;
+      for (const row of c.lanes || []) {
+        const state = row.quiet || row.states.find((b) => b.begin <= i + 0.5 && i + 0.5 < b.end), share = row.shares ? row.shares[i] : null;
+        const odd = [state && state.name && state.name !== "up" ? state.name : "", share != null && share < 1 ? `${Math.round(share * 100)} % of ranges reached` : ""].filter(Boolean);
+        if (odd.length) found.push(`${row.name}: ${odd.join(", ")}`);
+      }
+      return found.length || !c.lanes ? found : c.usual || [];
+    });
+    return `${all[0].x ? `${all[0].x[i]} ${all[0].across}` : clock(i)}: ${told.join(" · ") || "nothing recorded"}`;
   }
 
   function drawArm(home) {
-    const arm = arms[+home.dataset.arm], s = arm.series;
-    if (home.dataset.ramp != null) return load.ramp(home, arm.ramps[+home.dataset.ramp]);
-    if (s.load) return load.runs(home, arm);
-    const x = xs(s.seconds), group = "arm" + home.dataset.arm, behind = bands(faultBands(arm));
-    const charts = [];
-    if (s.layout) {
-      const nodes = Object.keys(s.layout.replicas), looks = [["a"], ["b", [6, 3]], ["c", [2, 2]]];
-      const changes = bands([...faultBands(arm), ...s.layout.changes.map((change) => ({ ...change, style: "heal" }))]);
-      charts.push(chart(home, group, { title: "Replicas on each node (those that came together look alike)", height: 240, draw: changes, y: upwards,
-        data: [x, ...nodes.map((node) => s.layout.replicas[node]), s.layout.mean],
-        series: [...nodes.map((node) => { const [stroke, dash] = looks[s.layout.joined[node] % looks.length]; return line(node, stroke, "", { dash, ...dots }); }),
-          line("mean", "quiet", "", { dash: [1, 3], width: 1, ...dots })] }));
-    }
-    charts.push(chart(home, group, { title: "Acknowledged writes a second", height: 190, draw: behind, y: upwards,
-      data: [x, filled(s.throughput, s.seconds), Array(s.seconds).fill(s.normal)],
-      series: [line("writes/s", "a", "", { paths: steps, ...dots }), line("baseline", "quiet", "", { dash: [6, 4], width: 1, ...dots })] }));
-    charts.push(chart(home, group, { title: s.probed ? "Latency of the probe, from when each operation was due (logarithmic)" : "Latency of acknowledged writes, from when each was sent (logarithmic)", height: 190, draw: behind, y: logarithmic,
-      data: [x, ...["p50", "p95", "p99"].map((p) => filled(s.latency[p], s.seconds))],
-      series: [line("p50", "a", "ms"), line("p95", "c", "ms", { dash: [8, 3] }), line("p99", "b", "ms", { dash: [2, 2] })] }));
-    charts.push(chart(home, group, { title: "Operations a second that failed, or whose outcome is unknown", height: 150, draw: behind, y: withRoom,
-      data: [x, filled(s.errors, s.seconds)],
-      series: [line("errors", "b", "", { paths: bars, fill: () => colour("b"), ...dots })] }));
-    const names = [...new Set([...Object.keys(s.nodes), ...Object.keys(s.reached)])];
-    const rows = names.map((name) => ({ name, states: s.nodes[name] || [], reached: s.reached[name] }));
-    if (s.phases.length) rows.unshift({ name: "test", phases: true, states: s.phases });
-    if (rows.length)
-      charts.push(chart(home, group, { title: "Nodes (red below: share of ranges that the probe did not reach through it)", quiet: true, height: 66 + 28 * rows.length, draw: lanes(rows),
-        data: [x, Array(s.seconds).fill(null)], series: [{ show: false, label: "" }],
-        y: { scale: { range: [0, rows.length] }, axis: { splits: () => rows.map((_, i) => rows.length - i - 0.5), values: () => rows.map((row) => row.name), grid: { show: false }, ticks: { show: false } } } }));
-    speak(home, charts, (second) => words(arm, rows, second));
+    const all = arms[+home.dataset.arm].groups[home.dataset.group], group = home.dataset.arm + home.dataset.group;
+    const narrow = home.clientWidth < 500, long = all.some((c) => (c.lanes || []).some((row) => row.name.length > 8)), size = !long ? 72 : narrow ? 66 : 100;
+    const charts = all.map((c) => {
+      const x = c.x || xs(c.seconds), lines = (c.lines || []).filter(known), common = { title: c.title, height: c.height || 190 };
+      if (c.lanes) {
+        const names = c.lanes.map((row) => folds(row.name, size < 100 ? 8 : 14));
+        return chart(home, group, { ...common, quiet: true, draw: lanes(c.lanes), data: [x, x.map(() => null)], series: [{ show: false, label: "" }],
+          y: { scale: { range: [0, Math.max(1, names.length)] }, axis: { size, splits: () => names.map((_, i) => names.length - i - 0.5), values: () => names, grid: { show: false }, ticks: { show: false } } } });
+      }
+      const y = c.logarithmic ? logarithmic : linear(c.room || 1.2), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => number(v, "")) };
+      return chart(home, group, { ...common, draw: bands(c.behind || [], lines.length ? "" : c.empty || "nothing was recorded"), y: { ...y, axis: { ...(y.axis || {}), size } },
+        data: lines.length ? [x, ...lines.map((l) => l.values)] : [x, x.map(() => null)], series: lines.length ? lines.map(drawnLine) : [{ show: false, label: "" }],
+        ...(c.x ? { across: places, x: { label: c.across, value: (_, v) => (v == null ? "–" : `${v}`) } } : {}) });
+    });
+    speak(home, charts, (i) => words(all, i));
   }
 
   // What stands at the cursor, in words, below the charts.
@@ -178,12 +174,10 @@
     drawn.set(home, charts);
   }
 
-  const load = loadCharts({ chart, line, bands, lanes, clock, number, bars, dots, logarithmic, upwards, withRoom, xs, speak });
-
   function keys(home) {
     home.addEventListener("keydown", (event) => {
       const charts = drawn.get(home);
-      if (!charts) return;
+      if (!charts || !charts.length) return;
       const u = charts[0], { min, max } = u.scales.x, wide = max - min, all = u.data[0], first = all[0], last = all[all.length - 1];
       const show = (low, high) => charts.forEach((c) => c.batch(() => c.setScale("x", { min: Math.max(first, low), max: Math.min(last, high) })));
       const at = u.cursor.idx ?? u.valToIdx((min + max) / 2);
@@ -206,20 +200,24 @@
   const comparison = document.getElementById("comparison");
   function compare() {
     comparison.replaceChildren();
-    const pair = [one, two].map((choice) => arms[+choice.value]);
-    const shift = (arm) => (zero.value === "fault" && arm.series.faults.length ? Math.floor(arm.series.faults[0].begin) : 0);
-    const low = Math.min(...pair.map((arm) => -shift(arm))), high = Math.max(...pair.map((arm) => arm.series.seconds - shift(arm)));
+    const pair = [one, two].map((choice) => arms[+choice.value]), all = pair.map((arm) => arm.groups.time);
+    const faults = all.map((charts) => (charts.find((c) => c.behind) || { behind: [] }).behind.filter((band) => band.colour === "fault"));
+    const shifts = faults.map((found) => (zero.value === "fault" && found.length ? Math.floor(found[0].begin) : 0));
+    const low = Math.min(...shifts.map((shift) => -shift)), high = Math.max(...all.map((charts, i) => charts[0].seconds - shifts[i]));
     const x = Array.from({ length: high - low }, (_, i) => i + low);
-    const moved = (arm, values) => x.map((second) => (values ? values[second + shift(arm)] ?? null : null));
-    const behind = bands(pair.flatMap((arm, i) => arm.series.faults.map((f) => ({ begin: f.begin - shift(arm), end: f.end - shift(arm), name: `${i ? "second" : "first"}: ${f.name}`, style: i ? "heal" : "fault" }))));
+    const behind = bands(faults.flatMap((found, i) => found.map((f) => ({ begin: f.begin - shifts[i], end: f.end - shifts[i], name: `${i ? "second" : "first"}: ${f.name}`, colour: i ? "heal" : "fault" }))));
     const apart = pair[0].names.map((name, i) => name !== pair[1].names[i]);
     const short = pair.map((arm, i) => (i ? "second: " : "first: ") + (arm.names.filter((_, i) => apart[i]).join(" · ") || arm.names[1]));
-    const both = (unit, extra) => short.map((name, i) => line(name, i ? "b" : "a", unit, { ...extra, ...(i ? { dash: [6, 3] } : {}) }));
-    const runs = pair.every((arm) => arm.series.load); // of TPC-C and anything else only their own would be comparable
-    drawn.set(comparison, [
-      chart(comparison, "compare", { title: runs ? "New-orders a minute (tpmC)" : "Acknowledged writes a second", height: 240, draw: behind, y: upwards, data: [x, ...pair.map((arm) => moved(arm, runs ? arm.series.load.tpmc : arm.series.throughput))], series: both("", { paths: steps, ...dots }) }),
-      chart(comparison, "compare", { title: `Latency p99 of ${runs ? "all transactions" : "the probe"} (logarithmic)`, height: 240, draw: behind, y: logarithmic, data: [x, ...pair.map((arm) => moved(arm, runs ? arm.series.load.latency.p99 : arm.series.latency.p99))], series: both("ms", {}) }),
-    ]);
+    const charts = all[0].filter((c) => c.compared).flatMap((c) => {
+      const both = [c, all[1].find((other) => other.compared && other.compared[0] === c.compared[0])];
+      if (!both[1]) return [];
+      const found = both.map((one) => one.lines.find((l) => l.label === one.compared[1]));
+      return [chart(comparison, "compare", { title: c.compared[0], height: 240, draw: behind, y: c.logarithmic ? logarithmic : linear(c.room || 1.2),
+        data: [x, ...found.map((l, i) => x.map((second) => l.values[second + shifts[i]] ?? null))],
+        series: found.map((l, i) => drawnLine({ ...l, label: short[i], colour: i ? "b" : "a", dash: i ? [6, 3] : null })) })];
+    });
+    if (!charts.length) comparison.textContent = "The two measured different things: only their checks stand beside each other.";
+    drawn.set(comparison, charts);
     const side = document.getElementById("side"), table = document.createElement("table");
     const row = (cells, tag) => { const tr = table.insertRow(); cells.forEach((text) => { const cell = document.createElement(tag); cell.textContent = text; tr.append(cell); }); };
     row(["", ...short, "second ÷ first"], "th");
@@ -233,7 +231,7 @@
     side.replaceChildren(table);
   }
   if (comparison) {
-    for (const choice of [one, two]) arms.forEach((arm, index) => arm.series && choice.add(new Option(arm.label, index)));
+    for (const choice of [one, two]) arms.forEach((arm, index) => arm.groups.time && choice.add(new Option(arm.label, index)));
     // The same claim on something else, where there is such a one.
     const options = [...two.options].map((option) => arms[+option.value]), base = options[0];
     const likeness = (arm) => (arm.names[0] === base.names[0]) * 2 + (arm.sabotage === base.sabotage);

@@ -7,7 +7,8 @@ from dataclasses import replace
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.arm import ArmEvidence
 from plugin.reports.series import Series, series
-from plugin.reports.timeline import as_csv, as_svg
+from plugin.reports.svg import as_svg
+from plugin.reports.timeline import as_csv, charts
 from tests.plugin.judge.histories import event
 from tests.plugin.judge.test_growth import NINE, SIX, THREE, grown, shrunk
 
@@ -47,15 +48,15 @@ def test_a_change_that_never_becomes_even_lasts_until_the_next() -> None:
 
 def test_picture_and_table_have_them() -> None:
     found = drawn(grown())
-    picture = as_svg(found, "grown")
-    for words in ("replicas a node", "there at first", "came with change 2", "3 → 6", "mean"):
+    picture = as_svg(charts(found), "grown")
+    for words in ("Replicas on each node", ">n1, n2, n3<", ">n7, n8, n9<", "3 → 6", "mean"):
         assert words in picture
     rows = list(csv.DictReader(io.StringIO(as_csv(found))))
     assert rows[100]["replicas n9"] == "20"
     assert rows[20]["replicas n9"] == ""
     calm = drawn(replace(grown(), layout=[]))
     assert calm.layout is None
-    assert "replicas a node" not in as_svg(calm, "calm")
+    assert "Replicas on each node" not in as_svg(charts(calm), "calm")
 
 
 def test_nodes_that_come_and_go_have_their_lanes() -> None:

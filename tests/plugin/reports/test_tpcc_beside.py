@@ -9,7 +9,7 @@ from plugin.catalogue import load
 from plugin.reports import paper
 from plugin.reports.stored import StoredArm
 from plugin.reports.terminal import paper_lines
-from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips, ticks
+from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
 from plugin.reports.tpcc_pictures import ratios_csv
 from tests.plugin.reports.tpcc_samples import arm_of, found_in, parity, stress
 
@@ -56,14 +56,6 @@ def test_each_run_is_a_dot_of_its_arm(both: StoredArm) -> None:
     low, high = strip["rows"][3]["mean"], strip["rows"][0]["mean"]
     assert low < strip["bound"] < high
     assert strip["rows"][1]["dots"][0]["title"].startswith("r02, block 1: 249.0 tpmC, efc 96.8 %, p90 ")
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(0.9, 1.1, [0.9, 0.95, 1.0, 1.05, 1.1]), (79, 98, [80, 85, 90, 95]), (1, 1, [1])],
-)
-def test_ticks_are_round(low: float, high: float, expected: list[float]) -> None:
-    assert ticks(low, high) == pytest.approx(expected)
 
 
 def test_the_source_s_ramp_is_drawn_as_ours_is(ramped: StoredArm) -> None:

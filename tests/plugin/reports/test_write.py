@@ -15,7 +15,7 @@ from tests.plugin.conftest import CHECKOUT, Gate
 from tests.plugin.killed_runs import on_its_own
 from tests.plugin.test_gate import SLOW, wait_for
 
-UNWANTED = {"jinja2", "rich", "matplotlib", "plotly", "bokeh", "altair", "hdrh"}
+UNWANTED = {"jinja2", "rich", "plotly", "bokeh", "altair", "hdrh"}
 
 
 def test_a_session_ends_with_a_page(gate: Gate) -> None:
