@@ -6,6 +6,8 @@ import platform
 import re
 import shutil
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from plugin.profiles import Profile
 GIB = 1 << 30
 COARSEST_CLOCK_US = 1000.0
 """A monotonic clock that ticks less often cannot order what a run records (our own choice)."""
+CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
 MOST_CLOCK_SLIP_MS = 5.0
 """The monotonic and the wall clock may drift apart by this within a measurement of a few milliseconds (our own choice)."""
 
@@ -67,6 +71,51 @@ def measure(path: Path) -> Host:
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
     )
+
+
+class CpuUse:
+    """How much of the machine's CPU is in use: ``cpu_percent`` in all, and ``others_percent`` by other work than ours, of all there is.
+
+    Ours are the process ``root`` and everything below it, those that ended meanwhile too. What a hypervisor took is others' use.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._last = self._seconds()
+
+    def since_last(self) -> Mapping[str, float]:
+        """Both since the last call."""
+        last, self._last = self._last, self._seconds()
+        there, used, ours = (max(0.0, now - before) for now, before in zip(self._last, last, strict=True))
+        if there <= 0:
+            return {"cpu_percent": 0.0, "others_percent": 0.0}
+        shares = {"cpu_percent": used, "others_percent": max(0.0, used - ours)}
+        return {name: round(100 * share / there, 1) for name, share in shares.items()}
+
+    def _seconds(self) -> tuple[float, float, float]:
+        """CPU seconds since boot: all there were, those in use, and ours."""
+        import psutil
+
+        cpu = psutil.cpu_times()
+        idle = cpu.idle + getattr(cpu, "iowait", 0.0)
+        there = sum(getattr(cpu, name, 0.0) for name in CPU_FIELDS)
+        ours = 0.0
+        with suppress(psutil.Error):
+            root = psutil.Process(self._root)
+            for process in (root, *root.children(recursive=True)):
+                with suppress(psutil.Error):
+                    ours += sum(process.cpu_times()[:4])  # its own and that of children that ended
+        return there, there - idle, ours
+
+
+def memory_and_load() -> Mapping[str, float]:
+    """The machine's load average over a minute, and the memory that is available."""
+    import psutil
+
+    return {
+        "load_1m": psutil.getloadavg()[0],
+        "memory_available_mib": psutil.virtual_memory().available >> 20,
+    }
 
 
 def carries(profile: Profile, host: Host, nodes: int) -> str | None:

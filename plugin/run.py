@@ -95,6 +95,11 @@ class Run:
         return tuple(names)
 
     @property
+    def root(self) -> int:
+        """The process below which everything of this run is: the controller's."""
+        return os.getpid() if self.controller else os.getppid()
+
+    @property
     def capacity(self) -> int:
         """How many of the machine's slots (its cores) a cluster of this profile takes: all that its hosts must have."""
         return max(1, min(int(self.profile.host.cores), int(self.host.cores)))

@@ -21,7 +21,7 @@ from plugin.evidence.records import (
     read_probe,
 )
 from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
-from plugin.judge.arm import ArmEvidence
+from plugin.judge.arm import ArmEvidence, HostSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
@@ -155,13 +155,20 @@ def _run_of(path: Path) -> str:
         return path.stem.removeprefix("tpcc-")
 
 
-def _host(path: Path) -> list[tuple[int, float]]:
-    """The host's load, second by second; what is no such line is left out, since nothing is decided by it alone."""
+def _host(path: Path) -> list[HostSecond]:
+    """The host's load, second by second; what is no such line is left out, since it refutes nothing."""
     seen = []
     for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):
             data = json.loads(line)
-            seen.append((int(data["t"]), float(data["cpu_percent"])))
+            others = data.get("others_percent")
+            seen.append(
+                HostSecond(
+                    t=int(data["t"]),
+                    cpu=float(data["cpu_percent"]),
+                    others=None if others is None else float(others),
+                )
+            )
     return seen
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
@@ -16,14 +16,25 @@ Window = tuple[int, int]
 """A stretch of the arm's timeline, from and to, in microseconds."""
 
 
+class HostSecond(NamedTuple):
+    """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and how much of that was other work's.
+
+    ``others`` is ``None`` where it was not recorded. What a hypervisor took counts as other work.
+    """
+
+    t: int
+    cpu: float
+    others: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ArmEvidence:
     """Everything that was recorded of one arm of one claim.
 
     ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
     where needed; ``None`` where the arm had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
-    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``layout`` where the replicas were, ``host`` the time and the CPU load in percent of each
-    second of the host. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited after the run,
+    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``layout`` where the replicas were, ``host`` the host's load,
+    second by second. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited after the run,
     malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
@@ -40,7 +51,7 @@ class ArmEvidence:
     measurements: Sequence[Measurement] = ()
     tpcc: "Mapping[str, TpccRun]" = field(default_factory=dict)
     layout: "Sequence[LayoutSample]" = ()
-    host: Sequence[tuple[int, float]] = ()
+    host: Sequence[HostSecond] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 

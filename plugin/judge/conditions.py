@@ -259,6 +259,22 @@ def _baseline_steady(a: Analysis) -> Answer:
     return normal.obeys, why
 
 
+CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
+"""A second is crowded in which the machine's CPU was in use to so many percent, so many of them by other work; and such a
+part of the seconds may be, for limits of time to count (our own choices)."""
+
+
+def _machine_free(a: Analysis) -> Answer:
+    first = [t for name in ("fault.begin", "resize.begin") if (t := a.timeline.reached.get(name)) is not None]
+    seconds = [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
+    if not seconds:
+        return False, "nobody recorded how much CPU other work took"
+    crowded = sum(s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in seconds)
+    mean = sum(s.others or 0.0 for s in seconds) / len(seconds)
+    why = f"other work took {mean:.0f} % of the machine's CPU, and in {crowded} of {len(seconds)} s a tenth or more while none was left"
+    return crowded <= CROWDED_PART * len(seconds), why
+
+
 _LONGER = "lengthen the baseline or leave the machine less to do"
 
 KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
@@ -290,6 +306,8 @@ KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
          "hold the fault longer, or write faster"),
         ("generator_on_schedule", _generator_on_schedule, "the load generator kept its schedule in the baseline",
          "lower the rate, or leave the machine less to do"),
+        ("machine_free", _machine_free, "other work left the database the CPU it asked for",
+         "run it again while nothing else uses the machine"),
         ("baseline_steady", _baseline_steady, "the baseline obeys the throughput rule against itself", _LONGER),
     )},
     **TPCC_CONDITIONS,

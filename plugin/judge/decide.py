@@ -2,7 +2,8 @@
 
 The evidence gate comes first: a measurement whose conditions are not met is neither passed nor failed. One exception:
 a row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records themselves
-can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other check.
+can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other check. And one excuse:
+a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is inconclusive, not refuted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,9 @@ from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, 
 
 ALWAYS = ("integrity", "no_errors")
 """Conditions that every pass needs, declared or not."""
+
+EXCUSES = ("machine_free",)
+"""What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases does not tell)."""
 
 REFUTES = ("integrity",)
 """All that a violation of safety needs to refute the claim."""
@@ -51,6 +55,7 @@ def decide(
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
     if evidence.tpcc:
         evidence = replace(evidence, limits=limits)  # a comparison of arms must know its margin
+    excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
     conditions: dict[str, Condition] = {}
 
     def unmet(names: Sequence[str]) -> list[Condition]:
@@ -59,8 +64,11 @@ def decide(
                 conditions[name] = condition(evidence, name)
         return [conditions[name] for name in names if not conditions[name].met]
 
-    results = tuple(_judge(check, measure(evidence, check.metric), needs, unmet) for check in checks)
+    results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet) for check in checks)
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
+    asked.append(
+        tuple(name for name in EXCUSES if name in conditions)
+    )  # looked at for a limit that was exceeded
     outcome, why = _conclude(
         results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)])))
     )
@@ -79,6 +87,7 @@ def _judge(
     check: Check,
     measurement: Measurement,
     needs: Sequence[str],
+    excuses: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
 ) -> CheckResult:
     def result(outcome: Outcome, why: str) -> CheckResult:
@@ -109,9 +118,10 @@ def _judge(
     unit = f" {check.unit}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
     info = KNOWN_METRICS.get(check.metric)
-    if not holds and info is not None and info.safety and not unmet(REFUTES):
+    excused = unmet(excuses) if not holds and info is not None and info.timed else []
+    if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
         return result(Outcome.FAIL, compared)
-    missing = unmet(needed(check, needs))
+    missing = [*unmet(needed(check, needs)), *excused]
     if missing:
         return result(
             Outcome.INCONCLUSIVE,

@@ -323,8 +323,11 @@ _SAMPLED = ("integrity", "layout_sampled")
 _GAUGED = (*_SAMPLED, "gauges_sampled")
 _WRITTEN = ("integrity", "history_complete", "generator_on_schedule")
 
+_TIMED = ("balanced", "settled", "throughput_kept_resizing")
+"""What is waited for no longer than the profile says, and what is compared with the time before."""
+
 GROWTH_METRICS: Mapping[str, MetricInfo] = {
-    name: MetricInfo(unit=unit, needs=needs, measure=measure, description=description)
+    name: MetricInfo(unit=unit, needs=needs, measure=measure, description=description, timed=name in _TIMED)
     for name, unit, needs, measure, description in (
         ("balanced", "", _SAMPLED, _balanced, "1 when every node came near the mean number of replicas and stayed there, short excursions aside, after each change of size"),
         ("settled", "", _SAMPLED, _settled, "1 when no replica was added or removed any more for the quiet period, without traffic"),

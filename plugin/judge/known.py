@@ -30,7 +30,8 @@ class MetricInfo:
     """A metric: its unit, what it is, and the conditions without which it says nothing.
 
     With ``safety`` a violation counts as soon as the records can be relied on (``integrity``), whatever else is
-    missing; a pass needs all of ``needs`` all the same.
+    missing; a pass needs all of ``needs`` all the same. With ``timed`` the limit is one of time, which a machine that is
+    busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
     """
 
     unit: str
@@ -38,6 +39,7 @@ class MetricInfo:
     needs: tuple[str, ...]
     measure: Callable[[Analysis], Measured]
     safety: bool = False
+    timed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

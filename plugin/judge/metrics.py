@@ -302,10 +302,10 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         unit="s", needs=_PROBE, measure=partial(_gap, "victims"),
         description="longest stretch without a success of the hit nodes' own clients"),
     "throughput_buckets_kept": MetricInfo(
-        unit="", needs=(*_DURING, "baseline_steady"), measure=_kept,
+        unit="", timed=True, needs=(*_DURING, "baseline_steady"), measure=_kept,
         description="share of buckets at 80 % of the baseline's throughput or more, from the first fault to recovery"),
     "degraded_s": MetricInfo(
-        unit="s", needs=(*_DURING, "baseline_steady"), measure=_degraded,
+        unit="s", timed=True, needs=(*_DURING, "baseline_steady"), measure=_degraded,
         description="time below 80 % of the baseline's throughput, from the first fault to recovery"),
     **{
         f"throughput_{phase}": MetricInfo(
@@ -321,7 +321,7 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
         for phase, needs in _PHASES.items()
     },
     "unrecovered": MetricInfo(
-        unit="", needs=("integrity", "fault_bit"), measure=_unrecovered,
+        unit="", timed=True, needs=("integrity", "fault_bit"), measure=_unrecovered,
         description="1 when the cluster was not whole again within the profile's recovery limit", safety=True),
     "recovery_s": MetricInfo(
         unit="s", needs=("integrity", "fault_bit", "recovered"), measure=_recovery,

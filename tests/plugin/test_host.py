@@ -2,13 +2,15 @@
 
 import math
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plugin.host import GIB, GroupLimits, Host, carries, group_limits, measure
+from plugin.host import GIB, CpuUse, GroupLimits, Host, carries, group_limits, measure
 from plugin.profiles import profile_named
 
 PLENTY = Host(
@@ -33,6 +35,27 @@ def test_measures_this_machine(tmp_path: Path) -> None:
     assert 0 < host.clock_step_us < 1000
     assert host.clock_slip_ms < 5
     assert host.python.startswith("CPython 3.")
+
+
+def test_cpu_of_a_process_that_ended_is_its_parents_and_of_nobody_else() -> None:
+    burn = [sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"]
+    with subprocess.Popen(["sleep", "3600"]) as stranger:
+        began = time.monotonic()
+        ours, theirs = CpuUse(os.getpid()), CpuUse(stranger.pid)
+        subprocess.run(burn, check=True)
+        seen = [use.since_last() for use in (ours, theirs)]
+        cores = (os.cpu_count() or 1) * (time.monotonic() - began) / 100
+        stranger.kill()
+    for use in seen:
+        assert 0 <= use["others_percent"] <= use["cpu_percent"] <= 100
+    assert (seen[1]["others_percent"] - seen[0]["others_percent"]) * cores > 0.8
+
+
+def test_a_process_that_is_gone_uses_nothing() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    use = CpuUse(gone.pid)
+    assert use.since_last()["others_percent"] >= 0
 
 
 def test_measuring_is_quick(tmp_path: Path) -> None:

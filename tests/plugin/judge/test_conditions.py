@@ -25,7 +25,7 @@ from plugin.evidence.records import (
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from tests.plugin.judge.histories import SECOND, arm, event, events, probe
-from tests.plugin.judge.whole import history, last_read, seen, whole
+from tests.plugin.judge.whole import history, host, last_read, seen, whole
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,8 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
     "generator at its limit": ("generator_on_schedule", lambda: {"history": history(cpu_us=950_000)}, "95 % of a core"),
     "generator with holes": ("generator_on_schedule", lambda: {"history": [line for line in history() if not (isinstance(line, GeneratorSecond) and line.t // SECOND % 2)]}, "s of the baseline, at least"),
+    "a crowded machine": ("machine_free", lambda: {"host": host(others=40.0)}, "other work took 40 % of the machine's CPU, and in 19 of 19 s"),
+    "others not recorded": ("machine_free", lambda: {"host": host(others=None)}, "nobody recorded"),
     "unsteady baseline": ("baseline_steady", lambda: {"history": history(quiet=range(5, 6))}, "10.0% of them"),
     "short baseline": ("baseline_steady", lambda: {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
 }  # fmt: skip
@@ -137,6 +139,19 @@ def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
         found = condition(evidence, name)
         assert not found.met
         assert "line 101" in found.why
+
+
+@pytest.mark.parametrize(
+    "load", [{"others": 40.0, "cpu": 80.0}, {"others": 9.0}], ids=["room left", "a little"]
+)
+def test_other_work_that_left_room_makes_no_crowd(load: dict[str, float]) -> None:
+    found = condition(whole(host=host(**load)), "machine_free")
+    assert found.met, found.why
+
+
+def test_a_crowd_before_the_fault_is_none_of_its_own() -> None:
+    early, late = host(others=40.0)[:11], host(others=1.0)[11:]
+    assert condition(whole(host=[*early, *late]), "machine_free").met
 
 
 def test_an_unreadable_bucket_is_declared_and_completes_the_audit() -> None:

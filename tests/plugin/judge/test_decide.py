@@ -12,7 +12,7 @@ from plugin.judge.decide import decide
 from plugin.judge.metrics import SAFETY
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import arm, event, events
-from tests.plugin.judge.whole import history, last_read, whole
+from tests.plugin.judge.whole import history, host, last_read, whole
 
 
 def check(
@@ -62,6 +62,31 @@ def test_a_broken_limit_refutes() -> None:
     assert verdict.outcome is Outcome.FAIL
     assert not verdict
     assert "gap_s: 3 s, must be <= 2" in verdict.why
+
+
+UNRECOVERED = check("unrecovered", Comparison.EQ, 0)
+LATE = [event(27, "not_recovered", limit_s=60.0, why="53 of 88 ranges lack replicas")]
+
+
+@pytest.mark.parametrize(
+    ("others", "outcome"),
+    [(1.0, Outcome.FAIL), (None, Outcome.FAIL), (40.0, Outcome.INCONCLUSIVE)],
+    ids=["free", "not recorded", "crowded"],
+)
+def test_a_limit_of_time_refutes_only_where_other_work_left_the_cpu(
+    others: float | None, outcome: Outcome
+) -> None:
+    late = whole(events=[*events(recovered=None), *LATE], host=host(others=others))
+    verdict = decide(late, [check(), UNRECOVERED])
+    assert verdict.outcome is outcome
+    assert ("machine_free" in verdict.why) == (outcome is Outcome.INCONCLUSIVE)
+
+
+def test_a_crowded_machine_keeps_nothing_from_passing_and_excuses_no_lost_row() -> None:
+    crowded = host(others=40.0)
+    assert decide(whole(host=crowded), [check(), GAP, UNRECOVERED]).outcome is Outcome.PASS
+    lost = whole(host=crowded, final=last_read(history(), without=(7,)))
+    assert decide(lost, [check(), GAP, UNRECOVERED]).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize("checks", [[], [REPORT], [ELSEWHERE], [REPORT, ELSEWHERE]])

@@ -12,7 +12,7 @@ from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.catalogue import load as load_catalogue
 from plugin.evidence.records import Event
-from plugin.judge.arm import ArmEvidence
+from plugin.judge.arm import ArmEvidence, HostSecond
 from plugin.judge.comparison import ratio
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import measure
@@ -146,7 +146,7 @@ def test_one_load_is_no_ramp() -> None:
 
 def test_cpu_is_of_the_servers_where_known_and_else_of_the_host() -> None:
     told, run = begin(load(), "10 warehouses", "", 0)
-    host = [(t * SECOND, 20.0 if t < 13 else 60.0) for t in range(100)]
+    host = [HostSecond(t=t * SECOND, cpu=20.0 if t < 13 else 60.0) for t in range(100)]
     of = evidence([(told, run)], host=host)
     assert value(of, "cpu") == 60.0
     ends = [replace(e, data={**e.data, "cpu_percent": 33}) if e.name == "run.end" else e for e in of.events]

@@ -16,7 +16,7 @@ from plugin.evidence.records import (
     SampledRow,
     payload,
 )
-from plugin.judge.arm import ArmEvidence
+from plugin.judge.arm import ArmEvidence, HostSecond
 from tests.plugin.judge.histories import SECOND, SEED, arm, events, final, probe, row
 
 RATE = 300
@@ -66,6 +66,11 @@ def seen(cell: str, tenth: int) -> bool:
     )
 
 
+def host(*, others: float | None, cpu: float = 97.0) -> list[HostSecond]:
+    """The machine's load in each second."""
+    return [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, 31)]
+
+
 def whole(**fields: Any) -> ArmEvidence:
     """The arm, with some fields replaced."""
     lines = fields.pop("history", None) or history()
@@ -77,6 +82,7 @@ def whole(**fields: Any) -> ArmEvidence:
             "history": lines,
             "final": last_read(lines),
             "probe": probe(seen),
+            "host": host(others=1.0),
             **fields,
         }
     )
