@@ -40,7 +40,8 @@ class Capability(StrEnum):
     CHANGEFEED = "changefeed"
     ONLINE_INDEX = "online_index"
     MANY_DATABASES = "many_databases"
-    TPCC = "tpcc"
+    TRANSACTIONS = "transactions"
+    """Carries out several statements as one transaction, with joins and foreign keys, as transactional workloads need."""
     YCSB = "ycsb"
 
 

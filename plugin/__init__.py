@@ -8,9 +8,7 @@ import pytest
 pytest_plugins = [
     "fixtures.arm",
     "fixtures.cluster",
-    "fixtures.workloads.tpcc.fixture",
     "fixtures.growth",
-    "fixtures.workloads.ledger.fixture",
     "fixtures.probe",
     "fixtures.fault",
     "fixtures.resizing",

@@ -1,27 +1,32 @@
 """Profiles: classes of hardware and the size of work that suits each, read from ``profiles.toml``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clusters.declared import (
+    Place,
     Rule,
     form,
     integer,
     keyed,
     member,
+    name_of,
     number,
     read,
     record,
-    several,
+    ruled,
     suggestion,
     text,
 )
 from clusters.errors import BadInput
 from clusters.model import NodeResources
+from plugin.workloads import WORKLOADS, Workload, sizes_missing
+
+S = TypeVar("S")
 
 SHIPPED = Path(__file__).with_name("profiles.toml")
 
@@ -45,47 +50,10 @@ class HostNeeds:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ledger:
-    """The size of the ledger's work. Times in seconds, ``rate_per_s`` in operations a second over all writers."""
-
-    rate_per_s: float
-    writers: int
-    readers: int
-    baseline_s: float
-    """How long it writes undisturbed first: what throughput and latency are compared with."""
-    outage_s: float
-    """How long a victim stays away before it may come back."""
-    past_recovery_s: float
-    """How long writers go on after the cluster is whole again."""
-    recovery_limit_s: float
-    """How long a cluster may take to be whole again, and rows to become readable, before that counts against it."""
-    operation_timeout_s: float
-    """After this a client gives an operation up as indeterminate."""
-    ranges_per_node: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
     """How often the probe asks each of its cells, in milliseconds."""
 
     interval_ms: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tpcc:
-    """The size of TPC-C's work. Times in seconds."""
-
-    ramp_s: float
-    """How long terminals are at work before anything is measured."""
-    measured_s: float
-    pairs: tuple[int, ...]
-    """At how many pairs of runs a comparison looks: declared before the first."""
-    processes: int
-    """Over so many processes the terminals are spread."""
-    workers: int
-    """So many workers that do not wait saturate the smallest cluster."""
-    saturated_s: float
-    """How long they are measured."""
 
 
 LEAST_MEMORY_MIB = 512
@@ -124,10 +92,19 @@ class Profile:
     """At least this for each node that runs on it."""
     node: NodeResources
     pace: Pace
-    ledger: Ledger
     probe: Probe
-    tpcc: Tpcc
     rebalance: Rebalance
+    place: Place
+    """Where it is declared, for messages."""
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    """The size of the work of each workload that has a table here, by its name; see ``size``."""
+
+    def size(self, workload: Workload[S]) -> S:
+        """The size of a workload's work. Raises ``BadInput`` where the profile has no table of it."""
+        if workload.name not in self.sizes:
+            raise sizes_missing(workload, self.place)
+        found: S = self.sizes[workload.name]
+        return found
 
     def needs(self, nodes: int) -> HostNeeds:
         """What one host must have to carry ``nodes`` nodes of this profile as local processes."""
@@ -152,27 +129,6 @@ _PROFILE_RULES: Mapping[str, Rule[Any]] = {
         memory_mib=integer(minimum=1),
     ),
     "pace": member(Pace, "a pace"),
-    "ledger": record(
-        Ledger,
-        rate_per_s=number(above=0),
-        writers=integer(minimum=1, maximum=10_000),
-        readers=integer(maximum=10_000),
-        baseline_s=number(above=0),
-        outage_s=number(above=0),
-        past_recovery_s=number(above=0),
-        recovery_limit_s=number(above=0),
-        operation_timeout_s=number(above=0),
-        ranges_per_node=integer(minimum=1, maximum=100),
-    ),
-    "tpcc": record(
-        Tpcc,
-        ramp_s=number(),
-        measured_s=number(above=0),
-        pairs=several(integer(minimum=2, maximum=100), at_least=1),
-        processes=integer(minimum=1, maximum=1000),
-        workers=integer(minimum=1, maximum=100_000),
-        saturated_s=number(above=0),
-    ),
     "rebalance": record(
         Rebalance,
         ranges=integer(minimum=1, maximum=100_000),
@@ -186,7 +142,28 @@ _PROFILE_RULES: Mapping[str, Rule[Any]] = {
     "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 }
 _PROFILE = form(Profile, **_PROFILE_RULES)
-_PROFILES = keyed(text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case"), _PROFILE)
+
+
+@ruled(_PROFILE.schema)
+def _profile(value: Any, place: Place) -> dict[str, Any]:
+    """A profile's own keys, and the tables of workloads, of which it may have any."""
+    if not isinstance(value, dict):
+        return _PROFILE(value, place)
+    own = {key: item for key, item in value.items() if key not in WORKLOADS}
+    tables = {key: item for key, item in value.items() if key in WORKLOADS}
+    return {**_PROFILE(own, place), "place": place, "sizes": sizes_of(tables, place)}
+
+
+def sizes_of(tables: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    """The sizes of workloads, each by its own rule. Raises ``BadInput``."""
+    known = name_of(WORKLOADS, "a workload")
+    return {
+        name: WORKLOADS[known(name, place / name)].sizes(item, place / name) for name, item in tables.items()
+    }
+
+
+NAME = text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case")
+_PROFILES = keyed(NAME, _profile)
 
 
 def load(path: Path = SHIPPED) -> Mapping[str, Profile]:

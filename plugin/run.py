@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +31,9 @@ from plugin.evidence.store import make_run_directory, write_json
 from plugin.host import Host, measure
 from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
+from plugin.workloads import Workload
+
+S = TypeVar("S")
 
 RUN_FILE = "run.json"
 KEY: pytest.StashKey["Run"] = pytest.StashKey()
@@ -62,6 +65,11 @@ class Run:
             return profile_named(self.settings.profile)
         except BadInput as error:
             raise BadInput(f"--profile: {error}") from error
+
+    def size(self, workload: Workload[S]) -> S:
+        """The size of a workload's work on this run's profile: the profile's, or a catalogue's. Raises ``BadInput``."""
+        found: S | None = self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
+        return found if found is not None else self.profile.size(workload)
 
     @cached_property
     def topology(self) -> Topology:

@@ -22,6 +22,7 @@ from plugin.host import carries
 from plugin.options import AUTO
 from plugin.profiles import node_of_size, profile_named
 from plugin.run import Run
+from plugin.workloads import WORKLOADS
 
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
@@ -139,9 +140,21 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
+        else:
+            _has_sizes(item, run)
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+
+
+def _has_sizes(item: pytest.Item, run: Run) -> None:
+    """Raise ``BadInput`` where the profile has no size of a workload that the test asks for."""
+    for workload in WORKLOADS.values():
+        if workload.fixtures.keys() & set(getattr(item, "fixturenames", ())):
+            try:
+                run.size(workload)
+            except BadInput as error:
+                raise BadInput(f"{_where(item)}: {error}") from error
 
 
 def needs_engine(item: pytest.Item) -> bool:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from plugin.outcomes import KEY, PROPERTY, Session, nothing_decided
 from plugin.reports.progress import Ticker
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status
+from plugin.workloads import WORKLOADS
 
 DECIDED = ("pass", "fail", "inconclusive")
 
@@ -33,6 +35,9 @@ def configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
+    for workload in WORKLOADS.values():
+        for module in dict.fromkeys(workload.fixtures.values()):
+            config.pluginmanager.register(import_module(module), module)
     wanted = getattr(config.option, "allure_report_dir", None) or run.settings.strict_suite
     if wanted and config.pluginmanager.hasplugin("allure_pytest"):
         from plugin.reports import allure_live

@@ -5,8 +5,9 @@ The suite's own are the files beside this one, one a family of claims; a user's 
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,23 +38,18 @@ from plugin.claims import CheckSpec, Claim, Estimate, Labels, Mark, Severity, So
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
+from plugin.workloads import NAMES, WORKLOADS, declare, declared
 
 HOME = Path(__file__).parent
 FAMILIES = (
     *("survivability", "growth", "throughput", "versions", "tenancy", "adversity", "comparisons"),
-    "shared",
+    *("shared", "workloads"),
 )
 SHIPPED = tuple(HOME / f"{family}.toml" for family in FAMILIES)
 """The suite's own files, in the order in which their claims are listed."""
 T = TypeVar("T")
 
-__all__ = ["CONDITIONS", "METRICS", "SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
-
-CONDITIONS = frozenset(KNOWN_CONDITIONS)
-"""The evidence conditions that a claim or a check may need."""
-
-METRICS = frozenset(KNOWN_METRICS)
-"""What the judge measures by itself from the evidence; any other metric of a ready claim is one its test records."""
+__all__ = ["SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +59,8 @@ class Catalogue:
     claims: Mapping[str, Claim]
     every_claim: tuple[CheckSpec, ...] = ()
     """The set of checks ``every-claim``: judged of any claim once a node ended by itself."""
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By profile the sizes of workloads that the files declare beside the profile's own."""
 
     def __iter__(self) -> Iterator[Claim]:
         """The claims in order."""
@@ -80,7 +78,20 @@ class Catalogue:
 
 def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
     """The claims of all files together. Raises ``BadInput``, naming file and key, for whatever is wrong with them."""
-    tops = [_top(*read(path)) for path in paths]
+    documents = [(path, *read(path)) for path in paths]
+    for path, document, top in documents:  # their metrics may be checked by any of the files
+        modules = declared(document, top)
+        declare(modules, top, path.parent)
+        for what, known in (("metric", KNOWN_METRICS), ("condition", KNOWN_CONDITIONS)):
+            for name, times in Counter(iter(known)).items():
+                if modules and times > 1:
+                    raise (top / "workloads").wrong(
+                        f"{name!r} is a {what} of something else already; rename it"
+                    )
+    tops = [_top(document, top) for _, document, top in documents]
+    sizes: dict[str, dict[str, Any]] = {}
+    for _, document, top in documents:
+        _add_sizes(document.get("profiles", {}), top / "profiles", sizes)
     sets: dict[str, tuple[Place, tuple[CheckSpec, ...]]] = {}
     for _, declared_sets, top in tops:
         for name, place, rows in _items(declared_sets, top / "checks", "a set of checks"):
@@ -94,15 +105,31 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
             places[name] = place
             claims[name] = _claim(name, value, place, sets)
     every = sets.get("every-claim")
-    return Catalogue(claims=claims, every_claim=every[1] if every else ())
+    return Catalogue(claims=claims, every_claim=every[1] if every else (), sizes=sizes)
+
+
+def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, Any]]) -> None:
+    """The sizes of workloads that a file declares. Raises ``BadInput`` for those that a profile has already."""
+    of_profile = keyed(
+        name_of(profiles.shipped(), "a profile"), keyed(name_of(WORKLOADS, "a workload"), anything)
+    )
+    for profile, given in of_profile(tables, place).items():
+        known = {**profiles.shipped()[profile].sizes, **found.get(profile, {})}
+        for name in given.keys() & known.keys():
+            raise (place / profile / name).wrong("the profile has this size already; remove one of them")
+        found.setdefault(profile, {}).update(profiles.sizes_of(given, place / profile))
+
+
+KEYS = ("claims", "checks", "workloads", "profiles")
+"""What a catalogue file may hold."""
 
 
 def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:
     for key in document:
-        if key not in ("claims", "checks"):
-            hint = suggestion(key, ("claims", "checks"))
+        if key not in KEYS:
+            hint = suggestion(key, KEYS)
             raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
-    if not document.get("claims") and not document.get("checks"):
+    if not any(document.get(key) for key in KEYS):
         raise (top / "claims").wrong(
             "is missing; declare at least one [claims.<id>] table with a sentence and a check"
         )
@@ -159,9 +186,9 @@ _COUNTS = ("warehouses",)
 @ruled({"type": "object", "additionalProperties": _by_suite(several(_arm_value, at_least=1)).schema})
 def _arms(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
     """The arms' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
-    for name, declared in keyed(_argument, anything)(value, place).items():
+    for name, given in keyed(_argument, anything)(value, place).items():
         if name in _COUNTS:
-            _by_suite(several(integer(minimum=1)))(declared, place / name)
+            _by_suite(several(integer(minimum=1)))(given, place / name)
     return keyed(_argument, _by_suite(several(_arm_value, at_least=1)))(value, place)
 
 
@@ -185,7 +212,7 @@ def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
     return number()(value, place)
 
 
-_CONDITION = name_of(CONDITIONS, "an evidence condition")
+_CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
 _METRIC = text(
     pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores"
 )
@@ -276,6 +303,8 @@ def schema() -> dict[str, Any]:
     tables = {
         "claims": {**keyed(_ID, anything).schema, "additionalProperties": _CLAIM.schema},
         "checks": keyed(_ID, several(_check, at_least=1)).schema,
+        "workloads": NAMES.schema,
+        "profiles": keyed(_ID, keyed(text(), anything)).schema,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -315,8 +344,8 @@ def _claim(
             raise (where / "source").wrong(
                 f"is missing, though mark {check.mark} says there is one; {way_out}"
             )
-        if claim.status is Status.READY and check.metric not in METRICS and not check.recorded:
-            hint = suggestion(check.metric, METRICS)
+        if claim.status is Status.READY and check.metric not in KNOWN_METRICS and not check.recorded:
+            hint = suggestion(check.metric, KNOWN_METRICS)
             way_out = "If the test records it itself, say recorded = true"
             raise (where / "metric").wrong(
                 f"{check.metric!r} is nothing the judge measures; {hint} {way_out}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clusters.errors import BadInput
 from plugin.evidence.layout import LAYOUT, read_layout
@@ -23,9 +23,7 @@ from plugin.evidence.records import (
 from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
 from plugin.judge.arm import ArmEvidence, HostSecond
 from plugin.judge.model import Measurement
-
-if TYPE_CHECKING:
-    from fixtures.workloads.tpcc.evidence import TpccRun
+from plugin.workloads import WORKLOADS
 
 DESCRIBED: Mapping[str, type] = {
     "claim": str,
@@ -122,37 +120,15 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         final=final,
         probe=probe,
         measurements=measurements,
-        tpcc=tpcc_runs(directory, problems),
+        workloads={
+            name: found
+            for name, workload in WORKLOADS.items()
+            if (found := workload.read(directory, problems)) is not None
+        },
         layout=layout,
         host=_host(directory / HOST),
         problems=tuple(problems),
     )
-
-
-def tpcc_runs(directory: Path, problems: list[str]) -> "dict[str, TpccRun]":
-    """The TPC-C runs of an arm by name, each from the files of all its processes. What cannot be read is added to ``problems``."""
-    from fixtures.workloads.tpcc.evidence import read_tpcc
-
-    files: dict[str, list[Path]] = {}
-    for path in sorted(directory.glob("tpcc-*.jsonl")):
-        files.setdefault(_run_of(path), []).append(path)
-    runs = {}
-    for name, mine in files.items():
-        try:
-            runs[name] = read_tpcc(mine)
-        except (MalformedRecord, OSError) as error:
-            problems.append(f"run {name}: {error}")
-    return runs
-
-
-def _run_of(path: Path) -> str:
-    """The run whose evidence this is; of a file that was cut off in its first line, what its name says."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        first = lines.readline()
-    try:
-        return str(json.loads(first)["run"])
-    except (ValueError, KeyError, TypeError):
-        return path.stem.removeprefix("tpcc-")
 
 
 def _host(path: Path) -> list[HostSecond]:

@@ -1,7 +1,8 @@
 """What is derived from an arm's evidence, each thing once: the audit and the timings take one pass over the history."""
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
@@ -9,8 +10,7 @@ from plugin.judge.arm import ArmEvidence, Timeline, Window, timeline
 from plugin.judge.audit import Audit, audit
 from plugin.judge.availability import Availability, availability, together
 
-if TYPE_CHECKING:
-    from fixtures.workloads.tpcc.judge.loads import Loads
+T = TypeVar("T")
 
 
 class Analysis:
@@ -18,6 +18,7 @@ class Analysis:
 
     def __init__(self, evidence: ArmEvidence) -> None:
         self.evidence = evidence
+        self._derived: dict[Callable[[ArmEvidence], Any], Any] = {}
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -81,12 +82,12 @@ class Analysis:
         until = self.timeline.writing_end or self.timeline.end
         return throughput.buckets(self.activity.acknowledged, window, self.baseline, until=until)
 
-    @cached_property
-    def loads(self) -> "Loads":
-        """The TPC-C runs."""
-        from fixtures.workloads.tpcc.judge.loads import Loads
-
-        return Loads(self.evidence)
+    def of(self, derive: Callable[[ArmEvidence], T]) -> T:
+        """What a workload derives from the evidence, once however often it is asked for."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self.evidence)
+        found: T = self._derived[derive]
+        return found
 
     def phase(self, name: str) -> Window | None:
         """The window ``before`` (the baseline), ``during`` (first fault to recovery) or ``after`` (on to the end of writing)."""

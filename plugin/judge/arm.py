@@ -9,7 +9,6 @@ from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
-    from fixtures.workloads.tpcc.evidence import TpccRun
     from plugin.evidence.layout import LayoutSample
 
 Window = tuple[int, int]
@@ -33,9 +32,10 @@ class ArmEvidence:
 
     ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
     where needed; ``None`` where the arm had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
-    those that a test recorded itself. ``tpcc`` has the TPC-C runs by name, ``layout`` where the replicas were, ``host`` the host's load,
-    second by second. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited after the run,
-    malformed lines, ended early); with any of them the evidence cannot be relied on.
+    those that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
+    where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the
+    checks at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files
+    (edited after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
     claim: str
@@ -49,7 +49,7 @@ class ArmEvidence:
     final: Callable[[], Iterable[FinalLine]] | None = None
     probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
     measurements: Sequence[Measurement] = ()
-    tpcc: "Mapping[str, TpccRun]" = field(default_factory=dict)
+    workloads: Mapping[str, Any] = field(default_factory=dict)
     layout: "Sequence[LayoutSample]" = ()
     host: Sequence[HostSecond] = ()
     limits: Mapping[str, float] = field(default_factory=dict)

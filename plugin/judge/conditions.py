@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
-from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
 from plugin.judge.analysis import Analysis, analysis, cells_of
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import LAG_US, endpoint, holes, late
 from plugin.judge.findings import seconds
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
-from plugin.judge.known import Answer, ConditionInfo, some
+from plugin.judge.known import Answer, ConditionInfo, Known, some
 from plugin.judge.model import Condition
 from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
+from plugin.workloads import WORKLOADS
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
@@ -199,15 +198,14 @@ def _probe_on_time(a: Analysis) -> Answer:
 
 
 def _written_past_recovery(a: Analysis) -> Answer:
-    declared = next(
-        (event.data.get("past_recovery_s") for event in a.evidence.events if event.name == "arm.begin"), None
-    )
+    told = (event.data.get("past_recovery_s") for event in a.evidence.events)
+    declared = next((each for each in told if each is not None), None)
     if a.activity is None:
         return False, "the arm has no ledger history"
     if a.timeline.recovered is None:
         return False, "no recovery was declared"
     if not isinstance(declared, int | float):
-        return False, "how long to write past recovery was not declared (past_recovery_s of arm.begin)"
+        return False, "how long to write past recovery was not declared (past_recovery_s of ledger.created)"
     last = max(a.activity.acknowledged, default=0)
     past = (last - a.timeline.recovered) / 1e6
     why = f"last acknowledged write {past:.1f} s after recovery, {declared:g} s declared"
@@ -277,7 +275,7 @@ def _machine_free(a: Analysis) -> Answer:
 
 _LONGER = "lengthen the baseline or leave the machine less to do"
 
-KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
+_OWN: Mapping[str, ConditionInfo] = {
     **{name: ConditionInfo(check=check, description=description, advice=advice)
     for name, check, description, advice in (
         ("integrity", _integrity, "the evidence is as it was recorded and free of contradictions",
@@ -310,8 +308,8 @@ KNOWN_CONDITIONS: Mapping[str, ConditionInfo] = {
          "run it again while nothing else uses the machine"),
         ("baseline_steady", _baseline_steady, "the baseline obeys the throughput rule against itself", _LONGER),
     )},
-    **TPCC_CONDITIONS,
-    **CONSISTENCY_CONDITIONS,
     **GROWTH_CONDITIONS,
 }  # fmt: skip
+
+KNOWN_CONDITIONS = Known(_OWN, lambda: (workload.conditions for workload in WORKLOADS.values()))
 """Every condition by name."""

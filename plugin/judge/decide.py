@@ -53,7 +53,7 @@ def decide(
     claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
-    if evidence.tpcc:
+    if evidence.workloads:
         evidence = replace(evidence, limits=limits)  # a comparison of arms must know its margin
     excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
     conditions: dict[str, Condition] = {}

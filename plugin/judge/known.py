@@ -1,22 +1,12 @@
 """What a metric and a condition are; the tables of them are in ``metrics`` and ``conditions``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from plugin.judge.analysis import Analysis
 
-RATIO, LOSS = "tpmc_ratio_interval", "tpmc_loss_interval"
-"""The metrics that compare arms by their tpmC: their limit is the margin."""
-
-RATIOS = (RATIO, "efc_ratio_interval", "latency_p90_ratio_interval", "latency_p99_ratio_interval")
-"""All metrics of arms that should be equal."""
-
-SATURATED_RATIO, SATURATED_LOSS = "saturated_tpmc_ratio_interval", "saturated_tpmc_loss_interval"
-SATURATED_P90 = "saturated_p90_ratio_interval"
-"""The same of runs without think times, beside runs that have them: what the arms could do."""
-
-CAPACITY, EFC_BELOW = "capacity_warehouses", "efc_below_knee"
-"""The metrics of a ramp that conditions must know the limit of."""
+T = TypeVar("T")
 
 Measured = tuple[float | None, str, tuple[str, ...]]
 """Value, note, examples."""
@@ -60,3 +50,27 @@ def some(problems: Iterable[str], most: int = 3) -> str:
     """The first few problems in words."""
     every = list(problems)
     return "; ".join(every[:most]) + (f"; and {len(every) - most} more" if len(every) > most else "")
+
+
+class Known(Mapping[str, T], Generic[T]):
+    """What is known by name: the judge's ``own``, and what each workload that is declared adds."""
+
+    def __init__(self, own: Mapping[str, T], added: Callable[[], Iterable[Mapping[str, T]]]) -> None:
+        self.own = own
+        self._added = added
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.own:
+            return self.own[name]
+        for added in self._added():
+            if name in added:
+                return added[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        for added in self._added():
+            yield from added
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

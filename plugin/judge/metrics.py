@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from functools import partial
 
-from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_METRICS
-from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import Gap
 from plugin.judge.findings import CATEGORIES, seconds
 from plugin.judge.growth_metrics import GROWTH_METRICS
-from plugin.judge.known import Measured, MetricInfo, nothing
+from plugin.judge.known import Known, Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
 from plugin.judge.resizing import RESIZING_METRICS
+from plugin.workloads import WORKLOADS
 
 SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
 """The metrics whose violation refutes a claim even where the rest of the evidence is poor: a lost row is lost."""
@@ -271,7 +270,7 @@ _RATE = (*_RECORDS, "generator_on_schedule")
 _DURING = (*_RATE, "fault_bit", "fault_hit", "recovered")
 _PHASES: Mapping[str, tuple[str, ...]] = {"before": _RATE, "during": _DURING, "after": _DURING}
 
-KNOWN_METRICS: Mapping[str, MetricInfo] = {
+_OWN: Mapping[str, MetricInfo] = {
     **{
         name: MetricInfo(unit="rows", description=CATEGORIES[name], needs=_AUDIT, measure=partial(_found, name), safety=True)
         for name in SAFETY
@@ -341,9 +340,9 @@ KNOWN_METRICS: Mapping[str, MetricInfo] = {
     "resumed_s": MetricInfo(
         unit="s", needs=(*_RECORDS, "fault_bit"), measure=_resumed,
         description="from the last fault undone to the first acknowledged write"),
-    **TPCC_METRICS,
-    **CONSISTENCY_METRICS,
     **GROWTH_METRICS,
     **RESIZING_METRICS,
 }  # fmt: skip
+
+KNOWN_METRICS = Known(_OWN, lambda: (workload.metrics for workload in WORKLOADS.values()))
 """Every metric that the judge measures itself, by name. Any other name is one that a test records."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fixtures.workloads.tpcc.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
-from plugin.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored import StoredArm
 from plugin.reports.tpcc_words import capital, compared, ramped

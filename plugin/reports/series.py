@@ -173,7 +173,7 @@ def _of_runs(evidence: ArmEvidence, tpcc: "Tpcc") -> Series:
     from plugin.reports.tpcc_series import load_series
 
     ends = [event.t for event in evidence.events]
-    ends += [run.seconds[-1].t for run in evidence.tpcc.values() if run.seconds]
+    ends += [run.seconds[-1].t for run in evidence.workloads.get("tpcc", {}).values() if run.seconds]
     seconds = -(-max(ends, default=0) // SECOND)
     return Series(seconds=seconds, load=load_series(evidence, tpcc, seconds))
 

@@ -16,6 +16,7 @@ from fixtures.workloads.tpcc.judge.audit import BUILTIN
 from fixtures.workloads.tpcc.judge.capacity import Knee, step_of
 from fixtures.workloads.tpcc.judge.drivers import disagreements
 from fixtures.workloads.tpcc.judge.figures import ALL, Figures
+from fixtures.workloads.tpcc.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 from fixtures.workloads.tpcc.judge.loads import Load, Loads
 from fixtures.workloads.tpcc.judge.parity import AA
 from fixtures.workloads.tpcc.judge.table import Line, lines_of
@@ -24,7 +25,6 @@ from plugin.evidence.records import MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.comparison import Looks, Margin, Ratio, ratio
-from plugin.judge.known import LOSS, RATIO, SATURATED_LOSS, SATURATED_P90, SATURATED_RATIO
 
 COMPARED: Mapping[str, str] = {
     RATIO: "tpmC",
@@ -137,7 +137,7 @@ class Tpcc:
 
 def tpcc_of(evidence: ArmEvidence, limits: Mapping[str, float]) -> Tpcc | None:
     """What the TPC-C runs show; ``None`` of an arm without any. ``limits`` of the checks by metric: a comparison's margins."""
-    if not evidence.tpcc and not any(event.name == "run.begin" for event in evidence.events):
+    if "tpcc" not in evidence.workloads and not any(event.name == "run.begin" for event in evidence.events):
         return None
     loads = Loads(replace(evidence, limits=limits))
     begun = {str(e.data.get("run")): e.t for e in evidence.events if e.name == "run.begin"}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fixtures.workloads.tpcc.evidence import SECOND, TYPES, TpccSecond, merged
+from fixtures.workloads.tpcc.evidence import SECOND, TYPES, TpccRun, TpccSecond, merged
 from plugin.evidence.records import MalformedRecord
 from plugin.judge.arm import ArmEvidence
 from plugin.reports.series import Band
@@ -42,8 +42,9 @@ def load_series(evidence: ArmEvidence, found: Tpcc, seconds: int) -> LoadSeries:
     retried: list[float | None] = [None] * seconds
     names: list[str | None] = [None] * seconds
     latency: dict[str, list[float | None]] = {f"p{share}": [None] * seconds for share in PERCENTILES}
+    known: Mapping[str, TpccRun] = evidence.workloads.get("tpcc", {})
     for run in found.runs:
-        recorded = evidence.tpcc[run.name].seconds if run.name in evidence.tpcc else ()
+        recorded = known[run.name].seconds if run.name in known else ()
         for stretch in _stretches(recorded, every):
             at = [second.t // SECOND - 1 for second in stretch if 0 < second.t // SECOND <= seconds]
             orders = sum(one.types["new_order"].ok + one.types["new_order"].rolled_back for one in stretch)

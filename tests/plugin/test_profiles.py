@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.errors import BadInput
+from fixtures.workloads.ledger.workload import KIND
 from plugin.profiles import SHIPPED, HostNeeds, Pace, load, node_of_size, profile_named, shipped
 
 NAMES = ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
@@ -18,8 +19,9 @@ def test_shipped_profiles() -> None:
         assert profile.sentence.endswith(".")
         assert profile.source
         assert profile.node.cache_mib >= 384, "128 MiB livelocked a real version"
-        assert profile.ledger.outage_s > 9, "liveness expires at 9 s: a shorter outage shows nothing"
-        assert profile.ledger.recovery_limit_s > profile.ledger.outage_s
+        ledger = profile.size(KIND)
+        assert ledger.outage_s > 9, "liveness expires at 9 s: a shorter outage shows nothing"
+        assert ledger.recovery_limit_s > ledger.outage_s
         assert profile.pace is (Pace.FAST if name == "laptop" else Pace.DEFAULT)
 
 
@@ -43,7 +45,7 @@ def test_laptop_is_what_was_agreed() -> None:
     laptop = profile_named("laptop")
     assert (laptop.node.cache_mib, laptop.node.sql_memory_mib, laptop.node.cpus) == (384, 256, None)
     assert laptop.probe.interval_ms == 200
-    ledger = laptop.ledger
+    ledger = laptop.size(KIND)
     assert (ledger.rate_per_s, ledger.baseline_s, ledger.outage_s, ledger.past_recovery_s) == (
         150,
         10,

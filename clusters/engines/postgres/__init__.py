@@ -29,7 +29,7 @@ KIND = EngineKind(
             Capability.ADD_NODE,
             Capability.NODE_RESOURCES,
             Capability.CUT_LINKS,
-            Capability.TPCC,
+            Capability.TRANSACTIONS,
         }
     ),
     find=_find,

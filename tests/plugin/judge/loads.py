@@ -128,7 +128,7 @@ def evidence(
             begin,
             event((run.seconds[-1].t if run.seconds else begin.t) / SECOND, "run.end", run=run.header.run),
         ]
-    return arm(**{"events": told, "tpcc": made, **fields})
+    return arm(**{"events": told, "workloads": {"tpcc": made}, **fields})
 
 
 def begin(run: TpccRun, cell: str, of: str, block: int) -> tuple[Event, TpccRun]:

@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.workloads.tpcc.evidence import TYPES, TpccRun, TpccSecond, TypeSecond
 from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
+from fixtures.workloads.tpcc.judge.loads import Loads
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.catalogue import load as load_catalogue
 from plugin.evidence.records import Event
@@ -79,9 +80,7 @@ def test_the_loss_interval_is_its_worse_end() -> None:
 
 
 def of_logs(of: ArmEvidence) -> list[float]:
-    from plugin.judge.analysis import analysis
-
-    found = analysis(of).loads.pairs(LOSS)
+    found = Loads(of).pairs(LOSS)
     assert found is not None
     (logs,) = found.pairs.values()
     return [*logs]
@@ -185,7 +184,7 @@ def test_the_drivers_numbers_check_each_other_and_our_own_decides() -> None:
 
 
 def test_a_run_that_no_event_speaks_of_is_measured_all_the_same() -> None:
-    of = arm(tpcc={"r01": load()})
+    of = arm(workloads={"tpcc": {"r01": load()}})
     assert value(of, "efc") == pytest.approx(97, abs=0.5)
     assert condition(of, "tpcc_complete").met
 
@@ -209,20 +208,22 @@ def late(of: ArmEvidence) -> ArmEvidence:
 
 
 def changed(of: ArmEvidence, name: str, **options: Any) -> ArmEvidence:
-    return replace(of, tpcc={**of.tpcc, name: load(name, warehouses=100, **options)})
+    return replace(
+        of, workloads={"tpcc": {**of.workloads["tpcc"], name: load(name, warehouses=100, **options)}}
+    )
 
 
 def unreadable(of: ArmEvidence) -> ArmEvidence:
     types = dict.fromkeys(TYPES, TypeSecond(ok=1, histogram="bm9uZQ=="))
     broken = replace(load("b0a0"), seconds=(TpccSecond(t=SECOND, types=types),))
-    return replace(of, tpcc={**of.tpcc, "b0a0": broken})
+    return replace(of, workloads={"tpcc": {**of.workloads["tpcc"], "b0a0": broken}})
 
 
 BROKEN: Mapping[str, tuple[str, Callable[[], ArmEvidence], str]] = {
     "cut off": ("tpcc_complete", lambda: changed(whole_pairs(), "b0a0", problems=("it was cut off at 4 s",), end=None), "run b0a0: it was cut off"),
     "a hole": ("tpcc_complete", lambda: changed(whole_pairs(), "b1a2", problems=("no record between 4 s and 9 s",)), "run b1a2: no record between"),
     "stopped": ("tpcc_complete", lambda: changed(whole_pairs(), "b1a2", end="stopped"), "ended by 'stopped'"),
-    "no file": ("tpcc_complete", lambda: replace(whole_pairs(), tpcc={k: v for k, v in whole_pairs().tpcc.items() if k != "b2a1"}), "run b2a1 left no evidence"),
+    "no file": ("tpcc_complete", lambda: replace(whole_pairs(), workloads={"tpcc": {k: v for k, v in whole_pairs().workloads["tpcc"].items() if k != "b2a1"}}), "run b2a1 left no evidence"),
     "no end": ("tpcc_complete", lambda: replace(whole_pairs(), events=[e for e in whole_pairs().events if e.name != "run.end" or e.data["run"] != "b0a0"]), "its end was never recorded"),
     "unreadable": ("tpcc_complete", lambda: unreadable(whole_pairs()), "run b0a0: histogram"),
     "two in one place": ("tpcc_complete", lambda: evidence([begin(load("r1"), "x", "a", 1), begin(load("r2"), "x", "a", 1)]), "2 runs of a in x, block 1"),

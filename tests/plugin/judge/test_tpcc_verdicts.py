@@ -79,9 +79,9 @@ def test_an_undecided_comparison_is_inconclusive_and_says_how_many_pairs_it_take
 def test_a_block_without_one_of_the_arms_is_named() -> None:
     """Five pairs were declared; of one the run of an arm is missing, so that only four are there."""
     whole = pairs(EQUAL)
-    runs = {name: run for name, run in whole.tpcc.items() if name != "b2a1"}
+    runs = {name: run for name, run in whole.workloads["tpcc"].items() if name != "b2a1"}
     events = [e for e in whole.events if e.data.get("run") != "b2a1"]
-    verdict = judged(replace(whole, tpcc=runs, events=events))
+    verdict = judged(replace(whole, workloads={"tpcc": runs}, events=events))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "100 warehouses, block 2: no run of 6 nodes" in verdict.why
 
@@ -239,7 +239,7 @@ def stored(tmp_path: Path) -> Path:
     store.close()
     told = [*of.events, event(9999, "arm.end")]
     (store.directory / "events.jsonl").write_text("".join(map(event_line, told)))
-    for run in of.tpcc.values():
+    for run in of.workloads["tpcc"].values():
         written(run, store.directory)
     (store.directory / "host.jsonl").write_text(
         "".join(f'{{"t": {t * 10**6}, "cpu_percent": 42.0, "load_1m": 1.0}}\n' for t in range(2500))
@@ -258,7 +258,7 @@ def loaded(directory: Path) -> ArmEvidence:
 def test_a_stored_arm_is_judged_from_its_files(stored: Path) -> None:
     of = loaded(stored)
     assert of.problems == ()
-    assert len(of.tpcc) == 20
+    assert len(of.workloads["tpcc"]) == 20
     verdict = judged(of)
     assert verdict.outcome is Outcome.PASS
     assert measure(of, "cpu").value == pytest.approx(42)
@@ -289,7 +289,7 @@ def test_a_run_of_several_processes_is_one(stored: Path) -> None:
         header = replace(run.header, process=process)
         written(replace(run, header=header), stored, name=f"tpcc-b0a1-{process}.jsonl")
     of = loaded(stored)
-    assert len(of.tpcc) == 20
-    assert of.tpcc["b0a1"].problems == ()
+    assert len(of.workloads["tpcc"]) == 20
+    assert of.workloads["tpcc"]["b0a1"].problems == ()
     (stored / "tpcc-b0a1-1.jsonl").write_text("")
     assert "b0a1-1" in loaded(stored).problems[0]

@@ -1,0 +1,97 @@
+"""Workloads: what each is to the rest of the suite, and those that there are, by name.
+
+A workload is a package of its own, declared in a catalogue file (``[workloads]``, ``name = "module"``); that module's ``KIND`` is
+its ``Workload``. Nothing else knows its name: what metrics there are, which sizes a profile may have, what evidence is read back
+and what reports show is asked of all that are declared. See ``docs/extending/workload.md``.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from clusters.declared import Place, Rule, keyed, read, text
+from clusters.errors import BadInput
+from clusters.registry import Registry
+from plugin.judge.known import ConditionInfo, MetricInfo
+
+S = TypeVar("S")
+
+OWN = Path(__file__).parent / "catalogue" / "workloads.toml"
+"""Declares the suite's own workloads."""
+
+NAMES = keyed(
+    text(pattern=r"[a-z][a-z0-9_]*", what="a name of small letters, digits and _"),
+    text(pattern=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", what="the dotted name of a module"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workload(Generic[S]):
+    """What a workload is to the rest of the suite.
+
+    ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those sizes, each with
+    the module it is in. ``read`` gives what a trial's directory holds of it, ``None`` for nothing, and adds to a list what is wrong
+    with it. ``metrics`` and ``conditions`` are pure functions of the judge. All but ``read`` is at hand at every start of the
+    suite, so a workload's heavy modules are imported inside of functions.
+    """
+
+    name: str
+    title: str
+    sizes: Rule[S]
+    fixtures: Mapping[str, str]
+    read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
+    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
+
+
+def declared(document: Mapping[str, Any], top: Place) -> Mapping[str, str]:
+    """The modules of the workloads that a catalogue file declares, by name. Raises ``BadInput``."""
+    return NAMES(document.get("workloads", {}), top / "workloads")
+
+
+WORKLOADS: Registry[Workload[Any]] = Registry("workload", declared(*read(OWN)))
+"""All that are declared: the suite's own, and a user's once its catalogue was read."""
+
+_PLACES = {name: read(OWN)[1] / "workloads" / name for name in WORKLOADS}
+"""Where each was declared."""
+
+
+def declare(modules: Mapping[str, str], top: Place, directory: Path) -> None:
+    """Add what a user's file declares. Modules are looked for in its directory, too. Raises ``BadInput`` naming file and key."""
+    place = top / "workloads"
+    if modules and str(directory) not in sys.path:
+        sys.path.append(str(directory))
+    for name, module in modules.items():
+        if _PLACES.get(name) == place / name:
+            continue
+        if name in WORKLOADS:
+            other = _PLACES[name].file
+            raise (place / name).wrong(f"{other} declares a workload of this name; rename one of them")
+        _check(name, module, place / name)
+        WORKLOADS.modules[name] = module
+        _PLACES[name] = place / name
+
+
+def _check(name: str, module: str, place: Place) -> None:
+    try:
+        kind = getattr(import_module(module), "KIND", None)
+    except Exception as error:  # whatever a module of somebody's own may raise
+        where = "the file's directory is searched, and then where Python looks for modules"
+        raise place.wrong(
+            f"{module!r} cannot be imported ({type(error).__name__}: {error}); {where}"
+        ) from error
+    if not isinstance(kind, Workload) or kind.name != name:
+        raise place.wrong(
+            f"module {module!r} must have a KIND that is a Workload of the name {name!r}; add it"
+        )
+
+
+def sizes_missing(workload: Workload[Any], place: Place) -> BadInput:
+    """The error where a claim needs the sizes of a workload, and the profile has none."""
+    keys = ", ".join(workload.sizes.schema.get("properties", ()))
+    return (place / workload.name).wrong(
+        f"is missing: the size of {workload.title} on this hardware; add the table ({keys}), or choose another profile"
+    )
