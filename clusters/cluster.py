@@ -1,11 +1,14 @@
 """A cluster: an engine's deployment on a substrate, started together and changed node by node."""
 
 import asyncio
+import functools
 import signal
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Self
 
+from clusters import clocks
 from clusters.engines import Deployment, Engine
 from clusters.errors import BadInput, HarnessError, NodeDied
 from clusters.model import (
@@ -93,6 +96,17 @@ class Cluster:
         self._up = True
         record("provisioned", nodes=list(topology.names))
         return self
+
+    def compare_clocks(self) -> None:
+        """Record how the clocks of all nodes that run stand to the harness's: at the begin, and before the evidence is judged."""
+        sources, unread = {}, {}
+        for node in self.nodes:
+            if self.substrate.state(node) is ProcessState.RUNNING:
+                try:
+                    sources[node] = asdict(clocks.compare(functools.partial(self.substrate.clock, node)))
+                except HarnessError as error:
+                    unread[node] = str(error)
+        self.record("clocks", own=clocks.own(), sources=sources, unread=unread)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Protocol
 
+from clusters.clocks import Reading
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.registry import Registry
 
@@ -140,6 +141,10 @@ class Substrate(Nodes, Protocol):
 
     def cpu_seconds(self) -> float:
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
+        ...
+
+    def clock(self, name: str) -> Reading:
+        """What the clock of a node shows now, from which the times in its logs are. Raises ``HarnessError`` where it cannot be read."""
         ...
 
     def free_bytes(self, name: str) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from clusters import clocks
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.records import SCHEMA, Event, event_line
 from plugin.evidence.redaction import redacted, redacted_json
@@ -71,7 +72,8 @@ class ArmStore:
     """Writes the evidence of one arm.
 
     ``origin_ns`` is the zero of the arm's timeline (``time.monotonic_ns``), and ``began_ms`` the clock's time then, in
-    milliseconds since 1970: for people, no measurement uses it. Every record is one ``write`` to a file opened
+    milliseconds since 1970: for people, no measurement uses it. Every time in a file of the arm is of the harness's clock, which is
+    named in ``arm.json``; those of nodes are compared with it (event ``clocks``). Every record is one ``write`` to a file opened
     for appending, so what happened up to a crash is there.
     """
 
@@ -90,7 +92,7 @@ class ArmStore:
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write what the arm is (``arm.json``); may be called again when more is known."""
-        origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms}
+        origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms, "clock": clocks.own()}
         write_json(self.directory / ARM_FILE, redacted_json({"schema": SCHEMA, **origin, **description}))
 
     def now(self) -> int:

@@ -13,6 +13,7 @@ from math import isfinite
 from operator import eq, ge, gt, le, lt
 
 from plugin.judge.arm import ArmEvidence
+from plugin.judge.clocks import uncertainty_s
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, Measurement, Outcome, Verdict
@@ -64,7 +65,10 @@ def decide(
                 conditions[name] = condition(evidence, name)
         return [conditions[name] for name in names if not conditions[name].met]
 
-    results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet) for check in checks)
+    apart = uncertainty_s(evidence.events)
+    results = tuple(
+        _judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks
+    )
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
     asked.append(
         tuple(name for name in EXCUSES if name in conditions)
@@ -89,7 +93,10 @@ def _judge(
     needs: Sequence[str],
     excuses: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
+    apart: float,
 ) -> CheckResult:
+    """``apart``: how exactly times of the evidence can be told apart, in seconds."""
+
     def result(outcome: Outcome, why: str) -> CheckResult:
         return CheckResult(check=check, measurement=measurement, outcome=outcome, why=why)
 
@@ -117,6 +124,11 @@ def _judge(
     holds = _HOLDS[check.comparison](value, check.limit)
     unit = f" {check.unit}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
+    if check.unit == "s" and abs(value - check.limit) < apart:
+        return result(
+            Outcome.INCONCLUSIVE,
+            f"{compared}, but the clocks of the evidence are known to {apart:.2g} s only",
+        )
     info = KNOWN_METRICS.get(check.metric)
     excused = unmet(excuses) if not holds and info is not None and info.timed else []
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
+from clusters import clocks
+from clusters.clocks import Reading
 from clusters.cluster import Cluster
 from clusters.engines import EngineKind
 from clusters.errors import BadInput, HarnessError
@@ -62,6 +64,7 @@ class FakeSubstrate:
         self.states: dict[str, ProcessState] = {}
         self.files: dict[PurePath, bytes] = {}
         self.free: dict[str, int] = {}
+        self.clocks: dict[str, Reading] = {}
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
         self.wiped: set[str] = set()
@@ -157,6 +160,10 @@ class FakeSubstrate:
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{spec.name} runs already")
         await self._order("start", spec.name, ProcessState.RUNNING, None)
+
+    def clock(self, name: str) -> Reading:
+        self._placed(name)
+        return self.clocks.get(name, clocks.here())
 
     def free_bytes(self, name: str) -> int | None:
         return self.free.get(name)

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from clusters import clocks
+from clusters.clocks import Reading
 from clusters.errors import HarnessError
 from clusters.model import NodeSpec, Placement
 from clusters.substrates.processes.refusals import refused
@@ -55,6 +57,11 @@ class Homes:
         place = self._inside(name, directory)
         with refused(f"unpack into a directory of {name}"):
             await asyncio.to_thread(_unpack, out_of, place)
+
+    def clock(self, name: str) -> Reading:
+        """The clock of this machine, which is every node's. Raises ``HarnessError`` for a name that was never placed."""
+        self._placement(name)
+        return clocks.here()
 
     def free_bytes(self, name: str) -> int | None:
         """Room on the disk of the node's home; ``None`` where that is gone."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clusters import clocks
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Health, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.substrates import Substrate
@@ -117,6 +118,10 @@ async def test_a_placement_is_a_home_with_store_and_logs_in_it(substrate: Substr
     assert await substrate.beside("service") == service
     assert service.node.name == "service"
     assert (substrate.free_bytes("n1") or 1) > 0
+    one_, other = substrate.clock("n1"), substrate.clock("n1")
+    assert one_.clock == other.clock
+    assert one_.seconds <= other.seconds
+    assert abs(clocks.compare(lambda: substrate.clock("n2")).offset_s) < 60
 
 
 async def test_what_a_node_was_never_is_refused(substrate: Substrate) -> None:
@@ -135,6 +140,8 @@ async def test_what_a_node_was_never_is_refused(substrate: Substrate) -> None:
         ):
             with refuses():
                 await refused()
+    with refuses():
+        substrate.clock("n9")
     for name in ("n1", "n9"):
         for never in (
             lambda: substrate.stop(name, timeout=1),  # noqa: B023 - used within the turn

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.evidence.store import VERDICT
+from plugin.evidence.store import EVENTS, VERDICT
 from tests.clusters.substrates.runner import why_not
 
 CHECKOUT = Path(__file__).parents[3]
@@ -37,6 +37,10 @@ def test_a_node_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     (trial,) = run.glob("claims/survivability/*")
     verdict = json.loads((trial / VERDICT).read_text())
     assert (verdict["outcome"], verdict["context"]["substrate"]) == ("pass", "runner")
+    events = [json.loads(line) for line in (trial / EVENTS).read_text().splitlines()]
+    compared = [event["sources"] for event in events if event["event"] == "clocks"]
+    assert [set(sources) for sources in compared] == [{"n1", "n2", "n3"}] * 2, "at the begin and at the end"
+    assert all(0 < found["uncertainty_s"] < 60 for sources in compared for found in sources.values())
     commands = json.loads((trial / "arm.json").read_text())["fingerprint"]["commands"]
     assert {argv[-1] for argv in commands.values()} == {"/srv/patroni.yml"}, (
         "the same path, in each node another file"
