@@ -152,7 +152,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         )
     path, versions = None, ()
     for kind, choice in _choices():
-        one, several = get(choice.path), tuple(get(choice.version))
+        # An engine that a conftest.py registers comes too late to have options.
+        one, several = get(choice.path, None), tuple(get(choice.version, None) or ())
         if one and several:
             raise BadInput(
                 f"{choice.path} and {choice.version} exclude each other: a path or versions, not both"

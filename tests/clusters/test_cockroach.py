@@ -1,4 +1,4 @@
-"""CockroachDB on real processes: what a cluster of it promises. Skips where there is no binary."""
+"""CockroachDB on real processes: what a cluster of it promises beyond the engines' contract. Skips where there is no binary."""
 
 import asyncio
 import stat
@@ -11,7 +11,7 @@ import pytest
 from clusters.cluster import Cluster
 from clusters.engines.cockroach.introspection import parse_node_status
 from clusters.errors import HarnessError
-from clusters.model import NodeResources, NodeSpec, ProcessState
+from clusters.model import NodeSpec, ProcessState
 from clusters.sql import SqlError
 from clusters.substrates.processes import Processes
 from tests.clusters.real_cockroach import ask, cockroach, running, versions
@@ -45,7 +45,7 @@ async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
 
 
 @pytest.mark.parametrize("version", versions())
-async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path, version: str) -> None:
+async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, version: str) -> None:
     engine = cockroach(version)
     async with running(tmp_path, engine) as cluster:
         _keeps_its_secrets(tmp_path)
@@ -59,25 +59,12 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         assert leases == {"n1": 3, "n2": 3, "n3": 3}
         assert all(len(r.replicas) == 3 for r in await cluster.deployment.ranges(TABLE))
         await _tells_who_moved_replicas(cluster)
-        with pytest.raises(HarnessError, match="no_such_table"):
-            await cluster.deployment.ranges("no_such_table")
-        with pytest.raises(HarnessError, match="n9 is not a node of this cluster"):
-            await cluster.deployment.connect("n9")
-
-        await cluster.kill("n2")
-        answer = await cluster.deployment.accepting("n2")
-        assert not answer.ok
-        assert "ConnectionRefused" in answer.why
-        await why_not(cluster, "n2")
-        await cluster.restart("n2")
-        assert await rows(cluster, "n2") == 900
 
         assert await cluster.drain("n3") == 0
         assert cluster.substrate.state("n3") is ProcessState.EXITED
         await why_not(cluster, "n3")
-        await cluster.deployment.give("n3", NodeResources(cache_mib=256, sql_memory_mib=192))
         await cluster.restart("n3")
-        assert await cluster.deployment.shown("n3") == {"cache_mib": 256, "sql_memory_mib": 192}
+        assert await rows(cluster, "n3") == 900
         assert await cluster.deployment.shown("n1") == {"cache_mib": 384, "sql_memory_mib": 256}
         assert cluster.substrate.limits("n3") == {}, "none was asked for"
 
@@ -93,25 +80,17 @@ async def test_nodes_are_killed_drained_and_frozen_and_come_back(tmp_path: Path,
         await cluster.resume("n1")
         await cluster.healthy(timeout=60)
 
-        breakers = engine.dialect.tripped is not None
-        if breakers:
+        if engine.dialect.tripped is not None:
             threshold = "kv.replica_circuit_breaker.slow_replication_threshold"
             await ask(cluster, f"SET CLUSTER SETTING {threshold} = '2s'")
-        # The survivor of three takes clients and acknowledges nothing.
-        for node in ("n2", "n3"):
-            await cluster.kill(node)
-        async with await cluster.deployment.connect("n1") as connection:
-            with pytest.raises(SqlError):
-                await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=6)
-        health = await cluster.deployment.healthy()
-        assert not health.ok, "two of three are dead"
-        assert health.why
-        if breakers:
+            for node in ("n2", "n3"):
+                await cluster.kill(node)
+            async with await cluster.deployment.connect("n1") as connection:
+                with pytest.raises(SqlError):
+                    await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=6)
             await _counts_ranges_without_a_quorum(cluster)
-        await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
-        await cluster.healthy(timeout=60)
-        assert await rows(cluster) in (900, 901), "what was never acknowledged may be there or not"
-        assert not cluster.down
+            await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
+            await cluster.healthy(timeout=60)
     assert _processes_in(tmp_path) == []
 
 

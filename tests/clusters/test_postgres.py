@@ -1,4 +1,4 @@
-"""The embedded control on real processes: what it promises."""
+"""The embedded control on real processes: what it promises beyond the engines' contract."""
 
 import asyncio
 import stat
@@ -105,8 +105,6 @@ async def _a_killed_primary_is_replaced_and_comes_back(workdir: Path) -> None:
         (range_,) = await cluster.deployment.ranges("ledger")
         assert range_.lease == primary
         assert set(range_.replicas) == {"n1", "n2", "n3"}
-        with pytest.raises(HarnessError, match="no_such_table"):
-            await cluster.deployment.ranges("no_such_table")
         _keeps_its_secrets(cluster, workdir)
 
         await cluster.kill(primary)
@@ -123,19 +121,6 @@ async def _a_killed_primary_is_replaced_and_comes_back(workdir: Path) -> None:
         await cluster.restart(primary)
         await cluster.healthy(timeout=60)
         assert written <= await keys(cluster, primary)
-
-        # The survivor of three must not acknowledge alone, and goes on once it is no longer alone.
-        survivor = await primary_of(cluster)
-        others = [node for node in cluster.nodes if node != survivor]
-        for node in others:
-            await cluster.kill(node)
-        with pytest.raises(TimeoutError):
-            await insert(cluster, 2000, timeout=8)
-        for node in others:
-            await cluster.restart(node, accepting=False)
-        await cluster.healthy(timeout=60)
-        await insert(cluster, 2001)
-        assert written | {2001} <= await keys(cluster)
 
 
 async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
@@ -166,8 +151,6 @@ async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
         assert await primary_of(cluster) == successor
         await cluster.restart(drained)
         await cluster.healthy(timeout=60)
-        with pytest.raises(HarnessError, match="n9 is not a node"):
-            await cluster.deployment.drain("n9")
 
         # What a frozen primary is sent is not acknowledged by it alone when it thaws.
         frozen = await cluster.deployment.connect(successor)
@@ -192,11 +175,6 @@ async def test_one_node_alone_serves_and_grows(tmp_path: Path) -> None:
         assert "synchronous_mode = quorum" not in cluster.deployment.tuned
         with pytest.raises(HarnessError, match="switchover"):
             await cluster.deployment.drain("n1")
-        await cluster.kill("n1")
-        await cluster.restart("n1")
-        await cluster.healthy(timeout=60)
-        assert written <= await keys(cluster)
-
         await cluster.add(NodeSpec(name="n2"))
         await cluster.healthy(timeout=60)
         assert "synchronous_mode = quorum" in cluster.deployment.tuned
