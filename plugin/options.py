@@ -11,7 +11,7 @@ import pytest
 from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
-from clusters.substrates import SUBSTRATES
+from clusters.substrates import LOCAL, SUBSTRATES
 
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
@@ -57,9 +57,9 @@ def add(parser: pytest.Parser) -> None:
     )
     option(
         "--substrate",
-        default="processes",
+        default=LOCAL,
         metavar="NAME",
-        help=f"where nodes run, one of {', '.join(SUBSTRATES)} (default: processes)",
+        help=f"where nodes run, one of {', '.join(SUBSTRATES)} (default: {LOCAL})",
     )
     option(
         "--topology",

@@ -196,6 +196,11 @@ class SubstrateKind:
     why_not: Callable[[Capability], str]
     """Why one of them cannot; nothing where that needs no word."""
     open: Opens
+    local: bool = False
+    """Whether its nodes share the machine that the harness runs on."""
 
 
-SUBSTRATES: Registry[SubstrateKind] = Registry("substrate", {"processes": "clusters.substrates.processes"})
+LOCAL = "processes"
+"""What is there on every machine."""
+
+SUBSTRATES: Registry[SubstrateKind] = Registry("substrate", {LOCAL: "clusters.substrates.processes"})

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clusters.substrates import SUBSTRATES
 from plugin.claims import Claim
 from plugin.reports.text import figure, number
 
@@ -161,6 +162,7 @@ def _setup(context: Mapping[str, str], machine: str) -> str:
     place = f"as {context['substrate']}" if context.get("substrate") else ""
     profile = f"profile {context['profile']}" if context.get("profile") else ""
     shape = " ".join(filter(None, [nodes, place]))
-    if machine and context.get("substrate") == "processes":
+    substrate = context.get("substrate", "")
+    if machine and substrate in SUBSTRATES and SUBSTRATES[substrate].local:
         machine = f"all on one machine of {machine}"
     return ", ".join(filter(None, [tested, shape, profile, machine]))

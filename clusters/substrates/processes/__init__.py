@@ -41,4 +41,4 @@ async def _open(
     )
 
 
-KIND = SubstrateKind(name="processes", offered=_offered, why_not=_why_not, open=_open)
+KIND = SubstrateKind(name="processes", offered=_offered, why_not=_why_not, open=_open, local=True)
