@@ -210,7 +210,11 @@ class Cluster:
         ranges: tuple[RangeInfo, ...] = await self.deployment.ranges(table)
         return Counter(range_.lease for range_ in ranges)
 
-    def _disturb(self, node: str, *, down: bool) -> None:
+    def mark(self, node: str, *, down: bool) -> None:
+        """Say that a node is taken down on purpose, or is back: ``watch`` looks at it only while it is not down.
+
+        Raises ``HarnessError`` for a name that is no node of the cluster.
+        """
         if node not in self.nodes:
             raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self.nodes)})")
         self.disturbed = True
@@ -218,18 +222,18 @@ class Cluster:
 
     async def kill(self, node: str) -> None:
         """SIGKILL everything a node is."""
-        self._disturb(node, down=True)
+        self.mark(node, down=True)
         await self.substrate.kill(node)
 
     async def pause(self, node: str) -> None:
         """Freeze everything a node is."""
-        self._disturb(node, down=True)
+        self.mark(node, down=True)
         await self.substrate.pause(node)
 
     async def resume(self, node: str) -> None:
         """Thaw a node and wait until it takes clients."""
         await self.substrate.resume(node)
-        self._disturb(node, down=False)
+        self.mark(node, down=False)
         await self.accepting(node)
 
     @property
@@ -258,20 +262,20 @@ class Cluster:
 
     async def drain(self, node: str) -> int:
         """Let a node hand over its work, then stop it; returns its exit code."""
-        self._disturb(node, down=True)
+        self.mark(node, down=True)
         await self.deployment.drain(node)
         return await self.substrate.stop(node, timeout=60.0)
 
     async def restart(self, node: str, *, accepting: bool = True) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""
         await self.substrate.start(self.deployment.process(node))
-        self._disturb(node, down=False)
+        self.mark(node, down=False)
         if accepting:
             await self.accepting(node)
 
     async def wipe(self, node: str) -> None:
         """Delete a dead node's store."""
-        self._disturb(node, down=True)
+        self.mark(node, down=True)
         await self.substrate.wipe(node)
 
     async def replace(self, node: str) -> None:
@@ -296,7 +300,7 @@ class Cluster:
         if Capability.REMOVE_NODE not in self.capabilities:
             raise HarnessError(f"{self.engine.kind.name} on {self.substrate.kind.name} cannot remove a node")
         await self.deployment.remove(node, timeout=timeout)
-        self._disturb(node, down=True)
+        self.mark(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)
         self.nodes.remove(node)
         self._down.discard(node)

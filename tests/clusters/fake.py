@@ -169,8 +169,8 @@ class FakeSubstrate:
         return self.free.get(name)
 
     async def signal(self, name: str, signum: int) -> None:
-        self._started(name)
-        self.orders.append(f"signal {name} {signum}")
+        if self._started(name) is not ProcessState.EXITED:
+            await self._order("signal", name, ProcessState.EXITED, -signum)
 
     async def stop(self, name: str, *, timeout: float) -> int:
         code = self.codes[name] if self._started(name) is ProcessState.EXITED else 0

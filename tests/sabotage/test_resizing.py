@@ -62,11 +62,11 @@ async def test_two_nodes_are_taken_down_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With each node its neighbour goes as well."""
-    one = fault._disturb
+    one = fault.inject
 
     def two(what: Fault, nodes: Sequence[str], **facts: bool) -> object:
         return one(what, [*nodes, "n2" if nodes[0] != "n2" else "n3"], **facts)
 
-    monkeypatch.setattr(fault, "_disturb", two)
+    monkeypatch.setattr(fault, "inject", two)
     await resized(ledger, probe, resizing, "n1")
     assert judge.refuted("nodes_down_at_once")
