@@ -24,7 +24,7 @@ class Seen:
 
     def wait(self, condition: str) -> None:
         """Until the JavaScript expression is true."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self.page.evaluate(
             condition
         ):  # (the page's own policy forbids Playwright's way of waiting)
