@@ -56,23 +56,11 @@ class Row(Protocol):
     def __len__(self) -> int: ...
 
 
-class Statement(Protocol):
-    """A statement prepared on a connection. Raises ``SqlError``."""
-
-    async def execute(self, *arguments: object) -> int:
-        """Run it; returns how many rows it wrote."""
-        ...
-
-    async def query(self, *arguments: object) -> Sequence[Row]:
-        """The rows that it reads."""
-        ...
-
-
 class Connection(Protocol):
     """One session with one server; as a context manager it is terminated at the end.
 
     Methods raise ``SqlError`` for whatever server, network and driver do. ``timeout`` is in seconds; without it the
-    connection's own holds, which is the engine's choice.
+    connection's own holds, which is the engine's choice. A statement that is run again is prepared once.
     """
 
     async def execute(self, sql: str, *arguments: object, timeout: float | None = None) -> int:
@@ -85,10 +73,6 @@ class Connection(Protocol):
 
     async def value(self, sql: str, *arguments: object, timeout: float | None = None) -> Any:
         """The first value of a statement's first row; ``None`` where there is no row."""
-        ...
-
-    async def prepare(self, sql: str) -> Statement:
-        """A statement that is to be run many times."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]:

@@ -140,8 +140,9 @@ async def connect(
     timeout: float,
     statement_timeout: float | None = None,
     settings: Mapping[str, str] | None = None,
+    primary: bool = False,
 ) -> "PgConnection":
-    """A connection to this host, whatever it is. ``settings`` are variables of the session.
+    """A connection to this host, with ``primary`` only if it is one. ``settings`` are variables of the session.
 
     Statements without a ``timeout`` of their own are given up after ``statement_timeout`` seconds. Raises ``SqlError``.
     """
@@ -153,6 +154,7 @@ async def connect(
             timeout=timeout,
             command_timeout=statement_timeout,
             server_settings=dict(settings or {}),
+            target_session_attrs="primary" if primary else "any",
         )
     except errors() as error:
         failure, code = classified(error)
@@ -185,25 +187,6 @@ def _written(status: str) -> int:
     return int(count) if count.isdecimal() else 0
 
 
-class PgStatement:
-    """See ``clusters.sql.Statement``."""
-
-    def __init__(self, prepared: "asyncpg.prepared_stmt.PreparedStatement[Any]", node: str) -> None:
-        self._prepared = prepared
-        self._node = node
-
-    async def execute(self, *arguments: object) -> int:
-        """Run it; returns how many rows it wrote."""
-        await self.query(*arguments)
-        return _written(self._prepared.get_statusmsg())
-
-    async def query(self, *arguments: object) -> Sequence[Row]:
-        """The rows that it reads."""
-        with _of(self._node):
-            rows: Sequence[Row] = await self._prepared.fetch(*arguments)
-        return rows
-
-
 class PgConnection:
     """See ``clusters.sql.Connection``."""
 
@@ -227,11 +210,6 @@ class PgConnection:
         # asyncpg's fetchval leaves a portal open, which CockroachDB before 22.1 refuses in an explicit transaction
         rows = await self.query(sql, *arguments, timeout=timeout)
         return rows[0][0] if rows else None
-
-    async def prepare(self, sql: str) -> PgStatement:
-        """A statement that is to be run many times."""
-        with _of(self._node):
-            return PgStatement(await self._raw.prepare(sql), self._node)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

@@ -194,7 +194,9 @@ class PostgresDeployment:
         share = timeout / max(len(self._placed), 1)
         for name in sorted(self._placed, key=lambda name: name != self._latest_primary):
             try:
-                connection = await sql.open_primary(self._sql(name), self.credentials, timeout=share)
+                connection = await pgwire.connect(
+                    self._sql(name), self.credentials, timeout=share, primary=True
+                )
             except SqlError as error:
                 refused.append(str(error))
             else:

@@ -23,23 +23,6 @@ class Seen:
     replicas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-async def open_primary(host: Host, credentials: Credentials, *, timeout: float) -> Connection:
-    """A connection to this host, provided that it is the primary. Raises ``SqlError``."""
-    began = asyncio.get_running_loop().time()
-    connection = await pgwire.connect(host, credentials, timeout=timeout)
-    try:
-        async with asyncio.timeout_at(began + timeout):
-            replica = await connection.value("SELECT pg_is_in_recovery()")
-        if replica:
-            raise SqlError(f"{host.node}: is a replica", failure=Failure.REFUSED, code="not primary")
-    except BaseException as error:
-        connection.terminate()
-        if isinstance(error, TimeoutError):
-            raise _silent(host, timeout) from error
-        raise
-    return connection
-
-
 @asynccontextmanager
 async def session(host: Host, credentials: Credentials, *, timeout: float) -> AsyncIterator[Connection]:
     """A connection for a few short queries, opening included in ``timeout``. Raises ``SqlError``."""
@@ -50,13 +33,9 @@ async def session(host: Host, credentials: Credentials, *, timeout: float) -> As
         ):
             yield connection
     except TimeoutError as error:
-        raise _silent(host, timeout) from error
-
-
-def _silent(host: Host, timeout: float) -> SqlError:
-    return SqlError(
-        f"{host.node}: no answer to SQL within {timeout:g} s", failure=Failure.AMBIGUOUS, code="timeout"
-    )
+        raise SqlError(
+            f"{host.node}: no answer to SQL within {timeout:g} s", failure=Failure.AMBIGUOUS, code="timeout"
+        ) from error
 
 
 async def look(host: Host, credentials: Credentials, *, timeout: float) -> Seen:

@@ -116,10 +116,9 @@ async def speaks_the_protocol(connection: Connection) -> None:
     (row,) = await connection.query("SELECT k, v FROM ledger WHERE k = $1", 2)
     assert (tuple(row), row["k"], row[1]) == ((2, 0), 2, 0)
     assert await connection.value("SELECT v FROM ledger WHERE k = $1", 9) is None
-    write = await connection.prepare("UPDATE ledger SET v = v + $2 WHERE k = $1")
-    assert [await write.execute(1, 5), await write.execute(9, 5)] == [1, 0]
-    read = await connection.prepare("SELECT v FROM ledger WHERE k = $1")
-    assert [tuple(row) for row in await read.query(1)] == [(5,)]
+    add = "UPDATE ledger SET v = v + $2 WHERE k = $1"
+    assert [await connection.execute(add, 1, 5), await connection.execute(add, 9, 5)] == [1, 0]
+    assert await connection.value("SELECT v FROM ledger WHERE k = $1", 1) == 5
     for wrong in ("INSERT INTO ledger VALUES (1, 1)", "SELECT * FROM nowhere", "SELEC 1"):
         with pytest.raises(SqlError) as refused:
             await connection.execute(wrong)

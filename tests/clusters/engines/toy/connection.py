@@ -18,18 +18,6 @@ def _told() -> Iterator[None]:
         raise SqlError(f"toy: {error}", failure=failure, code=code) from error
 
 
-class ToyStatement:
-    def __init__(self, connection: "ToyConnection", sql: str) -> None:
-        self._connection = connection
-        self._sql = sql
-
-    async def execute(self, *arguments: object) -> int:
-        return await self._connection.execute(self._sql, *arguments)
-
-    async def query(self, *arguments: object) -> Sequence[Row]:
-        return await self._connection.query(self._sql, *arguments)
-
-
 class ToyConnection:
     def __init__(self) -> None:
         self._raw = sqlite3.connect(":memory:", isolation_level=None)
@@ -48,9 +36,6 @@ class ToyConnection:
     async def value(self, sql: str, *arguments: object, timeout: float | None = None) -> Any:
         row = self._ask(sql, arguments).fetchone()
         return row[0] if row else None
-
-    async def prepare(self, sql: str) -> ToyStatement:
-        return ToyStatement(self, sql)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
