@@ -150,7 +150,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(
             f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}"
         )
-    path, versions = None, ()
+    asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
         one, several = get(choice.path, None), tuple(get(choice.version, None) or ())
@@ -158,7 +158,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
             raise BadInput(
                 f"{choice.path} and {choice.version} exclude each other: a path or versions, not both"
             )
-        if kind.name == (SUBJECT if engine == AUTO else engine):
+        if kind is asked:
             path, versions = one, several
         elif one or several:
             raise BadInput(

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.cockroach.introspection import parse_node_status
+from clusters.engines.cockroach.introspection import parse_memberships
 from clusters.errors import HarnessError
 from clusters.model import NodeSpec, ProcessState
 from clusters.sql import SqlError
@@ -195,7 +195,7 @@ async def _status(cluster: Cluster, id_: int) -> str:
         cwd=cluster.substrate.scratch,
         timeout=30,
     )
-    return next(status.membership for status in parse_node_status(done.out) if status.node_id == id_)
+    return parse_memberships(done.out)[id_]
 
 
 def _host(cluster: Cluster) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clusters.engines.cockroach.version import Version
@@ -17,25 +16,6 @@ class Row(Protocol):
     """A row that gives its values by column name: a mapping or a ``clusters.sql.Row``."""
 
     def __getitem__(self, key: str, /) -> Any: ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeStatus:
-    """One node as ``node status --decommission`` lists it. ``replicas`` are those it told others of; ``None``: unknown.
-
-    ``membership`` is ``active``, ``decommissioning`` or ``decommissioned``.
-    """
-
-    node_id: int
-    address: str
-    sql_address: str
-    build: str
-    locality: str
-    live: bool
-    available: bool
-    membership: str = "active"
-    draining: bool = False
-    replicas: int | None = None
 
 
 def ids(text: str) -> tuple[int, ...]:
@@ -79,43 +59,18 @@ def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeIn
     return tuple(found[range_id] for range_id in sorted(found))
 
 
-def parse_node_status(text: str) -> tuple[NodeStatus, ...]:
-    """The CSV of ``Dialect.node_status``. Columns are found by name, as later versions add some.
+def parse_memberships(text: str) -> dict[int, str]:
+    """What each node is, by id, from the CSV of ``Dialect.node_status``: ``active``, ``decommissioning`` or ``decommissioned``.
 
-    Raises ``HarnessError`` when it is not that list.
+    Columns are found by name, as later versions add some. Raises ``HarnessError`` when it is not that list.
     """
-    return tuple(
-        NodeStatus(
-            node_id=_number(row, "id"),
-            address=row["address"],
-            sql_address=row.get("sql_address") or row["address"],
-            build=row["build"],
-            locality=row.get("locality", ""),
-            live=row["is_live"] == "true",
-            available=row.get("is_available") == "true",
-            membership=row.get("membership") or "active",
-            draining=row.get("is_draining") == "true",
-            replicas=int(count) if (count := row.get("gossiped_replicas", "")).isdecimal() else None,
-        )
-        for row in _table(text, ("id", "address", "build", "is_live"))
-    )
-
-
-def _table(text: str, needed: tuple[str, ...]) -> list[dict[str, str]]:
-    reader = csv.DictReader(io.StringIO(text), restval="")
-    missing = [column for column in needed if column not in (reader.fieldnames or ())]
-    if missing:
-        raise HarnessError(f"`cockroach node` printed a table without {', '.join(missing)}: {text[:300]!r}")
-    return list(reader)
-
-
-def _number(row: Mapping[str, str], column: str) -> int:
     try:
-        return int(row[column])
-    except ValueError as error:
-        raise HarnessError(
-            f"`cockroach node` printed {row[column]!r} where a number should be, column {column}"
-        ) from error
+        found = {int(row["id"]): row["membership"] for row in csv.DictReader(io.StringIO(text))}
+    except (KeyError, ValueError) as error:
+        raise HarnessError(f"`cockroach node` printed no list of nodes: {error} in {text[:300]!r}") from error
+    if not found:
+        raise HarnessError(f"`cockroach node` printed no list of nodes: no row in {text[:300]!r}")
+    return found
 
 
 _BUILD = re.compile(r"^CockroachDB \S+ (\S+) ")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from clusters.engines.cockroach.access import SQL_PORT, Access
-from clusters.engines.cockroach.introspection import ids, parse_node_status
+from clusters.engines.cockroach.introspection import ids, parse_memberships
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 from clusters.model import Health
@@ -176,7 +176,7 @@ class Membership:
         """What each node is, by id, as the cluster tells it."""
         first = next(iter(self._access.addresses.values()))
         said = await self._command(*self._dialect.node_status, f"--host={first}:{SQL_PORT}")
-        return {status.node_id: status.membership for status in parse_node_status(said)}
+        return parse_memberships(said)
 
     async def _id_and_store(self, node: str) -> tuple[int, int]:
         live = await self._live()

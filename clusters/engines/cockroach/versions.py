@@ -15,9 +15,6 @@ OLDEST: Series = (20, 2)
 NEWEST: Series = (26, 2)
 """The newest major version whose documentation was read."""
 
-STORE_DEAD_LEAST_S = 75.0
-"""The least value that servers accept for ``Dialect.store_dead`` (measured on 20.2: 1 min 15 s)."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
@@ -48,7 +45,7 @@ class Dialect:
     nodes: str = "SELECT node_id, address, is_live FROM crdb_internal.gossip_nodes"
     stores: str = "SELECT node_id, store_id FROM crdb_internal.kv_store_status"
     node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
-    """The command that lists nodes in every version without internal tables; read by ``introspection.parse_node_status``."""
+    """The command that lists nodes in every version without internal tables; read by ``introspection.parse_memberships``."""
     build_tag: str = "SELECT version()"
     arguments: str = "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
     """The command line of the node that is asked, as JSON; written when it starts."""
