@@ -23,7 +23,10 @@ class Nodes(Protocol):
         ...
 
     async def beside(self, name: str) -> Placement:
-        """A place for a service beside the nodes; it has an address of its own where there is one to be had."""
+        """A place for a service beside the nodes, which are placed already; it has an address of its own where there is one to be had.
+
+        Raises ``BadInput`` for a name that a node has or that is no file name.
+        """
         ...
 
     async def present(self, program: Path) -> PurePath:
@@ -86,7 +89,7 @@ class Substrate(Nodes, Protocol):
     async def start(self, spec: ProcessSpec) -> None:
         """Start the process of a node or service; returns once it was spawned.
 
-        Raises ``HarnessError`` while an earlier one runs, ``BadInput`` if it cannot be executed.
+        Raises ``HarnessError`` while an earlier one runs and where it was never placed, ``BadInput`` if it cannot be executed.
         """
         ...
 

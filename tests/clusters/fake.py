@@ -69,6 +69,7 @@ class FakeSubstrate:
         self.last_words: dict[str, str] = {}
         self.wiped: set[str] = set()
         self.placed: set[str] = set()
+        self.services: set[str] = set()
         self.cut_links: set[tuple[str, str]] = set()
         self.fails: dict[str, int] = {}
         self.half = False
@@ -83,6 +84,10 @@ class FakeSubstrate:
         self._open()
         if name not in self.placed:
             raise HarnessError(f"{name} was never placed")
+
+    def _new(self, name: str) -> None:
+        if name in self.placed or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise BadInput(f"node name {name!r}: must be new to the cluster, and a file name")
 
     def _started(self, name: str) -> ProcessState:
         self._open()
@@ -105,13 +110,18 @@ class FakeSubstrate:
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         self._open()
         for node in nodes:
-            if node.name in self.placed or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", node.name):
-                raise BadInput(f"node name {node.name!r}: must be new to the cluster, and a file name")
+            self._new(node.name)
             self.placed.add(node.name)
         return tuple(map(_placed, nodes))
 
     async def beside(self, name: str) -> Placement:
-        self.placed.add(name)
+        self._open()
+        if not self.placed:
+            raise HarnessError(f"no node was placed beside which {name} could be")
+        if name not in self.services:
+            self._new(name)
+            self.services.add(name)
+            self.placed.add(name)
         return _placed(NodeSpec(name=name))
 
     async def present(self, program: Path) -> PurePath:

@@ -184,6 +184,7 @@ def passable() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.mark.usefixtures("state")
 @pytest.mark.skipif(not ROOT, reason="only root must become somebody else")
 @pytest.mark.parametrize("way", ["namespace", "setuid"])
 async def test_root_runs_the_unprivileged_as_nobody(

@@ -48,8 +48,7 @@ def ran(command: str, mine: Path, run_dir: Path) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize("workers", [False, True], ids=["plain", "workers"])
-def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readmes_example(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """It passes, turns red under its sabotage, and is judged again to the same verdicts."""
     monkeypatch.setenv("ROACHPROOF_STATE", str(gate.path / "state"))  # it waits for no other run's clusters
     files, (run, judge) = readme()
@@ -58,11 +57,8 @@ def test_the_readmes_example(gate: Gate, workers: bool, monkeypatch: pytest.Monk
     mine.mkdir(parents=True)
     for name, text in files.items():
         (mine / name).write_text(text)
-    assert run.endswith(" -n 2")
-    command = run if workers else run.removesuffix(" -n 2")
-
     junit = gate.path / "junit.xml"
-    done = ran(f"{command} --engine postgres --run-dir {out} --junit-xml {junit}", mine, out)
+    done = ran(f"{run} --engine postgres --run-dir {out} --junit-xml {junit}", mine, out)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     lines = [line for line in text.splitlines() if line]

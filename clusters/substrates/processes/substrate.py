@@ -181,26 +181,32 @@ class Processes(Homes):
         assert self._subnet is not None
         made: list[Placement] = []
         for node in nodes:
-            if not _NAME.fullmatch(node.name) or node.name in self._placements:
-                raise BadInput(
-                    f"node name {node.name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; "
-                    "rename it in the topology"
-                )
+            self._new(node.name)
             number = len(self._placements) + 1
             address = await self._links.attach(link, node.name, number) or self._subnet.address(number)
             made.append(housed(node, address, self._directory / "nodes" / node.name))
             self._placements[node.name] = made[-1]
         return tuple(made)
 
+    def _new(self, name: str) -> None:
+        """Raise ``BadInput`` for a name that is taken, or no name of a file."""
+        taken = name in self._placements or name in self._services or name.startswith("helper-")
+        if taken or not _NAME.fullmatch(name):
+            raise BadInput(
+                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-' (not helper-…); "
+                "rename it in the topology"
+            )
+
     async def beside(self, name: str) -> Placement:
         """A place for a service: in the network of the nodes an address of all services, else the first node's, where no other cluster listens.
 
-        Raises ``HarnessError`` if the disk refuses, or before a node was placed.
+        Raises ``BadInput`` as ``place`` does, ``HarnessError`` if the disk refuses, or before a node was placed.
         """
         self._linked()
         if not self._placements:
             raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
         if name not in self._services:
+            self._new(name)
             address = self._links.beside or next(iter(self._placements.values())).address
             self._services[name] = housed(NodeSpec(name=name), address, self.scratch / name)
         return self._services[name]
@@ -272,12 +278,9 @@ class Processes(Homes):
     async def start(self, spec: ProcessSpec) -> None:
         """Start a node's process; returns once it was spawned. Leftovers of an earlier one of the name are killed first.
 
-        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it runs already or its limits cannot be set.
+        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it was never placed, runs already, or its limits cannot be set.
         """
-        if not _NAME.fullmatch(spec.name) or spec.name.startswith("helper-"):
-            raise BadInput(
-                f"process name {spec.name!r}: letters, digits, '.', '_' and '-' only, not helper-…; rename it"
-            )
+        self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(
                 f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again"

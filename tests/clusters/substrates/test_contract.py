@@ -7,6 +7,7 @@ import asyncio
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -105,6 +106,12 @@ async def test_names_are_new_and_names_of_files(substrate: Substrate) -> None:
         with pytest.raises(BadInput, match="must be new"):
             await one(substrate, name)
     await one(substrate, "n2")
+    for name in ("n1", "../n2"):
+        with pytest.raises(BadInput, match="must be new"):
+            await substrate.beside(name)
+    await substrate.beside("service")
+    with pytest.raises(BadInput, match="must be new"):
+        await one(substrate, "service")
 
 
 async def test_a_placement_is_a_home_with_store_and_logs_in_it(substrate: Substrate) -> None:
@@ -126,6 +133,8 @@ async def test_a_placement_is_a_home_with_store_and_logs_in_it(substrate: Substr
 
 async def test_what_a_node_was_never_is_refused(substrate: Substrate) -> None:
     """Of a name that was never placed, and of a node that was never started."""
+    with refuses():
+        await substrate.beside("service")
     at = await one(substrate)
     nowhere = at.home.parent / "n9" / "file"
     with tempfile.TemporaryFile() as file:
@@ -137,6 +146,7 @@ async def test_what_a_node_was_never_is_refused(substrate: Substrate) -> None:
             lambda: substrate.extract("n9", nowhere, file),
             lambda: substrate.run(["/bin/true"], env=ENV, timeout=20, node="n9"),
             lambda: substrate.wipe("n9"),
+            lambda: substrate.start(replace(shell(at), name="n9")),
         ):
             with refuses():
                 await refused()

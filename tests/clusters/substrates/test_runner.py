@@ -12,6 +12,8 @@ from tests.clusters.substrates.runner import why_not
 
 CHECKOUT = Path(__file__).parents[3]
 TIMEOUT_S = 600.0
+OF_THE_MACHINE = {"baseline_steady", "generator_on_schedule", "probe_on_time", "machine_free"}
+"""What a machine that does other things at the same time may fail to give; all else is the substrate's."""
 
 
 @pytest.mark.usefixtures("state")
@@ -33,10 +35,18 @@ def test_a_node_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
         timeout=TIMEOUT_S,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode in (0, 6), done.stdout + done.stderr
     (trial,) = run.glob("claims/survivability/*")
     verdict = json.loads((trial / VERDICT).read_text())
-    assert (verdict["outcome"], verdict["context"]["substrate"]) == ("pass", "runner")
+    assert verdict["context"]["substrate"] == "runner"
+    unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
+    assert unmet <= OF_THE_MACHINE, done.stdout
+    outcomes = {result["check"]["metric"]: result["outcome"] for result in verdict["results"]}
+    assert "fail" not in outcomes.values(), done.stdout
+    assert {
+        outcomes[metric] for metric in ("lost", "duplicated", "altered", "unreadable", "rows_missing")
+    } == {"pass"}
+    assert (verdict["outcome"] == "pass") == (not unmet)
     events = [json.loads(line) for line in (trial / EVENTS).read_text().splitlines()]
     compared = [event["sources"] for event in events if event["event"] == "clocks"]
     assert [set(sources) for sources in compared] == [{"n1", "n2", "n3"}] * 2, "at the begin and at the end"
