@@ -10,12 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clusters.declared import Place, Rule, keyed, read, text
 from clusters.errors import BadInput
 from clusters.registry import Registry
 from plugin.judge.known import ConditionInfo, MetricInfo
+
+if TYPE_CHECKING:
+    from plugin.judge.arm import ArmEvidence
+    from plugin.reports.section import Section
 
 S = TypeVar("S")
 
@@ -33,18 +37,27 @@ class Workload(Generic[S]):
     """What a workload is to the rest of the suite.
 
     ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those sizes, each with
-    the module it is in. ``read`` gives what a trial's directory holds of it, ``None`` for nothing, and adds to a list what is wrong
-    with it. ``metrics`` and ``conditions`` are pure functions of the judge. All but ``read`` is at hand at every start of the
-    suite, so a workload's heavy modules are imported inside of functions.
+    the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob pattern. Where there is such a
+    file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds to a list what is wrong with it;
+    ``progress`` says in a few words what a running one did just now. ``metrics`` and ``conditions`` are pure functions of the
+    judge. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for nothing. The module is
+    imported at every start of the suite, so what is heavy is imported inside of functions.
     """
 
     name: str
     title: str
     sizes: Rule[S]
     fixtures: Mapping[str, str]
+    files: str = ""
     read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
+    progress: Callable[[Path], str] = lambda directory: ""
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
+    section: "Callable[[ArmEvidence, Mapping[str, float]], Section | None] | None" = None
+
+    def left(self, directory: Path) -> bool:
+        """Whether a trial's directory holds evidence of it."""
+        return bool(self.files) and next(directory.glob(self.files), None) is not None
 
 
 def declared(document: Mapping[str, Any], top: Place) -> Mapping[str, str]:

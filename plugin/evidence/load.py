@@ -123,7 +123,7 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         workloads={
             name: found
             for name, workload in WORKLOADS.items()
-            if (found := workload.read(directory, problems)) is not None
+            if workload.left(directory) and (found := workload.read(directory, problems)) is not None
         },
         layout=layout,
         host=_host(directory / HOST),

@@ -9,9 +9,10 @@ Files of an arm (``claims/<claim>/<arm>/``):
 ``ledger.tsv``          the history of every operation of the ledger (``HistoryLine``), in the order it happened
 ``ledger-final.tsv``    what was read at the end (``FinalLine``)
 ``probe.jsonl``         a header, then an object a second (``ProbeSecond``)
-``tpcc-<run>.jsonl``    a TPC-C run, a file for each of its processes (``fixtures.workloads.tpcc.evidence``)
 ``layout.jsonl``        where the replicas were, an object a sample (``plugin.evidence.layout``)
 ``host.jsonl``          load of the host, an object a second
+
+What another workload writes is described in its package.
 
 A line is written with one ``write`` and ends in a newline; a last line without one was cut off by a crash and is dropped
 when reading.

@@ -19,7 +19,7 @@ OWN = "roachproof"
 CONFIDENCE = 0.95
 ADVICE = (
     "This is advice, not a verdict, and no exit status depends on these figures: what may go into production is decided "
-    "by the gate, where TPC-C compares the two versions in interleaved runs."
+    "by the gate, which compares two versions under load, in interleaved runs."
 )
 
 

@@ -14,30 +14,15 @@ from clusters.engines import SUBJECT
 from clusters.engines import title as title_of
 from plugin.claims import Labels
 from plugin.options import AUTO
-from plugin.reports.allure_steps import STATUS, Step, steps_of
+from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
-from plugin.reports.paper import Beside, beside
+from plugin.reports.paper import beside
+from plugin.reports.section import Beside, Step
 from plugin.reports.series import Resilience
 from plugin.reports.stored import StoredArm
 from plugin.reports.terminal import verdict_lines
 from plugin.reports.text import machine, number, shown
-from plugin.reports.tpcc import Tpcc
-from plugin.reports.tpcc_words import EXPLAINED, HEAD, rows, sentences
 
-DESCRIBED = (
-    "arm",
-    "remarks",
-    "WH",
-    "runs",
-    "tpmC",
-    "efc %",
-    "avg ms",
-    "p90 ms",
-    "p99 ms",
-    "CPU % (headroom)",
-    "errors",
-)
-"""Columns of the papers' table that a description shows."""
 SABOTAGES = "Sabotages (expected to be refuted)"
 
 
@@ -198,7 +183,7 @@ def _excluded(arm: StoredArm) -> dict[str, str]:
 
 
 def _description(arm: StoredArm, run: Mapping[str, Any], why: str) -> str:
-    described, claim = arm.described, arm.claim
+    described, claim, sections = arm.described, arm.claim, arm.sections.values()
     context = described.get("context") or {}
     about = [
         tested_of(described) or "no database",
@@ -218,7 +203,7 @@ def _description(arm: StoredArm, run: Mapping[str, Any], why: str) -> str:
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
         ("Verdict", why if arm.result.expected else f"{shown(arm.result)}: {why}"),
-        ("What was found", " ".join(f"{told}." for told in sentences(arm.tpcc)) if arm.tpcc else ""),
+        ("What was found", " ".join(f"{told}." for each in sections for told in each.sentences)),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
         ("On", machine(run.get("host") or {})),
@@ -233,29 +218,11 @@ def _description(arm: StoredArm, run: Mapping[str, Any], why: str) -> str:
     )
     on = machine(run.get("host") or {})
     tables = (
-        "".join(map(_table, beside(claim, arm.verdict, machine=on, tpcc=arm.tpcc)))
+        "".join(map(_table, beside(claim, arm.verdict, machine=on, sections=sections)))
         if claim and arm.verdict
         else ""
     )
-    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{_runs(arm.tpcc) if arm.tpcc else ''}{tables}"
-
-
-def _runs(found: Tpcc) -> str:
-    """The papers' table, of columns that fit a description; the attached one has all."""
-    several = len({line.driver for line in found.lines}) > 1
-    table = [[row.cells[HEAD.index(name)] for name in DESCRIBED] for row in rows(found)]
-    for cells, line in zip(table, found.lines, strict=True):
-        cells[0] += f", {line.driver}" if several else ""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in DESCRIBED)
-    lines = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>" for cells in table
-    )
-    return (
-        "<p><b>All runs, as the papers print them</b></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table><p>{html.escape(EXPLAINED)} The attached table has every column.</p>"
-        if table
-        else ""
-    )
+    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{''.join(each.description for each in sections)}{tables}"
 
 
 def _table(table: Beside) -> str:

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from plugin.evidence.redaction import redacted, redacted_json
@@ -12,27 +11,16 @@ from plugin.judge.findings import CATEGORIES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
 from plugin.reports.paper import beside
+from plugin.reports.section import Attached, csv_file, picture_file
 from plugin.reports.stored import StoredArm
-from plugin.reports.svg import as_svg, intervals_svg
+from plugin.reports.svg import as_svg
 from plugin.reports.text import machine, number, word
-from plugin.reports.tpcc import Tpcc
-from plugin.reports.tpcc_words import sentences
 
 AUDITED = (
     *CATEGORIES, "acknowledged", "inserts_shortfall", "indeterminate", "rows_counted", "rows_missing",
     "sampled_row_mismatch", "acknowledged_without_quorum",
 )  # fmt: skip
 """Metrics of what became of the ledger's rows."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attached:
-    """A file of a result: its name, media type, file extension and text, which holds no secret."""
-
-    name: str
-    type: str
-    extension: str
-    text: str
 
 
 def attachments(
@@ -48,14 +36,19 @@ def attachments(
 def _all(
     arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
 ) -> Iterator[Attached]:
-    if arm.tpcc is not None:
-        yield from _tpcc(arm, arm.tpcc, redacted(title))
-    elif arm.series is not None and (arm.series.throughput or arm.series.latency or arm.series.nodes):
-        yield _picture("Timeline", as_svg(timeline.charts(arm.series), redacted(title)))
-        yield _csv("Timeline, second by second", timeline.as_csv(arm.series))
+    series, sections = arm.series, arm.sections.values()
+    own = any(section.timeline for section in sections)
+    if series is not None and (own or series.throughput or series.latency or series.nodes):
+        yield picture_file("Timeline", as_svg(timeline.timeline_of(series, sections), redacted(title)))
+    for section in sections:
+        yield from section.attached(redacted(title))
+        if told := "".join(f"{one}.\n" for one in section.sentences):
+            yield Attached(name="What was found", type="text/plain", extension="txt", text=told)
+    if series is not None and not own and (series.throughput or series.latency or series.nodes):
+        yield csv_file("Timeline, second by second", timeline.as_csv(series))
     if arm.verdict:
         on = machine(run.get("host") or {})
-        for table in beside(arm.claim, arm.verdict, machine=on, tpcc=arm.tpcc) if arm.claim else ():
+        for table in beside(arm.claim, arm.verdict, machine=on, sections=sections) if arm.claim else ():
             rows = [
                 table.head,
                 *table.rows,
@@ -63,9 +56,11 @@ def _all(
                 *table.setups,
                 ("what differs", table.note),
             ]
-            yield _csv(f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]]))
+            yield csv_file(
+                f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]])
+            )
         if audit := _audit(arm.verdict):
-            yield _csv("Ledger audit", audit)
+            yield csv_file("Ledger audit", audit)
     plan = {name: value for name, value in arm.described.items() if name != "checks"}
     yield _json(
         "Plan and seed", {"run": run, "arm": plan, "steps": list(arm.claim.steps) if arm.claim else []}
@@ -77,37 +72,6 @@ def _all(
         windows = [(began_ms / 1e3 + band.begin, began_ms / 1e3 + band.end) for band in faults]
         for node, text in node_logs.around(arm.directory, windows):
             yield Attached(name=f"Log of node {node}", type="text/plain", extension="txt", text=text)
-
-
-def _tpcc(arm: StoredArm, found: Tpcc, title: str) -> Iterator[Attached]:
-    """Every run, the papers' table, and what compares them: as pictures and as tables."""
-    from plugin.reports import tpcc_charts, tpcc_pictures
-
-    if arm.series is not None and arm.series.load is not None:
-        runs = tpcc_charts.run_charts(arm.series.load, arm.series.seconds)
-        yield _picture("Timeline", as_svg(runs, title))
-    for of in found.comparisons:
-        yield _picture(
-            f"Ratios of {of.figure} against the margin", intervals_svg(tpcc_charts.forest(of), title)
-        )
-    for ramp in tpcc_charts.ramps(found):
-        yield _picture("Ramp", as_svg(tpcc_charts.ramp_charts(ramp), title))
-    yield _csv("All runs, as the papers print them", tpcc_pictures.table_csv(found))
-    if found.comparisons:
-        yield _csv("Ratios of the arms", tpcc_pictures.ratios_csv(found))
-    if told := sentences(found):
-        text = "".join(f"{one}.\n" for one in told)
-        yield Attached(name="What was found", type="text/plain", extension="txt", text=text)
-    if arm.series is not None and arm.series.load is not None:
-        yield _csv("Timeline, second by second", tpcc_pictures.seconds_csv(arm.series, found))
-
-
-def _picture(name: str, text: str) -> Attached:
-    return Attached(name=name, type="image/svg+xml", extension="svg", text=text)
-
-
-def _csv(name: str, text: str) -> Attached:
-    return Attached(name=name, type="text/csv", extension="csv", text=text)
 
 
 def _json(name: str, value: object) -> Attached:

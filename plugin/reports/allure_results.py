@@ -23,8 +23,8 @@ from allure_commons.model2 import (
 from plugin.evidence.redaction import redacted, redacted_value
 from plugin.evidence.store import ARM_FILE
 from plugin.reports.allure import Content, content, full_name
-from plugin.reports.allure_attachments import Attached, attachments
-from plugin.reports.allure_steps import Step
+from plugin.reports.allure_attachments import attachments
+from plugin.reports.section import Attached, Step
 from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.result import Result
 from plugin.run import RUN_FILE, Run

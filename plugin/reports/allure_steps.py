@@ -1,11 +1,12 @@
 """What was done in an arm and how it was judged, as Allure's steps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from plugin.evidence.records import Event
 from plugin.judge.metrics import KNOWN_METRICS
+from plugin.reports.section import Step
 from plugin.reports.series import Band
 from plugin.reports.stored import StoredArm
 from plugin.reports.text import number, word
@@ -28,26 +29,13 @@ PHASES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """One line of what was done or judged; times in milliseconds since 1970."""
-
-    name: str
-    status: str
-    start: int
-    stop: int
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    steps: tuple["Step", ...] = ()
-
-
 def steps_of(arm: StoredArm, began_ms: int) -> list[Step]:
     """The phases of the test with what was done in each, then each condition of the evidence and each check."""
     phases = arm.series.phases if arm.series else ()
     steps = [_phase(band, arm.events, began_ms) for band in phases]
-    if arm.tpcc is not None:
-        from plugin.reports.allure_runs import run_steps
-
-        steps = run_steps(arm.tpcc, arm.events, began_ms)
+    shown = [section.steps(began_ms) for section in arm.sections.values() if section.steps]
+    if shown:
+        steps = [step for each in shown for step in each]
     early = arm.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(arm.events)
     if early and steps:
         steps[-1] = replace(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plugin.claims import Claim
-from plugin.reports.paper import Beside
+from plugin.reports.section import Beside
 from plugin.reports.text import number
 
 HEAD = ("", "nodes", "minutes until even", "replicas moved a second", "settled")

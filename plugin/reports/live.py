@@ -1,6 +1,5 @@
 """The live view on a person's terminal: a line for each process below what pytest has written, out of the way whenever it writes."""
 
-import json
 import os
 import re
 import threading
@@ -10,17 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plugin.workloads import WORKLOADS
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-LEDGER = "ledger.tsv"
-RUNS = "tpcc-*.jsonl"
-LAST_S = 10
-"""Seconds that the tpmC shown is of: in one of them a small load finishes no new-order, or one."""
-TAIL_BYTES = 1 << 18
-"""As much of a ledger's end is read: two seconds of some 3000 writes a second."""
-FRESH_S = 3.0
-"""A ledger that was not written to for so long tells nothing of the last second."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -128,59 +121,11 @@ def _view(said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> "R
         clock = f"{elapsed_s:4.0f} s" if index == 0 else ""
         name = " ".join(filter(None, ["" if worker == "main" else worker, latest["test"]]))
         arm = Path(latest["arm"]) if latest.get("arm") else None
-        rate = last_second(arm) if arm else None
-        tpmc = last_tpmc(arm) if arm and rate is None else None
+        rates = [workload.progress(arm) for workload in WORKLOADS.values()] if arm else []
         told = [
             latest["stage"],
             time_left(latest, now),
-            f"{rate:.0f} writes/s" if rate is not None else "",
-            f"{tpmc:.0f} tpmC" if tpmc is not None else "",
+            *rates,
         ]
         grid.add_row(clock, Text(name, style="bold"), Text(", ".join(filter(None, told))))
     return grid
-
-
-def last_second(arm: Path) -> float | None:
-    """Acknowledged writes of the arm's last whole second, from the end of its ledger; ``None`` while nothing is being written."""
-    try:
-        with (arm / LEDGER).open("rb") as file:
-            status = os.fstat(file.fileno())
-            if time.time() - status.st_mtime > FRESH_S:
-                return None
-            file.seek(max(0, status.st_size - TAIL_BYTES))
-            lines = file.read().split(b"\n")
-    except OSError:
-        return None
-    ticks = [index for index, line in enumerate(lines) if line.startswith(b"S\t")]
-    if len(ticks) < 2 or any(line.startswith(b"E\t") for line in lines[-3:]):
-        return None
-    first, last = ticks[-2:]
-    # An answered write is one that saw nothing: the field after it is empty (``plugin.evidence.records``).
-    writes = sum(line.startswith(b"O\t") and line.endswith(b"\t") for line in lines[first:last])
-    try:
-        seconds = (int(lines[last].split(b"\t")[1]) - int(lines[first].split(b"\t")[1])) / 1e6
-    except (ValueError, IndexError):
-        return None
-    return writes / seconds if seconds > 0 else None
-
-
-def last_tpmc(arm: Path) -> float | None:
-    """New-orders a minute over the last seconds of the TPC-C run that is going on; ``None`` while none is."""
-    orders: dict[int, int] = {}
-    for path in arm.glob(RUNS):
-        try:
-            with path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                if time.time() - status.st_mtime > FRESH_S:
-                    continue
-                file.seek(max(0, status.st_size - TAIL_BYTES))
-                lines = file.read().split(b"\n")
-            for line in lines[-LAST_S - 1 :]:
-                with suppress(ValueError, KeyError, TypeError):
-                    second = json.loads(line)
-                    one = second["types"]["new_order"]
-                    orders[second["t"]] = orders.get(second["t"], 0) + one["ok"] + one["rolled_back"]
-        except OSError:
-            continue
-    last = sorted(orders)[-LAST_S:]
-    return 60 * sum(orders[t] for t in last) / len(last) if last else None

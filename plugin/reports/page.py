@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT
@@ -15,13 +16,12 @@ from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
 from plugin.reports.paper import beside
 from plugin.reports.said import decided, meaning
+from plugin.reports.section import Beside
 from plugin.reports.series import Resilience
 from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.reports.text import SIGNS, machine, number, word
 from plugin.reports.text import shown as shown_result
-from plugin.reports.timeline import charts
-from plugin.reports.tpcc_charts import forest, ramp_charts, ramps, ramps_printed, run_charts, strips
-from plugin.reports.tpcc_words import EXPLAINED, HEAD, WORDS, agreed, rows, sentences
+from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 ASSETS = Path(__file__).with_name("assets")
@@ -41,7 +41,6 @@ FIRST = ("fail", "inconclusive")
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
     """Write the page of these runs. ``judge``: the options that judge them again; ``control`` the notice of a control run."""
     import jinja2
-    from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(ASSETS), autoescape=True, trim_blocks=True, lstrip_blocks=True,
@@ -158,43 +157,20 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
         "series": arm.series is not None,
         "resilience": [_cost(fault) for fault in (arm.series.resilience if arm.series else ())],
         "checks": [_check(result, told) for result in _in_order(verdict["results"])],
-        "paper": beside(claim, verdict, machine=on, tpcc=arm.tpcc) if claim and arm.verdict else [],
-        "load": _load(arm),
+        "paper": beside(claim, verdict, machine=on, sections=arm.sections.values())
+        if claim and arm.verdict
+        else [],
+        "sections": [
+            {
+                "notices": section.notices,
+                "sentences": [told for told in section.sentences if told not in section.notices],
+                "html": Markup(section.html(index)),  # noqa: S704 - the workload escapes it
+            }
+            for section in arm.sections.values()
+        ],
         "conditions": verdict["conditions"],
         "events": [_event(event) for event in arm.events[:MOST_EVENTS]],
         "happened": len(arm.events),
-    }
-
-
-def _load(arm: StoredArm) -> dict[str, Any] | None:
-    """The runs of TPC-C as the page's tables and lines have them."""
-    found = arm.tpcc
-    if found is None:
-        return None
-    table = rows(found)
-    # Where a cell is named after its load, and one driver ran, that column tells nothing.
-    cells = {row.cells[0] == f"{row.cells[HEAD.index('WH')]} warehouses" for row in table}
-    drivers = {row.cells[2] for row in table}
-    without = ({"cell"} if cells == {True} else set()) | ({"driver"} if len(drivers) < 2 else set())
-    without |= {"remarks"} if not any(row.cells[HEAD.index("remarks")] for row in table) else set()
-    shown = [i for i, name in enumerate(HEAD) if name not in without]
-    disagree = [agreed(one) for one in found.drivers if one.disagreements]
-    return {
-        "sentences": [told for told in sentences(found) if told not in disagree],
-        "disagree": disagree,
-        "head": [(HEAD[i], HEAD[i] in WORDS) for i in shown],
-        "rows": [
-            {
-                "cells": [(row.cells[i], HEAD[i] in WORDS, HEAD[i] in row.over) for i in shown],
-                "style": " ".join(["saturated"] * row.saturated + ["repeats"] * row.repeats),
-            }
-            for row in table
-        ],
-        "explained": EXPLAINED,
-        "looks": found.looks,
-        "forests": [forest(of) for of in found.comparisons],
-        "strips": strips(found) if found.compares else [],
-        "ramps": len(ramps(found)),
     }
 
 
@@ -282,19 +258,15 @@ def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
         "word": told["word"],
         "sabotage": told["sabotage"],
         "checks": checks,
-        "groups": _groups(arm),
+        "groups": _groups(arm, told["paper"]),
     }
 
 
-def _groups(arm: StoredArm) -> dict[str, Sequence[Chart]]:
+def _groups(arm: StoredArm, paper: Sequence[Beside]) -> dict[str, Sequence[Chart]]:
     """The arm's charts, by the place of the page that they are drawn in."""
-    found: dict[str, Sequence[Chart]] = {}
+    found: dict[str, Sequence[Chart]] = {f"paper{i}": table.charts for i, table in enumerate(paper)}
+    for section in arm.sections.values():
+        found |= section.charts
     if arm.series is not None:
-        load = arm.series.load
-        found["time"] = charts(arm.series) if load is None else run_charts(load, arm.series.seconds)
-    if arm.tpcc is not None:
-        claim = arm.claim
-        printed = ramps_printed(claim, claim.source.work if claim.source else "source") if claim else []
-        for index, ramp in enumerate([*ramps(arm.tpcc), *printed]):
-            found[f"ramp{index}"] = ramp_charts(ramp)
-    return found
+        found["time"] = timeline_of(arm.series, arm.sections.values())
+    return {name: charts for name, charts in found.items() if charts}

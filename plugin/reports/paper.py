@@ -1,16 +1,14 @@
 """What a claim's source printed, beside what was measured."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from clusters.substrates import SUBSTRATES
 from plugin.claims import Claim
+from plugin.reports.growth_beside import growth_beside
+from plugin.reports.section import Beside, Section
 from plugin.reports.text import figure, number
-
-if TYPE_CHECKING:
-    from plugin.reports.tpcc import Tpcc
 
 EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
 """The end of the note of ``rows_missing``."""
@@ -18,30 +16,12 @@ SETUP = "setup"
 """The entry beside a source's tables that says how it came to them."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
-    """One table of a source, its row for an arm and below it what was measured and the ratio; ``-`` where nothing answers.
-
-    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured: (whose, what).
-    ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a terminal.
-    """
-
-    title: str
-    work: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str
-    setups: tuple[tuple[str, str], ...] = ()
-    reading: tuple[str, ...] = ()
-    long: bool = False
-
-
 def beside(
-    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", tpcc: "Tpcc | None" = None
+    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", sections: Iterable[Section] = ()
 ) -> list[Beside]:
-    """The tables of the source that have a row for the arm of this verdict, and those of TPC-C whole.
+    """The tables of the source that have a row for the arm of this verdict, and those that workloads show whole.
 
-    ``machine``: on what it ran, in words; ``tpcc``: what was found of its runs.
+    ``machine``: on what it ran, in words; ``sections``: what workloads show of it.
     """
     found = [
         _beside(_title(table), row, claim, verdict, machine)
@@ -49,20 +29,14 @@ def beside(
         for row in (rows if isinstance(rows, list | tuple) else ())
         if isinstance(row, Mapping) and _is_of(row, verdict["context"])
     ]
-    from plugin.reports.growth_beside import growth_beside
-
-    named = {_title(name): table for name, table in claim.paper.items()}
-    found += growth_beside(claim, verdict, named, _setups(claim, verdict["context"], machine))
-    if tpcc is not None:
-        from plugin.reports.paper_tables import tables_beside
-
-        titles = {name: _title(name) for name in claim.paper}
-        found += tables_beside(claim, tpcc, titles, _setups(claim, verdict["context"], machine))
+    titles = {name: _title(name) for name in claim.paper}
+    setups = _setups(claim, verdict["context"], machine)
+    found += growth_beside(
+        claim, verdict, {titles[name]: table for name, table in claim.paper.items()}, setups
+    )
+    for section in sections:
+        found += section.beside(claim, titles, setups)
     return found
-
-
-SHORT = ("tpmc", "efc", "p90 ms")
-"""Columns of a whole table that a terminal shows."""
 
 
 def answered(table: Beside) -> list[str]:
@@ -76,7 +50,7 @@ def answered(table: Beside) -> list[str]:
         told = "; ".join(
             f"{head} {theirs} printed, {mine} here ({share})"
             for head, theirs, mine, share in columns
-            if head in SHORT and share != "-"
+            if head in table.short and share != "-"
         )
         found.append(f"{table.title}, {place}: {told}")
     return found

@@ -4,15 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fixtures.workloads.tpcc.judge.known import CAPACITY, EFC_BELOW
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored import StoredArm
-from plugin.reports.tpcc_words import capital, compared, ramped
 from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED, ended_early
-
-MOST_TOLD = 4
-"""Ratios told in the one sentence of a verdict; the page and its table have all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,23 +48,11 @@ def decided(arm: StoredArm) -> tuple[str, Sequence[Point]]:
 
 
 def _measured(arm: StoredArm) -> dict[str, str]:
-    """What the metrics of TPC-C that have a limit came to, each in one sentence without its full stop."""
-    if arm.tpcc is None or arm.verdict is None:
-        return {}
-    limited = {r["check"]["metric"] for r in arm.verdict["results"] if r["check"]["limit"] is not None}
-    found = {}
-    for of in arm.tpcc.comparisons:
-        if of.metric in limited:
-            lines = compared(
-                replace(of, ratios=tuple(one for one in of.ratios if not one.noise), visible=None)
-            )
-            most = f"; and {len(lines) - MOST_TOLD} more" if len(lines) > MOST_TOLD else ""
-            found[of.metric] = capital("; ".join(lines[:MOST_TOLD]) + most)
-    told = [ramped(name, knee, alone=len(arm.tpcc.ramps) == 1) for name, knee in arm.tpcc.ramps.items()]
-    for metric in (CAPACITY, EFC_BELOW):
-        if told and metric in limited:
-            found[metric] = capital("; ".join(told))
-    return found
+    """What the metrics that have a limit came to, as workloads say it, each in one sentence without its full stop."""
+    results = arm.verdict["results"] if arm.verdict else ()
+    limited = {r["check"]["metric"] for r in results if r["check"]["limit"] is not None}
+    every = [(metric, words) for section in arm.sections.values() for metric, words in section.told.items()]
+    return {metric: words for metric, words in every if metric in limited}
 
 
 def meaning(metric: str) -> str:

@@ -19,8 +19,6 @@ from plugin.judge.availability import availability, endpoint
 
 if TYPE_CHECKING:
     from plugin.reports.layout_series import LayoutSeries
-    from plugin.reports.tpcc import Tpcc
-    from plugin.reports.tpcc_series import LoadSeries
 
 SECOND = 1_000_000
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -93,8 +91,6 @@ class Series:
     resilience: tuple[Resilience, ...] = ()
     layout: "LayoutSeries | None" = None
     """Where the replicas lay, of an arm in which that was sampled."""
-    load: "LoadSeries | None" = None
-    """The TPC-C runs, of an arm that has some; it has no nodes' lanes then, as every run is on a fresh cluster."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,10 +121,8 @@ def _seen(evidence: ArmEvidence) -> _Seen:
     return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal, end=last)
 
 
-def series(evidence: ArmEvidence, tpcc: "Tpcc | None" = None) -> Series:
-    """The series of an arm, also of one that ended early or recorded nothing. ``tpcc``: what was found of its TPC-C runs."""
-    if tpcc is not None:
-        return _of_runs(evidence, tpcc)
+def series(evidence: ArmEvidence) -> Series:
+    """The series of an arm, also of one that ended early or recorded nothing."""
     a = _seen(evidence)
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
@@ -167,15 +161,6 @@ def _layout(evidence: ArmEvidence, seconds: int) -> "LayoutSeries | None":
     from plugin.reports.layout_series import layout_series
 
     return layout_series(evidence, seconds)
-
-
-def _of_runs(evidence: ArmEvidence, tpcc: "Tpcc") -> Series:
-    from plugin.reports.tpcc_series import load_series
-
-    ends = [event.t for event in evidence.events]
-    ends += [run.seconds[-1].t for run in evidence.workloads.get("tpcc", {}).values() if run.seconds]
-    seconds = -(-max(ends, default=0) // SECOND)
-    return Series(seconds=seconds, load=load_series(evidence, tpcc, seconds))
 
 
 def _counted(times: Iterable[int], seconds: int) -> list[int]:

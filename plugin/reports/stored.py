@@ -1,7 +1,7 @@
 """A stored run as its reports see it: what each arm is, its evidence second by second, and its verdict if it reached one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,17 @@ from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.claims import Claim
 from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.records import Event
+from plugin.evidence.records import Event, MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_object, stored_verdict
+from plugin.judge.arm import ArmEvidence
 from plugin.judge.model import Verdict
 from plugin.reports.builds import builds_of
+from plugin.reports.section import Section
 from plugin.reports.series import Series, series
-from plugin.reports.tpcc import Tpcc, limits_of, tpcc_of, without_secrets
 from plugin.result import Result, result_of
 from plugin.run import RUN_FILE
+from plugin.workloads import WORKLOADS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +37,8 @@ class StoredArm:
     events: Sequence[Event]
     result: Result
     problem: str = ""
-    tpcc: Tpcc | None = None
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    """What workloads show of it, by their names."""
 
     @property
     def builds(self) -> Mapping[str, str]:
@@ -76,10 +79,10 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
         )  # fmt: skip
     told = redacted_json(as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)))
     evidence = without_secrets(evidence)
-    seen, tpcc, problem = None, None, ""
+    seen, sections, problem = None, dict[str, Section](), ""
     try:
-        tpcc = tpcc_of(evidence, limits_of(described, told))
-        seen = series(evidence, tpcc)
+        sections = sections_of(evidence, limits_of(described, told))
+        seen = series(evidence)
     except (
         Exception
     ) as error:  # whatever somebody wrote into the files: the verdict and the events are shown all the same
@@ -98,8 +101,42 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
             problem=redacted(problem),
         ),
         problem=redacted(problem),
-        tpcc=tpcc,
+        sections=sections,
     )
+
+
+def without_secrets(evidence: ArmEvidence) -> ArmEvidence:
+    """The evidence with events that can be shown: arms and cells are named by them, and reports name those."""
+    told = [replace(event, data=redacted_json(event.data)) for event in evidence.events]
+    return replace(evidence, events=told)
+
+
+def sections_of(evidence: ArmEvidence, limits: Mapping[str, float]) -> dict[str, Section]:
+    """What workloads show of a trial, by their names."""
+    shown = ((name, each.section(evidence, limits)) for name, each in WORKLOADS.items() if each.section)
+    return {name: found for name, found in shown if found is not None}
+
+
+def sections_at(directory: Path, verdict: Mapping[str, Any]) -> dict[str, Section]:
+    """The same, of a stored trial with this verdict; none also of what cannot be read."""
+    if not any(workload.section and workload.left(directory) for workload in WORKLOADS.values()):
+        return {}
+    try:
+        described = describe_arm(directory)
+        evidence = without_secrets(load_arm(directory, described))
+        return sections_of(evidence, limits_of(described, verdict))
+    except (BadInput, MalformedRecord, ValueError, OSError):
+        return {}
+
+
+def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
+    """The limits by metric that an arm was judged by, or else those that were declared."""
+    checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
+    return {
+        str(check["metric"]): float(check["limit"])
+        for check in checks
+        if isinstance(check, Mapping) and isinstance(check.get("limit"), int | float)
+    }
 
 
 def stored_run(

@@ -327,7 +327,7 @@ class _Drawn:
 
 
 def intervals_svg(of: Mapping[str, Any], title: str) -> str:
-    """Intervals one below the other against a margin: what the page's table has (``tpcc_charts.forest``)."""
+    """Intervals one below the other against a margin: what a table of the page has."""
     rows, left, top = of["rows"], 470.0, 70.0
     end = top + 40 * len(rows)
 

@@ -16,12 +16,12 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import paper
+from plugin.reports.section import Section
 from plugin.reports.text import number, shown, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
     from plugin.outcomes import TestOutcome
-    from plugin.reports.tpcc import Tpcc
 
 WIDTH = 100
 MARKUP: Mapping[str, Mapping[str, bool]] = {
@@ -128,9 +128,9 @@ def _print_outcome(
     verdict = stored_verdict(outcome.arm) if outcome.arm else None
     lines = origin_lines(claim) if claim and origin else []
     lines += verdict_lines(verdict) if verdict else []
-    found = _runs(outcome.arm, verdict) if outcome.arm and verdict else None
-    lines += run_lines(found) if found else []
-    lines += paper_lines(claim, verdict, found) if claim and verdict else []
+    sections = _sections(outcome.arm, verdict) if outcome.arm and verdict else ()
+    lines += [line for section in sections for line in section_lines(section)]
+    lines += paper_lines(claim, verdict, sections) if claim and verdict else []
     # Why a test ended otherwise than by its verdict, which the table ends with.
     why = [] if verdict and result.why.endswith(str(verdict["why"])) else result.why.splitlines()[:1]
     for line in [*lines, *(part for text in why for part in wrapped(text))]:
@@ -150,30 +150,26 @@ def origin_lines(claim: Claim) -> list[str]:
     return lines
 
 
-def _runs(arm: Path, verdict: Mapping[str, Any]) -> "Tpcc | None":
-    """What the TPC-C runs of an arm show, of one that has some."""
-    if next(arm.glob("tpcc-*.jsonl"), None) is None:
-        return None
-    from plugin.reports.tpcc import tpcc_at
+def _sections(arm: Path, verdict: Mapping[str, Any]) -> Sequence[Section]:
+    """What workloads show of an arm with this verdict."""
+    from plugin.reports.stored import sections_at
 
-    return tpcc_at(arm, verdict)
+    return tuple(sections_at(arm, verdict).values())
 
 
-def run_lines(found: "Tpcc") -> list[str]:
-    """What was found by TPC-C, in sentences, and the papers' table in short."""
-    from plugin.reports.tpcc_words import sentences, short
-
-    lines = [part for told in sentences(found) for part in wrapped(f"{told}.")]
-    return [*lines, *(f"    {line}" for line in short(found, WIDTH - 4))]
+def section_lines(section: Section) -> list[str]:
+    """What a workload shows of a trial: what was found in sentences, and more in short."""
+    lines = [part for told in section.sentences for part in wrapped(f"{told}.")]
+    return [*lines, *(f"    {line}" for line in section.lines(WIDTH - 4))]
 
 
-def paper_lines(claim: Claim, verdict: Mapping[str, Any], found: "Tpcc | None" = None) -> list[str]:
+def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Section] = ()) -> list[str]:
     """What the source's tables printed for the arm with these parameters, to be read beside what was measured.
 
     Of a whole table only the judge's reading, and the rows that have an answer.
     """
     lines = []
-    for table in paper.beside(claim, verdict, tpcc=found):
+    for table in paper.beside(claim, verdict, sections=sections):
         if table.long:
             lines += [part for told in table.reading for part in wrapped(f"{told}.")]
             lines += [part for told in paper.answered(table) for part in wrapped(told)]
@@ -254,12 +250,12 @@ def print_verdict(
     first, *others = as_table(verdict).split("\n")
     writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
     stored = redacted_json(as_stored(verdict))
-    found = _runs(arm, stored)
+    sections = _sections(arm, stored)
     for line in [
         *(origin_lines(claim) if claim else []),
         *others,
-        *(run_lines(found) if found else []),
-        *(paper_lines(claim, stored, found) if claim else []),
+        *(line for section in sections for line in section_lines(section)),
+        *(paper_lines(claim, stored, sections) if claim else []),
     ]:
         writer.line(line)
 

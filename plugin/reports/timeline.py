@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark
 from plugin.reports.layout_series import LayoutSeries
+from plugin.reports.section import Section
 from plugin.reports.series import Band, Series
 from plugin.reports.text import number
 
@@ -14,6 +15,11 @@ STATES: Mapping[str, str] = {"up": "up", "starting": "wait", "coming back": "bac
 """Colours of a node's states; every other state is a fault's."""
 GROUPS: Sequence[tuple[str, tuple[int, ...]]] = (("a", ()), ("b", DASHED), ("c", DOTTED))
 """Looks of nodes, by the change of size with which they came."""
+
+
+def timeline_of(series: Series, sections: Iterable[Section]) -> Sequence[Chart]:
+    """A trial's timeline: those of its workloads that have one, else that of ledger, probe and nodes."""
+    return [chart for section in sections for chart in section.timeline] or charts(series)
 
 
 def charts(series: Series) -> list[Chart]:

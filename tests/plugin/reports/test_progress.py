@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.reports.live import last_second
+from fixtures.workloads.ledger.progress import last_second
 from tests.plugin.conftest import Gate
 from tests.plugin.reports.samples import arm_of
 

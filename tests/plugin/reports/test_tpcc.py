@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.workloads.tpcc.progress import last_tpmc
+from fixtures.workloads.tpcc.reports.charts import forest, ramps
+from fixtures.workloads.tpcc.reports.found import Tpcc
+from fixtures.workloads.tpcc.reports.tables import seconds_csv, table_csv
+from fixtures.workloads.tpcc.reports.words import HEAD, arm_in_words, rows, sentences, told
 from plugin.judge.comparison import equivalence
-from plugin.reports.live import last_tpmc
 from plugin.reports.said import decided
 from plugin.reports.stored import StoredArm
-from plugin.reports.terminal import WIDTH, run_lines
-from plugin.reports.tpcc import Tpcc
-from plugin.reports.tpcc_charts import forest, ramps
-from plugin.reports.tpcc_pictures import seconds_csv, table_csv
-from plugin.reports.tpcc_words import HEAD, arm_in_words, rows, sentences, told
+from plugin.reports.terminal import WIDTH, section_lines
 from tests.plugin.reports.samples import run_of
-from tests.plugin.reports.tpcc_samples import arm_of, found_in, parity, stress
+from tests.plugin.reports.tpcc_samples import arm_of, found_in, parity, seconds_in, stress
 
 
 @pytest.fixture(scope="module")
@@ -229,12 +229,12 @@ def test_drivers_that_disagree_are_a_finding(both: StoredArm, home: Path) -> Non
 
 
 def test_the_terminal_s_short_form_fits(both: StoredArm, ramped: StoredArm) -> None:
-    lines = run_lines(found_in(both))
+    lines = section_lines(both.sections["tpcc"])
     assert max(map(len, lines)) <= WIDTH
     assert any(line.split() == ["20", "3", "nodes,", "builtin", "3", "206.0", "80.1", *line.split()[7:]] for line in lines)  # fmt: skip
     assert any("A/A: the same arm again" in line for line in lines)
     assert any(line.strip().startswith("The two drivers disagree") for line in lines)
-    lines = run_lines(found_in(ramped))
+    lines = section_lines(ramped.sections["tpcc"])
     assert max(map(len, lines)) <= WIDTH
     assert sum("does not pass" in line for line in lines) == 2
 
@@ -243,9 +243,7 @@ def test_the_terminal_s_short_form_fits(both: StoredArm, ramped: StoredArm) -> N
 
 
 def test_every_second_of_a_run_and_the_gap_after_it(equal: StoredArm) -> None:
-    assert equal.series is not None
-    series = equal.series.load
-    assert series is not None
+    series = seconds_in(equal)
     assert series.every == 1, "4 new-orders a second are enough to be shown one by one"
     first, second = found_in(equal).runs[:2]
     assert (first.name, first.ramp, first.measured, first.until) == ("r01", 14, 19, 59)
@@ -259,7 +257,7 @@ def test_every_second_of_a_run_and_the_gap_after_it(equal: StoredArm) -> None:
     assert [(band.begin, band.end, band.name) for band in series.lanes["3 nodes"][:3]] == [
         (6, 14, "r01 loading"), (14, 19, "r01 ramp"), (19, 59, "r01 measured"),
     ]  # fmt: skip
-    text = seconds_csv(equal.series, found_in(equal)).splitlines()
+    text = seconds_csv(series, found_in(equal)).splitlines()
     assert (
         text[0] == "second,run,arm,cell,doing,tpmC,p50 ms,p90 ms,p99 ms,failed a second,made again a second"
     )
@@ -268,11 +266,9 @@ def test_every_second_of_a_run_and_the_gap_after_it(equal: StoredArm) -> None:
 
 
 def test_few_new_orders_are_shown_as_means(home: Path) -> None:
-    series = arm_of(parity(home / "few", warehouses=2)).series
-    assert series is not None
-    assert series.load is not None
-    assert series.load.every == 10
-    assert len(set(series.load.tpmc[19:29])) == 1
+    series = seconds_in(arm_of(parity(home / "few", warehouses=2)))
+    assert series.every == 10
+    assert len(set(series.tpmc[19:29])) == 1
 
 
 def test_the_tpmc_of_the_last_seconds(equal: StoredArm, tmp_path: Path) -> None:
@@ -311,9 +307,8 @@ def test_a_run_that_was_cut_off_is_shown_up_to_there(home: Path) -> None:
 
 def test_nothing_of_tpcc_is_said_of_an_arm_without_it(tmp_path: Path) -> None:
     arm = arm_of(run_of(tmp_path / "ledger"))
-    assert arm.tpcc is None
     assert arm.series is not None
-    assert arm.series.load is None
+    assert arm.sections == {}
 
 
 def test_secrets_in_the_names_of_arms_are_not_shown(home: Path) -> None:

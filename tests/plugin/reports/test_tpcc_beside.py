@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from fixtures.workloads.tpcc.reports.charts import forest, ramps, strips
+from fixtures.workloads.tpcc.reports.paper_tables import printed, printed_ramp
+from fixtures.workloads.tpcc.reports.tables import ratios_csv
 from plugin.catalogue import load
 from plugin.reports import paper
 from plugin.reports.stored import StoredArm
 from plugin.reports.terminal import paper_lines
-from plugin.reports.tpcc_charts import forest, ramps, ramps_printed, strips
-from plugin.reports.tpcc_pictures import ratios_csv
 from tests.plugin.reports.tpcc_samples import arm_of, found_in, parity, stress
 
 
@@ -63,12 +64,12 @@ def test_the_source_s_ramp_is_drawn_as_ours_is(ramped: StoredArm) -> None:
     assert ours["warehouses"] == [10, 20, 40, 80, 120, 160, 200, 240]
     assert ours["marks"] == [{"arm": "3 nodes", "capacity": 160, "open": False}]
     assert set(ours["latency"]) == {"p90", "p95", "p99"}
-    (theirs,) = ramps_printed(load().claim("stress"), "thesis")
+    (theirs,) = [printed_ramp(table, "thesis") for table in printed(load().claim("stress"))]
     assert (theirs["warehouses"][0], theirs["warehouses"][-1]) == (10, 2500)
     assert theirs["tpmc"]["tpmC"][:2] == [123.4, 243.6]
     assert theirs["latency"]["p96"][0] == 60.8
     assert theirs["marks"] == [{"arm": "", "capacity": 1500, "open": False}]
-    (three,) = ramps_printed(load().claim("parity"), "thesis")
+    (three,) = [printed_ramp(table, "thesis") for table in printed(load().claim("parity"))]
     assert list(three["tpmc"]) == ["3 nodes", "6 nodes", "9 nodes"]
     assert three["latency"]["avg 6 nodes"][0] == 56
     assert [(mark["arm"], mark["capacity"], mark["open"]) for mark in three["marks"]] == [
@@ -89,7 +90,7 @@ def test_ratios_as_a_table(equal: StoredArm) -> None:
 
 def beside(arm: StoredArm, claim: str | None = None) -> Any:
     assert arm.verdict is not None
-    (table,) = paper.beside(load().claim(claim or str(arm.described["claim"])), arm.verdict, machine="2 cores", tpcc=arm.tpcc)  # fmt: skip
+    (table,) = paper.beside(load().claim(claim or str(arm.described["claim"])), arm.verdict, machine="2 cores", sections=arm.sections.values())  # fmt: skip
     return table
 
 
@@ -143,11 +144,11 @@ def test_the_terminal_has_the_reading_and_the_rows_that_have_an_answer(
 ) -> None:
     assert ramped.verdict is not None
     assert equal.verdict is not None
-    lines = paper_lines(load().claim("stress"), ramped.verdict, ramped.tpcc)
+    lines = paper_lines(load().claim("stress"), ramped.verdict, ramped.sections.values())
     assert sum(line.startswith("  table 5.3, ") for line in lines) == 5
     assert (
         "  table 5.3, 10 warehouses: tpmc 123.4 printed, 124.0 here (1.00); efc 96.0 printed, 96.4 here"
         in lines
     )
-    lines = paper_lines(load().claim("parity"), equal.verdict, equal.tpcc)
+    lines = paper_lines(load().claim("parity"), equal.verdict, equal.sections.values())
     assert not any("1218" in line for line in lines)

@@ -9,9 +9,9 @@ import pytest
 
 from plugin.catalogue import load
 from plugin.reports.allure import content
-from plugin.reports.allure_attachments import Attached, attachments
-from plugin.reports.allure_steps import Step
+from plugin.reports.allure_attachments import attachments
 from plugin.reports.page import write_page
+from plugin.reports.section import Attached, Step
 from plugin.reports.stored import StoredArm, stored_run
 from tests.plugin.conftest import Gate
 from tests.plugin.reports.browser import Seen, opened

@@ -16,12 +16,15 @@ from fixtures.workloads.tpcc.evidence import (
     tpcc_header_line,
     tpcc_second_line,
 )
+from fixtures.workloads.tpcc.reports.found import Tpcc, tpcc_of
+from fixtures.workloads.tpcc.reports.seconds import LoadSeries, load_series
 from plugin.catalogue import load as catalogue
+from plugin.evidence.load import describe_arm, load_arm
 from plugin.evidence.records import SCHEMA, Event, event_line
 from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
+from plugin.judge.arm import ArmEvidence
 from plugin.replay import conclude
-from plugin.reports.stored import StoredArm, stored_run
-from plugin.reports.tpcc import Tpcc
+from plugin.reports.stored import StoredArm, limits_of, stored_run, without_secrets
 from tests.plugin.judge.loads import load
 
 SECOND = 1_000_000
@@ -169,5 +172,14 @@ def arm_of(run: Path) -> StoredArm:
 
 def found_in(arm: StoredArm) -> Tpcc:
     """What was found of its runs."""
-    assert arm.tpcc is not None
-    return arm.tpcc
+    assert "tpcc" in arm.sections
+    return tpcc_of(_evidence(arm), limits_of(arm.described, arm.verdict))
+
+
+def seconds_in(arm: StoredArm) -> LoadSeries:
+    """Its runs second by second."""
+    return load_series(_evidence(arm), found_in(arm))
+
+
+def _evidence(arm: StoredArm) -> ArmEvidence:
+    return without_secrets(load_arm(arm.directory, describe_arm(arm.directory)))
