@@ -6,10 +6,11 @@ import pytest
 
 CLUSTERS = (
     "tests/sabotage/",
-    "tests/clusters/test_cockroach.py",
+    "tests/clusters/engines/test_contract.py",
+    "tests/clusters/engines/cockroach/test_deployment.py",
+    "tests/clusters/engines/postgres/test_deployment.py",
     "tests/clusters/test_isolation.py",
     "tests/clusters/substrates/test_runner.py",
-    "tests/clusters/test_postgres.py",
     "tests/fixtures/test_redaction.py",
 )
 """Tests that lease all slots of a small machine for most of their time."""

@@ -30,7 +30,7 @@ from tests.clusters.misbehaving import (
     serving,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import CHANGES, NEWEST, Dialect, changes_for, dialect_for
 from clusters.errors import BadInput, HarnessError
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parents[2] / "recorded"
 
 
 def recorded(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from clusters.engines.cockroach.builds import COMMIT_DIGITS, RUN, Build, not_run, run_before
 from clusters.engines.cockroach.version import Version
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[4]
 
 
 def test_builds_that_were_run_are_told_apart_by_commit_and_are_in_order() -> None:
