@@ -1,0 +1,268 @@
+"""What runs in the nodes of a cluster, and beside them: begun, hurt, looked at and ended by way of the supervisor."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import Any
+
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.model import Capability, Completed, ProcessSpec, ProcessState
+from clusters.substrates.processes import cgroups, clearing, proctree
+from clusters.substrates.processes.homes import Homes
+from clusters.substrates.processes.link import Link
+from clusters.substrates.processes.links import Links
+from clusters.substrates.processes.refusals import disk_error, refusal, refused
+from clusters.substrates.processes.watch import Run, Watch, crash, tail
+
+
+class Programs(Homes):
+    """The processes of a cluster whose supervisor is at the other end of ``_link``."""
+
+    def __init__(self, cluster: str, directory: Path) -> None:
+        super().__init__(cluster)
+        self._directory = directory
+        self._offered: frozenset[Capability] = frozenset()
+        self._groups: Mapping[str, str] = {}
+        self._link: Link | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._watch = Watch(cluster=cluster, directory=directory)
+        self._links = Links(cluster, self._placements.__contains__, self._watch.runs.__contains__)
+        self._helpers = 0
+
+    @property
+    def scratch(self) -> Path:
+        """A directory of the cluster's own (0700), for what clients and the harness need."""
+        return self._directory / "scratch"
+
+    def _linked(self) -> Link:
+        if self._link is None or self._closing is not None:
+            raise HarnessError(f"{self._cluster}: the cluster is closed")
+        return self._link
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        timeout: float,
+        node: str | None = None,
+        cwd: PurePath | None = None,
+        unprivileged: bool = False,
+    ) -> Completed:
+        """Run a command to its end, in the network of the node if one is named; what it leaves running is killed.
+
+        Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
+        """
+        cwd = cwd or (self.scratch if node is None else self._placement(node).home)
+        self._helpers += 1
+        name = f"helper-{self._helpers}"
+        out, err = (self._directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
+        run = self._watch.runs[name] = Run(output=err)
+        try:
+            await self._spawn(
+                name,
+                argv,
+                env=env,
+                cwd=cwd,
+                output=out,
+                error=err,
+                unprivileged=unprivileged,
+                network=node and self._links.namespace_of(node),
+            )
+            try:
+                async with asyncio.timeout(timeout):
+                    await run.ended.wait()
+            except TimeoutError:
+                raise CommandTimedOut(
+                    f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s; its last words: "
+                    f"{tail(err, 5) or tail(out, 5) or 'none'}"
+                ) from None
+            code = self._watch.code_of(name, run)
+            return Completed(
+                code=code,
+                out=out.read_text(errors="replace"),
+                err=err.read_text(errors="replace"),
+            )
+        except OSError as error:
+            raise disk_error(f"read what {argv[0]} said", error) from error
+        finally:
+            with suppress(HarnessError):
+                await self._end_helper(name)
+            for path in (out, err):
+                path.unlink(missing_ok=True)
+
+    async def _end_helper(self, name: str) -> None:
+        link = self._linked()
+        # Sent before the first wait, so that a cancelled caller leaves nothing running either.
+        killed = link.order("kill", name=name)
+        try:
+            answer = await asyncio.shield(killed)
+        finally:
+            link.order("forget", name=name).add_done_callback(_seen)
+            self._watch.runs.pop(name, None)
+        if "error" in answer:
+            raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
+
+    async def start(self, spec: ProcessSpec) -> None:
+        """Start a node's process; returns once it was spawned. Leftovers of an earlier one of the name are killed first.
+
+        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it was never placed, runs already, or its limits cannot be set.
+        """
+        self._placement(spec.name)
+        if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
+            raise HarnessError(
+                f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again"
+            )
+        limits = None
+        if spec.resources and (spec.resources.cpus is not None or spec.resources.memory_mib is not None):
+            if Capability.NODE_RESOURCES not in self._offered:
+                raise BadInput(
+                    f"{spec.name}: cpus and memory_mib cannot be limited here, where no control groups can be made; "
+                    "choose a profile without them, or run where /sys/fs/cgroup is writable"
+                )
+            limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
+        if spec.name in self._watch.runs:
+            await self._linked().carry_out("kill", name=spec.name)
+        self._watch.runs[spec.name] = Run(output=Path(spec.output), stop_signal=spec.stop_signal)
+        await self._spawn(
+            spec.name,
+            spec.argv,
+            env=spec.env,
+            cwd=spec.cwd,
+            output=spec.output,
+            unprivileged=spec.unprivileged,
+            limits=limits,
+            network=self._links.namespace_of(spec.name),
+        )
+
+    async def _spawn(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: PurePath,
+        output: PurePath,
+        error: Path | None = None,
+        unprivileged: bool,
+        limits: Mapping[str, float | int | None] | None = None,
+        network: str | None,
+    ) -> None:
+        home = self._placements[name].home if name in self._placements else None
+        own = [home] if home else [placement.home for placement in self._placements.values()]
+        answer = await self._linked().order(
+            "start",
+            name=name,
+            argv=list(argv),
+            env=dict(env),
+            cwd=str(cwd),
+            output=str(output),
+            error=None if error is None else str(error),
+            home=None if home is None else str(home),
+            own=[str(self.scratch), *map(str, own)],
+            unprivileged=unprivileged,
+            limits=limits,
+            network=network,
+        )
+        if "refused" in answer:
+            raise refusal(argv, *answer["refused"])
+        if "error" in answer:
+            raise HarnessError(f"{self._cluster}: cannot start {name}: {answer['error']}")
+
+    async def stop(self, name: str, *, timeout: float) -> int:
+        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+
+        The signal goes to the process that was started. What that leaves behind is killed. A paused process takes the
+        signal only once it is resumed. Raises ``HarnessError`` if it was never started.
+        """
+        run = self._watch.run(name)
+        await self.signal(name, run.stop_signal)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await run.ended.wait()
+        await self.kill(name)
+        return self._watch.code_of(name, run)
+
+    async def signal(self, name: str, signum: int) -> None:
+        """Send a signal to the process that was started, not to what it started; nothing where it has ended."""
+        self._watch.run(name)
+        await self._linked().carry_out("signal", name=name, signal=int(signum))
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
+        run = self._watch.run(name)
+        await self._linked().carry_out("kill", name=name)
+        await run.ended.wait()
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP everything the node is; returns when all threads of all of it are stopped.
+
+        Raises ``HarnessError`` if it does not run or something cannot be stopped; then all of it goes on.
+        """
+        self._watch.run(name)
+        if self.state(name) not in (ProcessState.RUNNING, ProcessState.PAUSED):
+            raise HarnessError(f"{self._cluster}: {name} cannot be paused, it is {self.state(name)}")
+        await self._linked().carry_out("pause", name=name)
+        if self.state(name) is not ProcessState.PAUSED:
+            raise HarnessError(
+                f"{self._cluster}: {name} ended while it was being paused: {self.log_tail(name, 3)}"
+            )
+
+    async def resume(self, name: str) -> None:
+        """SIGCONT everything the node is; returns when none of it is stopped."""
+        self._watch.run(name)
+        await self._linked().carry_out("resume", name=name)
+
+    def state(self, name: str) -> ProcessState:
+        """What the node's process does now: asked of the operating system, not remembered.
+
+        It is paused when everything the node is stands still, and exited when the process that was started is dead.
+        """
+        return self._watch.state(name)
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that ended (negative: the signal), else ``None``."""
+        return self._watch.exit_code(name)
+
+    def log_tail(self, name: str, lines: int = 20) -> str:
+        """The last lines the node wrote, and how a crash in its logs began, for messages; empty if it wrote none."""
+        run = self._watch.runs.get(name)
+        if run is None:
+            return ""
+        ended = name in self._placements and self.state(name) is ProcessState.EXITED
+        return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
+
+    def limits(self, name: str) -> Mapping[str, float]:
+        """What the process's control groups let it use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
+
+        Raises ``HarnessError`` when it does not run.
+        """
+        leader = self._watch.run(name).leader
+        if leader is None or self.state(name) is not ProcessState.RUNNING:
+            raise HarnessError(f"{self._cluster}: {name} has no limits, it is {self.state(name)}")
+        return cgroups.limits(self._groups, self._cluster, name, leader.pid)
+
+    def cpu_seconds(self) -> float:
+        """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
+        return proctree.cpu_seconds(self._watch.supervisor)
+
+    async def wipe(self, name: str) -> None:
+        """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""
+        store = Path(self._placement(name).store)
+        if alive := [p.pid for p in self._watch.members(name) if not p.dead]:
+            raise HarnessError(
+                f"{self._cluster}: the store of {name} is in use by process {alive[0]}; kill it first"
+            )
+
+        def empty() -> None:
+            clearing.remove_tree(store)
+            store.mkdir(mode=0o700)
+
+        with refused(f"wipe the store of {name}"):
+            await asyncio.shield(asyncio.to_thread(empty))
+
+
+def _seen(answer: "asyncio.Future[Any]") -> None:
+    if not answer.cancelled():
+        answer.exception()
