@@ -204,13 +204,13 @@ class Gate:
         config = ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(self.path)]
         return [sys.executable, "-m", "pytest", *config, "-p", "no:cacheprovider", *own, *args]
 
-    def __call__(self, *args: str, catalogue: bool = True) -> Ran:
+    def __call__(self, *args: str, catalogue: bool = True, timeout: float = 100) -> Ran:
         done = subprocess.run(
             self.command(*args, catalogue=catalogue),
             cwd=self.path,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=timeout,
             check=False,
         )
         return Ran(status=done.returncode, text=done.stdout + done.stderr)

@@ -17,7 +17,7 @@ from plugin.judge.arm import ArmEvidence, HostSecond
 from plugin.judge.comparison import ratio
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import measure
-from tests.plugin.judge.histories import SECOND, arm
+from tests.plugin.judge.histories import SECOND, arm, event
 from tests.plugin.judge.loads import PACK, begin, evidence, load, pairs, ramp
 
 RATIO, LOSS = "tpmc_ratio_interval", "tpmc_loss_interval"
@@ -191,11 +191,21 @@ def test_a_run_that_no_event_speaks_of_is_measured_all_the_same() -> None:
 
 @pytest.mark.parametrize("name", TPCC_CONDITIONS)
 def test_whole_arms_meet_every_condition(name: str) -> None:
-    of = whole_ramp() if name in ("knee_found", "efc_told_from_noise") else whole_pairs()
+    made = {"knee_found": whole_ramp, "efc_told_from_noise": whole_ramp, "tpcc_hit": killed}
+    of = made.get(name, whole_pairs)()
     found = condition(of, name)
     assert found.met, found.why
     assert found.why
     assert advice(name)
+
+
+def killed(*, clients: int = 2, reconnects: int = 1) -> ArmEvidence:
+    """A run of which a node with so many clients was killed; so many connections were opened again in each later second."""
+    run = load("r1", second={"reconnects": reconnects})
+    at = run.seconds[5].t / SECOND
+    fault = event(at, "fault.begin", fault="kill", nodes=["n1"], connections={"n1": clients, "n2": 2})
+    whole = evidence([begin(run, "x", "a", 0)])
+    return replace(whole, events=[*whole.events, fault, event(at + 3, "recovered")])
 
 
 def undeclared(of: ArmEvidence) -> ArmEvidence:
@@ -230,6 +240,9 @@ BROKEN: Mapping[str, tuple[str, Callable[[], ArmEvidence], str]] = {
     "wrong mix": ("tpcc_audited", lambda: changed(whole_pairs(), "b3a1", mix={**PACK, "payment": 20}), "run b3a1: new_order by the specification"),
     "wrong choices": ("tpcc_audited", lambda: changed(whole_pairs(), "b3a1", audit={"remote_payments": 900}), "run b3a1: remote payments"),
     "slightly wrong in every run": ("tpcc_audited", lambda: pairs({"a": 97.0}, blocks=12, audit={"rolled_back": 25}), "(12 runs together)"),
+    "no fault": ("tpcc_hit", whole_pairs, "no fault was recorded"),
+    "a node without clients": ("tpcc_hit", lambda: killed(clients=0), "0 connections held before"),
+    "nothing lost": ("tpcc_hit", lambda: killed(reconnects=0), "the fault did not hit the run: kill of n1: 2 connections held before; 0 opened again, 0"),
     "late": ("generator_not_starved", lambda: changed(whole_pairs(), "b4a3", lag_ms=400.0), "run b4a3: it was 400 ms late"),
     "busy": ("generator_not_starved", lambda: changed(whole_pairs(), "b4a3", cpu=0.97), "run b4a3: it used 97% of a core"),
     "not declared": ("enough_pairs", lambda: undeclared(whole_pairs()), "no looks were declared"),
