@@ -12,6 +12,7 @@ CLUSTERS = (
     "tests/clusters/test_isolation.py",
     "tests/clusters/substrates/test_runner.py",
     "tests/fixtures/test_redaction.py",
+    "tests/fixtures/workloads/tpcc/test_under_kill.py",
 )
 """Tests that lease all slots of a small machine for most of their time."""
 
