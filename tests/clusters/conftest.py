@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.substrates.processes import Processes
-from tests.clusters.process_nodes import working_in
+from tests.clusters.substrates.processes.process_nodes import working_in
 
 
 @pytest.fixture

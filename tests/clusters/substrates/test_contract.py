@@ -20,7 +20,7 @@ from clusters.substrates import Substrate
 from clusters.substrates.processes import Processes
 from clusters.waiting import wait_until
 from tests.clusters.fake import FakeSubstrate
-from tests.clusters.process_nodes import eventually
+from tests.clusters.substrates.processes.process_nodes import eventually
 from tests.clusters.substrates.runner import Runner, why_not
 
 ENV = {"PATH": "/usr/bin:/bin"}

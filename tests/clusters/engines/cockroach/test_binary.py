@@ -15,7 +15,7 @@ from clusters.engines.cockroach.vendor import Vendor
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import OLDEST
 from clusters.errors import BadInput
-from tests.clusters.process_nodes import alive
+from tests.clusters.substrates.processes.process_nodes import alive
 
 NOBODY = Vendor(downloads="http://127.0.0.1:9", releases="http://127.0.0.1:9/releases.yml", stall_s=2)
 """Nothing listens on the discard port."""

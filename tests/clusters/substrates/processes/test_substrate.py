@@ -12,7 +12,14 @@ from clusters.model import (
     NodeSpec,
 )
 from clusters.substrates.processes import Processes
-from tests.clusters.process_nodes import at_hand, daemonised, eventually, one, shell, working_in
+from tests.clusters.substrates.processes.process_nodes import (
+    at_hand,
+    daemonised,
+    eventually,
+    one,
+    shell,
+    working_in,
+)
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -21,7 +21,7 @@ from clusters.model import (
     ProcessState,
 )
 from clusters.substrates.processes import Processes, spawn
-from tests.clusters.process_nodes import PYTHON, eventually, one, shell, spec
+from tests.clusters.substrates.processes.process_nodes import PYTHON, eventually, one, shell, spec
 
 ROOT = os.geteuid() == 0
 
@@ -98,7 +98,7 @@ async def test_a_full_disk_is_named_as_such(place: Processes, tmp_path: Path) ->
     small = tmp_path / "small"
     small.mkdir()
     mount = f'mount -t tmpfs -o nr_inodes=30 none {small} && exec "$@"'
-    repository = Path(__file__).parent.parent.parent
+    repository = Path(__file__).parents[4]
     done = await place.run(
         [
             "/usr/bin/unshare",

@@ -17,10 +17,10 @@ import pytest
 from clusters.errors import HarnessError
 from clusters.model import Capability, NodeSpec, Placement, ProcessSpec
 from clusters.substrates.processes import Processes, leases, namespaces, network, proctree
-from tests.clusters.process_nodes import eventually
+from tests.clusters.substrates.processes.process_nodes import eventually
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parent.parent
+REPOSITORY = HERE.parents[3]
 PORT = 7000
 CAP_NET_ADMIN = 12
 

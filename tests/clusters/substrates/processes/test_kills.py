@@ -12,7 +12,14 @@ from clusters.model import (
     ProcessState,
 )
 from clusters.substrates.processes import Processes, proctree
-from tests.clusters.process_nodes import alive, daemonised, eventually, one, shell, working_in
+from tests.clusters.substrates.processes.process_nodes import (
+    alive,
+    daemonised,
+    eventually,
+    one,
+    shell,
+    working_in,
+)
 
 
 @pytest.mark.parametrize("how", [(), ("elsewhere",), ("unmarked",)])

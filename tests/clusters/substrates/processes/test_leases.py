@@ -20,7 +20,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, ProcessSpec, ProcessState
 from clusters.substrates.processes import Processes, cgroups, leases, proctree
-from tests.clusters.process_nodes import working_in
+from tests.clusters.substrates.processes.process_nodes import working_in
 
 HARNESS = Path(__file__).with_name("harness_to_kill.py")
 HOLDER = """
@@ -278,7 +278,7 @@ def test_addresses_claimed_by_another_user_are_passed_over(monkeypatch: pytest.M
 
 
 async def held(count: int, of: int, name: str, *seconds: str) -> asyncio.subprocess.Process:
-    root = str(HARNESS.parent.parent.parent)
+    root = str(HARNESS.parents[4])
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

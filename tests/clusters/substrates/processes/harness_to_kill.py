@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[4]))
 
 from clusters.model import NodeSpec, ProcessSpec
 from clusters.substrates.processes import Processes
