@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from plugin.claims import Claim
-from plugin.reports.charts import Chart
+
+if TYPE_CHECKING:
+    from plugin.reports.charts import Chart
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +60,7 @@ class Beside:
     reading: tuple[str, ...] = ()
     long: bool = False
     short: tuple[str, ...] = ()
-    charts: tuple[Chart, ...] = ()
+    charts: "tuple[Chart, ...]" = ()
 
 
 Setups = tuple[tuple[str, str], ...]
@@ -83,8 +86,8 @@ class Section:
     notices: Sequence[str] = ()
     told: Mapping[str, str] = field(default_factory=dict)
     lines: Callable[[int], Iterable[str]] = lambda columns: ()
-    timeline: Sequence[Chart] = ()
-    charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)
+    timeline: "Sequence[Chart]" = ()
+    charts: "Mapping[str, Sequence[Chart]]" = field(default_factory=dict)
     html: Callable[[int], str] = lambda arm: ""
     description: str = ""
     attached: Callable[[str], Iterable[Attached]] = lambda title: ()
