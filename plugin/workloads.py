@@ -72,10 +72,15 @@ _PLACES = {name: read(OWN)[1] / "workloads" / name for name in WORKLOADS}
 """Where each was declared."""
 
 
+DIRECTORIES: list[str] = []
+"""Where a user's workloads are, for processes that drive them."""
+
+
 def declare(modules: Mapping[str, str], top: Place, directory: Path) -> None:
     """Add what a user's file declares. Modules are looked for in its directory, too. Raises ``BadInput`` naming file and key."""
     place = top / "workloads"
-    if modules and str(directory) not in sys.path:
+    if modules and str(directory) not in DIRECTORIES:
+        DIRECTORIES.append(str(directory))
         sys.path.append(str(directory))
     for name, module in modules.items():
         if _PLACES.get(name) == place / name:
