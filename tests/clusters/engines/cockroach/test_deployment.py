@@ -204,13 +204,14 @@ def _host(cluster: Cluster) -> tuple[str, ...]:
 
 
 def _keeps_its_secrets(workdir: Path) -> None:
-    """Keys can be read by their owner only, and nobody else can look into the directory of certificates."""
+    """Keys can be read by their owner only, and nobody else can look into the directories of certificates."""
     keys = list(workdir.rglob("*.key"))
     assert len(keys) >= 3
     for key in keys:
         assert stat.S_IMODE(key.stat().st_mode) == 0o600, key
-    (certificates,) = {key.parent for key in keys if key.name == "node.key"}
-    assert stat.S_IMODE(certificates.stat().st_mode) == 0o700
+    certificates = {key.parent for key in keys if key.name == "node.key"}
+    assert len(certificates) == 4, "the harness's, and one of each node"
+    assert {stat.S_IMODE(directory.stat().st_mode) for directory in certificates} == {0o700}
     for store in workdir.glob("*/nodes/*"):
         assert stat.S_IMODE(store.stat().st_mode) == 0o700
 
