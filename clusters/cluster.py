@@ -5,10 +5,9 @@ import functools
 import signal
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, Self
 
-from clusters import clocks
+from clusters import clocks, events
 from clusters.engines import Deployment, Engine
 from clusters.errors import BadInput, HarnessError, NodeDied
 from clusters.model import (
@@ -53,7 +52,7 @@ class Cluster:
         deployment: Deployment,
         substrate: Substrate,
         topology: Topology,
-        record: Callable[..., None],
+        record: Callable[[events.Happened], None],
     ) -> None:
         self.engine = engine
         self.deployment = deployment
@@ -77,7 +76,7 @@ class Cluster:
         topology: Topology,
         resources: NodeResources,
         tuned: bool,
-        record: Callable[..., None] = lambda *_, **__: None,
+        record: Callable[[events.Happened], None] = lambda _: None,
     ) -> Self:
         """Place, prepare and start all nodes in parallel; returns when every one of them takes clients.
 
@@ -94,7 +93,7 @@ class Cluster:
         await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
         await self._come_up()
         self._up = True
-        record("provisioned", nodes=list(topology.names))
+        record(events.Provisioned(nodes=topology.names))
         return self
 
     def compare_clocks(self) -> None:
@@ -103,10 +102,10 @@ class Cluster:
         for node in self.nodes:
             if self.substrate.state(node) is ProcessState.RUNNING:
                 try:
-                    sources[node] = asdict(clocks.compare(functools.partial(self.substrate.clock, node)))
+                    sources[node] = clocks.compare(functools.partial(self.substrate.clock, node))
                 except HarnessError as error:
                     unread[node] = str(error)
-        self.record("clocks", own=clocks.own(), sources=sources, unread=unread)
+        self.record(events.ClocksCompared(own=clocks.own(), sources=sources, unread=unread))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -160,7 +159,7 @@ class Cluster:
             how = f"with exit code {code}" if code is not None else "unseen"
             message = f"{name} ended {how}, {outside or 'by itself'}; it wrote last:\n{last or '(nothing)'}"
             if self._up and outside is None and name in self.nodes:
-                self.record("node.died", node=name, code=code)
+                self.record(events.NodeDeath(node=name, code=code))
                 raise NodeDied(message)
             raise HarnessError(message)
 
@@ -193,12 +192,12 @@ class Cluster:
         seconds = await self._until(
             "all ranges to have all their replicas", self.deployment.healthy, timeout, 0.25
         )
-        self.record("replicated", seconds=round(seconds, 3))
+        self.record(events.Replicated(seconds=round(seconds, 3)))
 
     async def healthy(self, *, timeout: float = 240.0) -> None:
         """Wait for recovery: every node lives and all data has all its replicas. Declares the run recovered."""
         seconds = await self._until("the cluster to recover", self.deployment.healthy, timeout, 0.25)
-        self.record("recovered", seconds=round(seconds, 3))
+        self.record(events.Recovered(seconds=round(seconds, 3)))
 
     async def serving(self, table: str) -> str:
         """The node that serves most of a table: it holds the most leases (the first of equals)."""

@@ -11,15 +11,15 @@ from clusters.errors import BadInput, NodeDied
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
+from plugin.evidence.events import ArmEnd, Errored, SabotageUnexpected, Skipped
 from plugin.evidence.load import events_of
-from plugin.evidence.records import SKIPPED
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import ARM_FILE, record, stored_object, stored_verdict, write_json
 from plugin.evidence.store import RESULT as RESULT_FILE
 from plugin.judge.model import Outcome
 from plugin.outcomes import tell
 from plugin.reports.properties import properties
-from plugin.result import BAD_INPUT, NOT_AS_EXPECTED, UNEXPECTED, Result, result_of
+from plugin.result import BAD_INPUT, NOT_AS_EXPECTED, Result, result_of
 
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
@@ -39,7 +39,7 @@ def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
         from plugin.replay import conclude
         from plugin.reports.terminal import as_table
 
-        record(Path(str(arm)), "arm.end")
+        record(Path(str(arm)), ArmEnd())
         verdict = conclude(Path(str(arm)), runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.FAIL:
             raise Refuted("\n" + as_table(verdict)) from error
@@ -88,13 +88,13 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
 def _record(arm: Path, outcome: str, why: str, *, sabotage: bool) -> None:
     """Record why a test ended otherwise than by its verdict."""
     if outcome == "skipped":
-        record(arm, SKIPPED, what=why)
+        record(arm, Skipped(what=why))
     elif sabotage and outcome == "fail":
-        record(arm, UNEXPECTED, what=next(iter(why.splitlines()), ""))
+        record(arm, SabotageUnexpected(what=next(iter(why.splitlines()), "")))
     elif outcome == BAD_INPUT:
-        record(arm, "error", what=why, bad_input=True)
+        record(arm, Errored(what=why, bad_input=True))
     elif outcome != "not evaluated":
-        record(arm, "error", what=why)
+        record(arm, Errored(what=why))
 
 
 def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
@@ -157,7 +157,7 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
         if described.get("test") != redacted(crashitem):
             continue
         claim, sabotage = str(described["claim"]), bool(described["sabotage"])
-        record(arm, "error", what="the worker that ran it died; the evidence ends there")
+        record(arm, Errored(what="the worker that ran it died; the evidence ends there"))
         result, told = concluded(arm, claim, sabotage=sabotage)
         report.user_properties.append(("arm", str(arm)))
         tell(report, claim, result, sabotage=sabotage)

@@ -6,7 +6,9 @@ from typing import Any
 
 from clusters.engines import SUBJECT, control_notice
 from clusters.errors import BadInput
+from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
+from plugin.evidence.events import seen
 from plugin.evidence.load import describe_arm, events_of, load_arm
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, seal, store_verdict, stored_verdict
@@ -34,7 +36,7 @@ def judge_arm(directory: Path, catalogue: Catalogue) -> Verdict:
         raise BadInput(
             f"{directory / ARM_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
         ) from error
-    if any(event.name == "node.died" for event in evidence.events):
+    if seen(evidence.events, NodeDeath):
         named = {check.metric for check in checks}
         every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
         checks = (*checks, *(check for check in every if check.metric not in named))

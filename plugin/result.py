@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plugin.evidence.records import SKIPPED, Event
+from plugin.evidence.events import (
+    ArmEnd,
+    Errored,
+    Event,
+    SabotageExpected,
+    SabotageUnexpected,
+    Skipped,
+    seen,
+)
 
 HARNESS, BAD_INPUT = "harness", "bad input"
 """Of a test that failed by itself: the machine or the harness failed, or what it was given cannot be used."""
@@ -15,9 +23,8 @@ UNREADABLE = "unreadable"
 NOT_AS_EXPECTED = "not as expected"
 """Of a sabotage that did not come to what it names."""
 NO_VERDICT = (HARNESS, ENDED_EARLY, UNREADABLE)
-EXPECTED, UNEXPECTED = "sabotage.expected", "sabotage.unexpected"
-"""Events of a sabotage: the ``metrics`` of which one must be refuted, or the ``conditions`` that must not be met (and those that
-``may`` be not met as well); and ``what`` an assertion in its body said."""
+SKIPPED = "skipped"
+"""Of a test that skipped itself after its trial had begun."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,17 +48,17 @@ def result_of(
     then refutes the claim.
     """
     decided = str(verdict["outcome"]) if verdict else ""
-    errors = [event for event in events if event.name == "error"]
+    errors = [error for _, error in seen(events, Errored)]
     if errors and (sabotage or decided != "fail"):
-        bad = any(event.data.get("bad_input") for event in errors)
+        bad = any(error.bad_input for error in errors)
         return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))
-    if (skips := [event for event in events if event.name == SKIPPED]) and decided != "fail":
+    if (skips := [skip for _, skip in seen(events, Skipped)]) and decided != "fail":
         return Result(outcome=SKIPPED, why=_told(skips))
-    if unexpected := [event for event in events if event.name == UNEXPECTED]:
+    if unexpected := [said for _, said in seen(events, SabotageUnexpected)]:
         return Result(outcome=NOT_AS_EXPECTED, why=_told(unexpected))
     if verdict is None:
         last = events[-1].name if events else "nothing"
-        ended = "was not judged" if last == "arm.end" else f"ended early, after {last}"
+        ended = "was not judged" if seen(events[-1:], ArmEnd) else f"ended early, after {last}"
         return Result(
             outcome=UNREADABLE if problem else ENDED_EARLY,
             why=problem or f"the run {ended}: there is no verdict",
@@ -71,26 +78,24 @@ def result_of(
 
 def ended_early(events: Sequence[Event]) -> str:
     """That a test ended before its end, and after which event; empty where it did not."""
-    if any(event.name == "arm.end" for event in events):
+    if seen(events, ArmEnd):
         return ""
     last = f" after {events[-1].name}" if events else ""
     return f"the test ended early{last}; everything up to there is shown"
 
 
-def _told(events: Sequence[Event]) -> str:
-    return "; ".join(str(event.data.get("what")) for event in events)
+def _told(events: Sequence[Errored | Skipped | SabotageUnexpected]) -> str:
+    return "; ".join(event.what for event in events)
 
 
 def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
     """What a sabotage names and its verdict is; empty where that differs. (Old evidence names nothing: refuted by any check.)"""
-    asked = [event.data for event in events if event.name == EXPECTED]
-    named: Mapping[str, set[str]] = (
-        {name: set(map(str, values)) for name, values in asked[-1].items()} if asked else {}
-    )
+    asked = [expected for _, expected in seen(events, SabotageExpected)]
+    named = asked[-1] if asked else SabotageExpected()
+    metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))
     if verdict["outcome"] == "fail":
         failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "fail"}
-        return "refuted" if not asked or failed & named.get("metrics", set()) else ""
+        return "refuted" if not asked or failed & metrics else ""
     unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
-    wanted, may = named.get("conditions", set()), named.get("may", set())
-    met = verdict["outcome"] == "inconclusive" and wanted and wanted <= unmet <= wanted | may
+    met = verdict["outcome"] == "inconclusive" and conditions and conditions <= unmet <= conditions | may
     return "inconclusive" if met else ""

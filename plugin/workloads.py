@@ -6,7 +6,7 @@ and what reports show is asked of all that are declared. See ``docs/extending/wo
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clusters.declared import Place, Rule, keyed, read, text
 from clusters.errors import BadInput
+from clusters.events import Happened
 from clusters.registry import Registry
 from plugin.judge.known import ConditionInfo, MetricInfo
 
@@ -39,9 +40,9 @@ class Workload(Generic[S]):
     ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those sizes, each with
     the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob pattern. Where there is such a
     file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds to a list what is wrong with it;
-    ``progress`` says in a few words what a running one did just now. ``metrics`` and ``conditions`` are pure functions of the
-    judge. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for nothing. The module is
-    imported at every start of the suite, so what is heavy is imported inside of functions.
+    ``progress`` says in a few words what a running one did just now. ``events`` are the classes of its own events. ``metrics`` and
+    ``conditions`` are pure functions of the judge. ``section`` gives what reports show, given the limits of checks by metric;
+    ``None`` for nothing. The module is imported at every start of the suite, so what is heavy is imported inside of functions.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Workload(Generic[S]):
     files: str = ""
     read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
     progress: Callable[[Path], str] = lambda directory: ""
+    events: Sequence[type[Happened]] = ()
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
     section: "Callable[[ArmEvidence, Mapping[str, float]], Section | None] | None" = None

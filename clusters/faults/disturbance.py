@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError, NodeDied, TimedOut
+from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, UndoSlow
 from clusters.model import Capability
 
 T = TypeVar("T")
@@ -45,13 +46,13 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
         raise HarnessError(
             f"fault {fault.name}: {cluster.engine.kind.name} on {cluster.substrate.kind.name} cannot {', '.join(sorted(missing))}"
         )
-    cluster.record("fault.begin", fault=fault.name, nodes=list(nodes), **facts)
+    cluster.record(FaultBegin(fault=fault.name, nodes=nodes, **facts))
     hurt: list[str] = []
     try:
         for node in nodes:
             hurt.append(node)
             proof = await _on_its_own(fault.bite(cluster, node))
-            cluster.record("fault.bit", node=node, proof=proof)
+            cluster.record(FaultBit(node=node, proof=proof))
         yield
     except BaseException as error:
         try:
@@ -65,7 +66,7 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
 async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
     """Undo on every node, whatever becomes of the others. Raises ``HarnessError`` or ``NodeDied``."""
     try:
-        cluster.record("fault.undo", nodes=list(nodes))
+        cluster.record(FaultUndo(nodes=nodes))
     finally:
         try:
             async with asyncio.timeout(UNDO_TIMEOUT_S):
@@ -78,14 +79,14 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
         for node, end in zip(nodes, ends, strict=False):
             if isinstance(end, TimedOut):
                 # The node runs again, and the database takes long to come back: that is for the judge.
-                cluster.record("undo.slow", node=node, why=str(end))
+                cluster.record(UndoSlow(node=node, why=str(end)))
             elif isinstance(end, NodeDied):
                 raise end
             elif isinstance(end, BaseException):
                 failed.append(str(end) if isinstance(end, HarnessError) else f"{type(end).__name__} {end}")
         if failed:
             raise HarnessError(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
-    cluster.record("fault.undone", nodes=list(nodes))
+    cluster.record(FaultUndone(nodes=nodes))
 
 
 async def _on_its_own(work: Coroutine[Any, Any, T]) -> T:

@@ -2,8 +2,11 @@
 
 from contextlib import suppress
 
+from msgspec import UNSET
+
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError, TimedOut
+from clusters.events import NodeResized
 from clusters.faults.disturbance import Fault
 from clusters.faults.drain import drain_and_prove
 from clusters.faults.kill import restart_dead
@@ -14,13 +17,13 @@ SHOW_S = 30.0
 """A node that does not say by then what it has got shows nothing; measured: within a second of its start."""
 
 
-def resize(resources: NodeResources, **facts: object) -> Fault:
-    """The change of a node to these resources. ``facts`` go into the event ``node.resized`` beside what the node shows."""
+def resize(resources: NodeResources, *, size: str = "") -> Fault:
+    """The change of a node to these resources. ``size``: what they are called, if the caller has a name for them."""
 
     async def start(cluster: Cluster, node: str) -> None:
         await cluster.deployment.give(node, resources)
         await restart_dead(cluster, node)
-        cluster.record("node.resized", node=node, shown=await _shown(cluster, node), **facts)
+        cluster.record(NodeResized(node=node, shown=await _shown(cluster, node), size=size or UNSET))
 
     return Fault(
         name="resize",

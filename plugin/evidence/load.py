@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput
+from plugin.evidence.events import KNOWN, ArmEnd, Event, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import (
     SCHEMA,
-    Event,
     FinalLine,
     HistoryLine,
     MalformedRecord,
@@ -94,8 +94,8 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
             problems.append(f"{name}: {error}")
         return read
 
-    events: list[Event] = whole(EVENTS, read_events)
-    if not any(event.name == "arm.end" for event in events):
+    events: list[Event] = whole(EVENTS, _events)
+    if not seen(events, ArmEnd):
         problems.append("the test ended before it had gathered all its evidence (no arm.end)")
     measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
     probe: tuple[Mapping[str, Any], list[ProbeSecond]] | None = None
@@ -154,9 +154,15 @@ def events_of(directory: Path) -> list[Event]:
     path = directory / EVENTS
     if path.exists():
         with path.open(encoding="utf-8", errors="replace") as lines, suppress(MalformedRecord, TypeError):
-            for event in read_events(lines):
+            for event in _events(lines):
                 read.append(event)  # noqa: PERF402 - what came before a malformed line counts
     return read
+
+
+def _events(lines: Iterable[str]) -> Iterator[Event]:
+    """The events, also those of all workloads' own classes. Raises ``MalformedRecord``."""
+    own = {tag(kind): kind for workload in WORKLOADS.values() for kind in workload.events}
+    return read_events(lines, {**KNOWN, **own})
 
 
 def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:

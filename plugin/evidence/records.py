@@ -25,6 +25,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from clusters.events import Happened
+from plugin.evidence.events import KNOWN, Event, happened
+
 SCHEMA = 1
 """Version of all formats here; a change that old readers would misread raises it."""
 
@@ -296,33 +299,20 @@ def read_final(lines: Iterable[str]) -> Iterator[FinalLine]:
             raise MalformedRecord(f"line {number}: {line!r} is not a final-read record ({error})") from error
 
 
-SKIPPED = "skipped"
-"""The event of a test that skipped itself after its arm had begun; ``what`` says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that was done or seen, by name; ``data`` holds JSON values."""
-
-    t: int
-    name: str
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-
 def event_line(event: Event) -> str:
     """The event as a line, newline included."""
     return json.dumps({"t": event.t, "event": event.name, **event.data}, ensure_ascii=False) + "\n"
 
 
-def read_events(lines: Iterable[str]) -> Iterator[Event]:
-    """The events in order. Raises ``MalformedRecord``; an unfinished last line is dropped."""
+def read_events(lines: Iterable[str], kinds: Mapping[str, type[Happened]] = KNOWN) -> Iterator[Event]:
+    """The events in order, of these classes by name. Raises ``MalformedRecord``; an unfinished last line is dropped."""
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
         try:
             data = json.loads(line)
-            yield Event(int(data.pop("t")), str(data.pop("event")), data)
-        except (ValueError, KeyError, AttributeError) as error:
+            yield Event(int(data.pop("t")), happened(str(data.pop("event")), data, kinds))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MalformedRecord(f"line {number}: {line!r} is not an event ({error})") from error
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from clusters import clocks
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.records import SCHEMA, Event, event_line
+from clusters.events import Happened
+from plugin.evidence.events import Event, without_secrets
+from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
@@ -99,10 +101,10 @@ class ArmStore:
         """Microseconds on the arm's timeline."""
         return (time.monotonic_ns() - self.origin_ns) // 1000
 
-    def event(self, name: str, **data: Any) -> None:
+    def event(self, what: Happened) -> None:
         """Record that something was done or seen, now."""
         try:
-            os.write(self._events, event_line(Event(self.now(), name, redacted_json(data))).encode())
+            os.write(self._events, event_line(without_secrets(Event(self.now(), what))).encode())
         except OSError as error:
             raise HarnessError(
                 f"evidence cannot be written to {self.directory} ({error.strerror})"
@@ -133,10 +135,10 @@ def seal(directory: Path) -> None:
     write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 
 
-def record(directory: Path, name: str, **data: Any) -> None:
+def record(directory: Path, what: Happened) -> None:
     """Record an event in an arm whose store may be closed. (An ``error`` lets no judge pass the arm, ever.)"""
     origin_ns = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))["origin_ns"]
-    event = Event((time.monotonic_ns() - origin_ns) // 1000, name, redacted_json(data))
+    event = without_secrets(Event((time.monotonic_ns() - origin_ns) // 1000, what))
     with (directory / EVENTS).open("a", encoding="utf-8") as file:
         file.write(event_line(event))
     if (directory / MANIFEST).exists():

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plugin.evidence.records import Event, FinalLine, HistoryLine, ProbeSecond
+from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, Happened, Recovered
+from plugin.evidence.events import BaselineBegin, BaselineEnd, Event, WritingEnd, seen
+from plugin.evidence.records import FinalLine, HistoryLine, ProbeSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
@@ -103,8 +105,8 @@ class Timeline:
     writing_end: int | None
     end: int
     """The last event of all."""
-    reached: Mapping[str, int]
-    """The first time of each event by name."""
+    reached: Mapping[type[Happened], int]
+    """The first time of each kind of event."""
 
     @property
     def disturbed(self) -> Window | None:
@@ -155,56 +157,45 @@ def lasted(fault: Fault, end: int) -> Window:
 
 def timeline(events: Sequence[Event]) -> Timeline:
     """The phases that the events tell of."""
-    reached: dict[str, int] = {}
-    last: dict[str, int] = {}
+    reached: dict[type[Happened], int] = {}
     for event in events:
-        reached.setdefault(event.name, event.t)
-        last[event.name] = event.t
-    begins = [(index, event) for index, event in enumerate(events) if event.name == "fault.begin"]
-    faults = tuple(_fault(event, events[index + 1 :]) for index, event in begins)
+        reached.setdefault(type(event.what), event.t)
+    faults = tuple(
+        _fault(event.t, event.what, events[index + 1 :])
+        for index, event in enumerate(events)
+        if isinstance(event.what, FaultBegin)
+    )
+    recoveries = tuple(t for t, _ in seen(events, Recovered))
     done = max((fault.undone or fault.begin for fault in faults), default=0)
     return Timeline(
-        baseline=(reached["baseline.begin"], reached["baseline.end"])
-        if "baseline.begin" in reached and "baseline.end" in reached
+        baseline=(reached[BaselineBegin], reached[BaselineEnd])
+        if BaselineBegin in reached and BaselineEnd in reached
         else None,
         faults=faults,
-        recovered=next((e.t for e in events if e.name == "recovered" and e.t >= done), None),
-        recoveries=tuple(event.t for event in events if event.name == "recovered"),
-        writing_end=last.get("writing.end"),
+        recovered=next((t for t in recoveries if t >= done), None),
+        recoveries=recoveries,
+        writing_end=max((t for t, _ in seen(events, WritingEnd)), default=None),
         end=max((event.t for event in events), default=0),
         reached=reached,
     )
 
 
-def _fault(begin: Event, later: Sequence[Event]) -> Fault:
-    nodes = tuple(str(node) for node in begin.data.get("nodes", ()))
+def _fault(t: int, begin: FaultBegin, later: Sequence[Event]) -> Fault:
+    nodes = set(begin.nodes)
     bit: dict[str, int] = {}
     undo: int | None = None
     undone: int | None = None
     for event in later:
-        mine = bool(set(map(str, event.data.get("nodes", ()))) & set(nodes))
-        if event.name == "fault.begin" and mine:
-            break
-        if event.name == "fault.bit" and event.data.get("node") in nodes:
-            bit.setdefault(str(event.data["node"]), event.t)
-        elif event.name == "fault.undo" and mine and undo is None:
-            undo = event.t
-        elif event.name == "fault.undone" and mine and undone is None:
-            undone = event.t
+        match event.what:
+            case FaultBegin(nodes=others) if nodes & set(others):
+                break
+            case FaultBit(node=node) if node in nodes:
+                bit.setdefault(node, event.t)
+            case FaultUndo(nodes=others) if undo is None and nodes & set(others):
+                undo = event.t
+            case FaultUndone(nodes=others) if undone is None and nodes & set(others):
+                undone = event.t
     return Fault(
-        kind=str(begin.data.get("fault", "fault")),
-        nodes=nodes,
-        begin=begin.t,
-        bit=bit,
-        undo=undo,
-        undone=undone,
-        leases=_counts(begin.data.get("leases")),
-        connections=_counts(begin.data.get("connections")),
-        blocks=bool(begin.data.get("blocks", False)),
-    )
-
-
-def _counts(value: object) -> Mapping[str, int]:
-    if not isinstance(value, Mapping):
-        return {}
-    return {str(node): count for node, count in value.items() if isinstance(count, int)}
+        kind=begin.fault, nodes=tuple(begin.nodes), begin=t, bit=bit, undo=undo, undone=undone,
+        leases=begin.leases, connections=begin.connections, blocks=begin.blocks,
+    )  # fmt: skip

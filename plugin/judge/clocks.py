@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from plugin.evidence.records import Event
+from clusters.clocks import Offset
+from clusters.events import ClocksCompared
+from plugin.evidence.events import Event, seen
 
 
 def uncertainty_s(events: Iterable[Event]) -> float:
@@ -12,17 +14,16 @@ def uncertainty_s(events: Iterable[Event]) -> float:
     that was known. A clock that drifted between two comparisons may have stood anywhere between them. Nothing where all have the
     harness's own clock, or a run was stored before clocks were compared: those were all one.
     """
-    seen: dict[str, list[tuple[float, float]]] = {}
-    for event in events:
-        sources = event.data.get("sources") if event.name == "clocks" else None
-        for source, known in (sources if isinstance(sources, dict) else {}).items():
-            seen.setdefault(source, []).append((float(known["offset_s"]), float(known["uncertainty_s"])))
+    read: dict[str, list[Offset]] = {}
+    for _, compared in seen(events, ClocksCompared):
+        for source, known in compared.sources.items():
+            read.setdefault(source, []).append(known)
     return max(
         (
-            max(width for _, width in readings)
-            + max(offset for offset, _ in readings)
-            - min(offset for offset, _ in readings)
-            for readings in seen.values()
+            max(each.uncertainty_s for each in readings)
+            + max(each.offset_s for each in readings)
+            - min(each.offset_s for each in readings)
+            for readings in read.values()
         ),
         default=0.0,
     )

@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import UNSET, UnsetType
+
+from clusters.events import FaultBegin, Replicated
+from plugin.evidence.events import ArmBegin, Errored, LedgerCreated, ResizeBegin, seen
 from plugin.judge.analysis import Analysis, analysis, cells_of
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import LAG_US, endpoint, holes, late
@@ -49,7 +53,7 @@ def _integrity(a: Analysis) -> Answer:
 
 
 def _no_errors(a: Analysis) -> Answer:
-    errors = [str(event.data.get("what", "error")) for event in a.evidence.events if event.name == "error"]
+    errors = [error.what for _, error in seen(a.evidence.events, Errored)]
     return not errors, some(errors) if errors else "the harness recorded no error"
 
 
@@ -141,7 +145,7 @@ def _recovered(a: Analysis) -> Answer:
 
 
 def _replicated_before(a: Analysis) -> Answer:
-    time = a.timeline.reached.get("replicated")
+    time = a.timeline.reached.get(Replicated)
     first = a.timeline.faults[0].begin if a.timeline.faults else None
     if time is None:
         return False, "never seen with all replicas"
@@ -151,16 +155,12 @@ def _replicated_before(a: Analysis) -> Answer:
 
 
 def _spread_before(a: Analysis) -> Answer:
-    created = [event for event in a.evidence.events if event.name == "ledger.created"]
+    created = [event for _, event in seen(a.evidence.events, LedgerCreated)]
     if not created:
         return False, "the ledger's ranges were not recorded"
-    data = created[-1].data
-    if not data.get("reports_ranges"):
+    if not created[-1].reports_ranges:
         return True, "this engine has no ranges to report"
-    counts = data.get("leases")
-    leases: Mapping[str, int] = counts if isinstance(counts, Mapping) else {}
-    given = data.get("ranges")
-    ranges = given if isinstance(given, int) else 0
+    leases, ranges = created[-1].leases, created[-1].ranges
     declared = a.evidence.context.get("nodes", "")
     nodes = max(len(leases), int(declared) if declared.isdigit() else 0)
     bare = [node for node, count in leases.items() if not count]
@@ -198,13 +198,15 @@ def _probe_on_time(a: Analysis) -> Answer:
 
 
 def _written_past_recovery(a: Analysis) -> Answer:
-    told = (event.data.get("past_recovery_s") for event in a.evidence.events)
-    declared = next((each for each in told if each is not None), None)
+    events = a.evidence.events
+    told = [created.past_recovery_s for _, created in seen(events, LedgerCreated)]
+    told += [begin.past_recovery_s for _, begin in seen(events, ArmBegin)]
+    declared = next((limit for limit in told if limit is not UNSET), UNSET)
     if a.activity is None:
         return False, "the arm has no ledger history"
     if a.timeline.recovered is None:
         return False, "no recovery was declared"
-    if not isinstance(declared, int | float):
+    if isinstance(declared, UnsetType):
         return False, "how long to write past recovery was not declared (past_recovery_s of ledger.created)"
     last = max(a.activity.acknowledged, default=0)
     past = (last - a.timeline.recovered) / 1e6
@@ -263,7 +265,7 @@ part of the seconds may be, for limits of time to count (our own choices)."""
 
 
 def _machine_free(a: Analysis) -> Answer:
-    first = [t for name in ("fault.begin", "resize.begin") if (t := a.timeline.reached.get(name)) is not None]
+    first = [t for kind in (FaultBegin, ResizeBegin) if (t := a.timeline.reached.get(kind)) is not None]
     seconds = [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
     if not seconds:
         return False, "nobody recorded how much CPU other work took"

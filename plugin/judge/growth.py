@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from plugin.evidence.events import QuietBegin, ResizeBegin, seen
 from plugin.evidence.layout import LayoutSample
-from plugin.evidence.records import Event
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.convergence import Convergence, Spread, converge
 
@@ -81,38 +81,33 @@ class Phase:
 
 def phases(evidence: ArmEvidence) -> Sequence[Phase]:
     """All phases in their order."""
-    begins = [e for e in evidence.events if e.name == "resize.begin" and e.data.get("nodes")]
+    begins = [(t, begin) for t, begin in seen(evidence.events, ResizeBegin) if begin.nodes]
     if not begins:
         return ()
     last = max((event.t for event in evidence.events), default=0)
     ends = [
-        *(event.t for event in begins[1:]),
+        *(t for t, _ in begins[1:]),
         max(last, evidence.layout[-1].t if evidence.layout else 0) + 1,
     ]
     declared = evidence.context.get("nodes", "")
     before = int(declared) if declared.isdigit() else 0
     found = []
-    for begin, end in zip(begins, ends, strict=True):
-        nodes = tuple(map(str, begin.data.get("nodes", ())))
-        quiet = next((e.t for e in evidence.events if e.name == "quiet.begin" and begin.t <= e.t < end), None)
+    for (t, begin), end in zip(begins, ends, strict=True):
+        nodes = tuple(begin.nodes)
+        quiet = next((at for at, _ in seen(evidence.events, QuietBegin) if t <= at < end), None)
         found.append(
             Phase(
-                kind=str(begin.data.get("kind", "")),
+                kind=begin.kind,
                 nodes=nodes,
                 before=before,
-                begin=begin.t / 1e6,
+                begin=t / 1e6,
                 end=end / 1e6,
                 quiet_from=None if quiet is None else quiet / 1e6,
-                quiet_s=_seconds(begin, "quiet_s"),
-                stall_s=_seconds(begin, "stall_s"),
-                hold_s=_seconds(begin, "hold_s", 0.0),
-                samples=tuple(sample for sample in evidence.layout if begin.t <= sample.t < end),
+                quiet_s=begin.quiet_s if begin.quiet_s > 0 else PAPER_QUIET_S,
+                stall_s=begin.stall_s if begin.stall_s > 0 else PAPER_QUIET_S,
+                hold_s=max(0.0, begin.hold_s),
+                samples=tuple(sample for sample in evidence.layout if t <= sample.t < end),
             )
         )
         before = len(nodes)
     return found
-
-
-def _seconds(event: Event, name: str, otherwise: float = PAPER_QUIET_S) -> float:
-    value = event.data.get(name)
-    return float(value) if isinstance(value, int | float) and value > 0 else otherwise

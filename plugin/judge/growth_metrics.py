@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
+from plugin.evidence import events
+from plugin.evidence.events import seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge import throughput
 from plugin.judge.analysis import Analysis
@@ -31,11 +33,7 @@ def _balanced(a: Analysis) -> Measured:
     found = _phases(a)
     if not found:
         return nothing(NO_PHASE)
-    wrong = [
-        f"{e.data.get('node')} never joined: {e.data.get('why')}"
-        for e in a.evidence.events
-        if e.name == "join.failed"
-    ]
+    wrong = [f"{e.node} never joined: {e.why}" for _, e in seen(a.evidence.events, events.JoinFailed)]
     wrong = wrong or [f"{phase.name}: {phase.found.why}" for phase in found if phase.found.balanced is None]
     return (
         int(not wrong),
@@ -228,12 +226,10 @@ def _write_gap(a: Analysis) -> Measured:
 
 
 def _manual_steps(a: Analysis) -> Measured:
-    told = [event for event in a.evidence.events if event.name == "interventions"]
+    told = seen(a.evidence.events, events.Interventions)
     if not told:
         return nothing("the servers were not asked what was done by hand")
-    steps = {
-        str(what): int(times) for event in told for what, times in dict(event.data.get("steps", {})).items()
-    }
+    steps = {what: times for _, event in told for what, times in event.steps.items()}
     return (
         sum(steps.values()),
         "from the servers' own logs of events and statements",
@@ -242,39 +238,40 @@ def _manual_steps(a: Analysis) -> Measured:
 
 
 def _moves(a: Analysis) -> Measured:
-    told = [dict(e.data.get("reasons", {})) for e in a.evidence.events if e.name == "moves"]
+    told = [event.reasons for _, event in seen(a.evidence.events, events.Moves)]
     if not told:
         return nothing("the servers were not asked why replicas moved")
-    reasons = sorted(told[-1].items(), key=lambda reason: -int(reason[1]))
-    return sum(int(times) for _, times in reasons), "; ".join(f"{why}: {times}" for why, times in reasons), ()
+    reasons = sorted(told[-1].items(), key=lambda reason: -reason[1])
+    return sum(times for _, times in reasons), "; ".join(f"{why}: {times}" for why, times in reasons), ()
 
 
 def _decommissioned(a: Analysis) -> Measured:
     leaving = [phase for phase in _phases(a) if phase.kind == "in"]
     if not leaving:
         return nothing("no node was to be taken out")
-    failed = [e for e in a.evidence.events if e.name == "remove.failed"]
-    gone = [e for e in a.evidence.events if e.name == "node.removed"]
+    failed = [event for _, event in seen(a.evidence.events, events.RemoveFailed)]
+    gone = [event for _, event in seen(a.evidence.events, events.NodeRemoved)]
     if failed:
-        return 0, some([f"{e.data.get('node')}: {e.data.get('why')}" for e in failed]), ()
+        return 0, some([f"{e.node}: {e.why}" for e in failed]), ()
     if len(gone) < len(leaving):
         return nothing(f"{len(gone)} of {len(leaving)} nodes left before the test ended")
-    return 1, ", ".join(str(e.data.get("node")) for e in gone), ()
+    return 1, ", ".join(e.node for e in gone), ()
 
 
 def _removal_refused(a: Analysis) -> Measured:
-    asked = [e for e in a.evidence.events if e.name in ("removal.refused", "removal.begun")]
-    if not asked:
+    begun = [event for _, event in seen(a.evidence.events, events.RemovalBegun)]
+    refused = [event for _, event in seen(a.evidence.events, events.RemovalRefused)]
+    if not begun and not refused:
         return nothing("nobody asked for fewer nodes than there are replicas")
-    wrong = [f"replicas began to leave {e.data.get('node')}" for e in asked if e.name == "removal.begun"]
-    return int(not wrong), some(wrong or (f"{e.data.get('node')}: {e.data.get('how')}" for e in asked)), ()
+    wrong = [f"replicas began to leave {e.node}" for e in begun]
+    return int(not wrong), some(wrong or (f"{e.node}: {e.how}" for e in refused)), ()
 
 
 def _drained(a: Analysis) -> Measured:
-    gone = [e for e in a.evidence.events if e.name == "node.removed"]
+    gone = [event for _, event in seen(a.evidence.events, events.NodeRemoved)]
     if not gone:
         return nothing("no node was taken out")
-    wrong = [f"{e.data.get('node')} ended with {e.data.get('code')}" for e in gone if e.data.get("code") != 0]
+    wrong = [f"{e.node} ended with {e.code}" for e in gone if e.code != 0]
     return int(not wrong), some(wrong) or f"{len(gone)} ended in order", ()
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
+from clusters.events import NodeDeath
+from plugin.evidence.events import NotRecovered, seen
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
@@ -179,13 +181,10 @@ def _recovery(a: Analysis) -> Measured:
 def _unrecovered(a: Analysis) -> Measured:
     if not a.timeline.faults:
         return nothing(NO_FAULT)
-    late = [event for event in a.evidence.events if event.name == "not_recovered"]
+    late = seen(a.evidence.events, NotRecovered)
     if late:
-        return (
-            1,
-            f"not whole {late[-1].data.get('limit_s')} s after the fault was undone: {late[-1].data.get('why')}",
-            (),
-        )
+        last = late[-1][1]
+        return 1, f"not whole {last.limit_s} s after the fault was undone: {last.why}", ()
     return (0, "", ()) if a.timeline.recovered is not None else nothing("nobody waited for recovery")
 
 
@@ -252,13 +251,12 @@ def _unresumed(a: Analysis) -> Measured:
 def _nodes_died(a: Analysis) -> Measured:
     if not a.evidence.events:
         return nothing("nothing was recorded")
-    died = [event for event in a.evidence.events if event.name == "node.died"]
+    died = seen(a.evidence.events, NodeDeath)
     return (
         len(died),
         "",
         tuple(
-            f"{e.data.get('node')} ended by itself at {seconds(e.t)}, exit code {e.data.get('code')}"
-            for e in died[:5]
+            f"{event.node} ended by itself at {seconds(t)}, exit code {event.code}" for t, event in died[:5]
         ),
     )
 

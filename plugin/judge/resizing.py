@@ -6,6 +6,8 @@ resources as ``NodeResources`` does.
 
 from collections.abc import Iterator, Mapping
 
+from clusters.events import NodeDeath, NodeResized
+from plugin.evidence.events import SizeBegin, seen
 from plugin.judge.analysis import Analysis
 from plugin.judge.known import Measured, MetricInfo, nothing, some
 
@@ -32,38 +34,35 @@ def _down_at(a: Analysis, t: int) -> set[str]:
         if fault.begin <= t and (fault.undone is None or t < fault.undone)
         for node in fault.nodes
     }
-    return taken | {str(e.data.get("node")) for e in a.evidence.events if e.name == "node.died" and e.t <= t}
+    return taken | {died.node for at, died in seen(a.evidence.events, NodeDeath) if at <= t}
 
 
 def _old_resources(a: Analysis) -> Measured:
-    rounds = [event for event in a.evidence.events if event.name == "size.begin"]
+    rounds = [begin for _, begin in seen(a.evidence.events, SizeBegin)]
     if not rounds:
         return nothing("no node was given another size")
-    shown: dict[tuple[str, str, int], Mapping[str, object]] = {}
+    shown: dict[tuple[str, str, int], Mapping[str, float]] = {}
     number = 0
     for event in a.evidence.events:
-        number += event.name == "size.begin"
-        if event.name == "node.resized":
-            shown[str(event.data.get("node")), str(event.data.get("size")), number] = (
-                event.data.get("shown") or {}
-            )
+        number += isinstance(event.what, SizeBegin)
+        if isinstance(event.what, NodeResized):
+            shown[event.what.node, str(event.what.size), number] = event.what.shown
     wrong = []
     nodes = set()
     for number, begin in enumerate(rounds, 1):
-        asked, size = begin.data.get("asked", {}), str(begin.data.get("size"))
-        for node in map(str, begin.data.get("nodes", ())):
-            differing = [*_differing(asked, shown.get((node, size, number), {}))]
+        for node in begin.nodes:
+            differing = [*_differing(begin.asked, shown.get((node, begin.size, number), {}))]
             if differing:
                 nodes.add(node)
-                wrong.append(f"{node} at {size}: {', '.join(differing)}")
-    sizes = " → ".join(str(event.data.get("size")) for event in rounds)
+                wrong.append(f"{node} at {begin.size}: {', '.join(differing)}")
+    sizes = " → ".join(begin.size for begin in rounds)
     return len(nodes), some(wrong) or f"{sizes}: all as asked for", tuple(wrong[:5])
 
 
-def _differing(asked: Mapping[str, float], shown: Mapping[str, object]) -> Iterator[str]:
+def _differing(asked: Mapping[str, float], shown: Mapping[str, float]) -> Iterator[str]:
     for name, wanted in asked.items():
         found = shown.get(name)
-        if not isinstance(found, int | float):
+        if found is None:
             if name in SHOWN:
                 yield f"{name} {wanted:g} asked, nothing shown"
         elif abs(found - wanted) > TOLERANCE * wanted:

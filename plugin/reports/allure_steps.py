@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plugin.evidence.records import Event
+from clusters.events import FaultBegin, NodeDeath
+from plugin.evidence.events import Errored, Event, seen
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.section import Step
 from plugin.reports.series import Band
@@ -54,9 +55,7 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
         if band.begin <= event.t / 1e6 < band.end or (event.t / 1e6 == band.end == band.begin)
     ]
     kinds = dict.fromkeys(
-        f"{str(e.data.get('fault', 'fault')).replace('_', ' ')} {', '.join(map(str, e.data.get('nodes', ())))}"
-        for e in inside
-        if e.name == "fault.begin"
+        f"{begin.fault.replace('_', ' ')} {', '.join(begin.nodes)}" for _, begin in seen(inside, FaultBegin)
     )
     name = PHASES.get(band.name, band.name) + (f": {'; '.join(kinds)}" if kinds else "")
     shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
@@ -71,7 +70,7 @@ def event_step(event: Event, began_ms: int) -> Step:
     """An event with its facts."""
     at = began_ms + event.t // 1000
     facts = {str(name): _short(value) for name, value in event.data.items()}
-    status = "broken" if event.name in ("error", "node.died") else "passed"
+    status = "broken" if isinstance(event.what, Errored | NodeDeath) else "passed"
     return Step(
         name=f"{event.t / 1e6:.1f} s  {event.name}", status=status, start=at, stop=at, parameters=facts
     )

@@ -5,11 +5,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from plugin.evidence.records import SKIPPED
 from plugin.reports.properties import properties
 from plugin.reports.stored import StoredArm, StoredRun, names_of
 from plugin.reports.text import shown
-from plugin.result import NO_VERDICT
+from plugin.result import NO_VERDICT, SKIPPED
 
 NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 

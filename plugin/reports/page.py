@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT
-from plugin.evidence.records import Event
+from plugin.evidence.events import Event
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
 from plugin.reports.paper import beside

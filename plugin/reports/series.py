@@ -10,6 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clusters.events import FaultBegin, Provisioned
+from plugin.evidence.events import (
+    ArmEnd,
+    AuditBegin,
+    AuditEnd,
+    LedgerCreated,
+    NodeJoined,
+    NodeRemoved,
+    ProvisionBegin,
+    ResizeBegin,
+    WritingEnd,
+    seen,
+)
 from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
@@ -114,7 +127,7 @@ def _seen(evidence: ArmEvidence) -> _Seen:
                 pass
     normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
     last = line.end
-    if "arm.end" not in line.reached:
+    if ArmEnd not in line.reached:
         probe = evidence.probe[1] if evidence.probe else ()
         written = activity.acknowledged if activity else ()
         last = max([last, *(second.t + SECOND for second in probe), written[-1] if written else 0])
@@ -146,7 +159,7 @@ def series(evidence: ArmEvidence) -> Series:
         error_kinds={second: _most(found) for second, found in sorted(kinds.items())},
         reached=reached,
         normal=a.baseline.median / a.baseline.width_s if a.baseline else None,
-        ended=max((e.t // SECOND for e in evidence.events if e.name == "writing.end"), default=None),
+        ended=max((t // SECOND for t, _ in seen(evidence.events, WritingEnd)), default=None),
         phases=_phases(a),
         faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
         nodes=_nodes(a),
@@ -234,12 +247,12 @@ def _phases(a: _Seen) -> tuple[Band, ...]:
     line, reached = a.timeline, a.timeline.reached
     healing = max((f.undo for f in line.faults if f.undo is not None), default=None)
     bounds = [
-        ("provision", reached.get("provision.begin"), reached.get("provisioned")),
-        ("load", reached.get("ledger.created"), reached.get("fault.begin") or line.writing_end),
-        ("disturb", reached.get("fault.begin"), healing),
+        ("provision", reached.get(ProvisionBegin), reached.get(Provisioned)),
+        ("load", reached.get(LedgerCreated), reached.get(FaultBegin) or line.writing_end),
+        ("disturb", reached.get(FaultBegin), healing),
         ("heal", healing, line.recovered if line.recovered is not None else line.writing_end),
         ("load, healed", line.recovered, line.writing_end),
-        ("audit", reached.get("audit.begin"), reached.get("audit.end")),
+        ("audit", reached.get(AuditBegin), reached.get(AuditEnd)),
     ]
     return tuple(
         Band(begin=begin / 1e6, end=max(begin, a.end if end is None else end) / 1e6, name=name)
@@ -260,10 +273,10 @@ def _band(fault: Fault, end: int) -> Band:
 def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
     """The states of each node that was declared: starting, up, and what each fault made of it."""
     line = a.timeline
-    declared = next((e.data.get("nodes", ()) for e in a.evidence.events if e.name == "provision.begin"), ())
-    begin, ready = line.reached.get("provision.begin"), line.reached.get("provisioned")
+    declared = next((begin.nodes for _, begin in seen(a.evidence.events, ProvisionBegin)), ())
+    begin, ready = line.reached.get(ProvisionBegin), line.reached.get(Provisioned)
     lanes: dict[str, tuple[Band, ...]] = {}
-    for node in map(str, declared):
+    for node in declared:
         bands: list[Band] = []
         _add(bands, begin, a.end if ready is None else ready, "starting")
         since = ready
@@ -285,18 +298,18 @@ def _resized(a: _Seen, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple
     """The lanes of nodes that came later or were taken out."""
     begun: dict[str, int] = {}
     for event in a.evidence.events:
-        node = str(event.data.get("node", ""))
-        for name in event.data.get("added", ()) if event.name == "resize.begin" else ():
-            begun[str(name)] = event.t
-        for name in event.data.get("removed", ()) if event.name == "resize.begin" else ():
-            lanes[str(name)] = _cut(lanes.get(str(name), ()), event.t / 1e6, a.end / 1e6, "leaving")
-        if event.name == "node.joined":
-            bands: list[Band] = []
-            _add(bands, begun.get(node, event.t), event.t, "starting")
-            _add(bands, event.t, a.end, "up")
-            lanes[node] = tuple(bands)
-        if event.name == "node.removed" and node in lanes:
-            lanes[node] = _cut(lanes[node], event.t / 1e6, None, "")
+        match event.what:
+            case ResizeBegin(added=added, removed=removed):
+                begun |= dict.fromkeys(added or (), event.t)
+                for name in removed or ():
+                    lanes[name] = _cut(lanes.get(name, ()), event.t / 1e6, a.end / 1e6, "leaving")
+            case NodeJoined(node=node):
+                bands: list[Band] = []
+                _add(bands, begun.get(node, event.t), event.t, "starting")
+                _add(bands, event.t, a.end, "up")
+                lanes[node] = tuple(bands)
+            case NodeRemoved(node=node) if node in lanes:
+                lanes[node] = _cut(lanes[node], event.t / 1e6, None, "")
     for node in begun.keys() - lanes.keys():
         lanes[node] = (Band(begin=begun[node] / 1e6, end=a.end / 1e6, name="starting"),)
     return lanes
@@ -337,7 +350,7 @@ def _around(probe: Sequence[ProbeSecond], cells: Iterable[str], window: Window) 
 def _resilience(a: _Seen, fault: Fault) -> Resilience:
     line = a.timeline
     done = _until(a, fault)
-    recovered = next((e.t for e in a.evidence.events if e.name == "recovered" and e.t >= done), None)
+    recovered = next((t for t in line.recoveries if t >= done), None)
     window: Window = (fault.begin, max(fault.begin, recovered if recovered is not None else a.end))
     worst = victims = None
     if a.evidence.probe is not None:

@@ -8,8 +8,10 @@ from typing import Any
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.claims import Claim
+from plugin.evidence import events
+from plugin.evidence.events import Event
 from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.records import Event, MalformedRecord
+from plugin.evidence.records import MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import ARM_FILE, as_stored, stored_object, stored_verdict
 from plugin.judge.arm import ArmEvidence
@@ -107,7 +109,7 @@ def stored_arm(directory: Path, catalogue: Catalogue, verdict: Verdict | None = 
 
 def without_secrets(evidence: ArmEvidence) -> ArmEvidence:
     """The evidence with events that can be shown: arms and cells are named by them, and reports name those."""
-    told = [replace(event, data=redacted_json(event.data)) for event in evidence.events]
+    told = [events.without_secrets(event) for event in evidence.events]
     return replace(evidence, events=told)
 
 

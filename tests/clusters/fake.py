@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
+from msgspec import to_builtins
+
 from clusters import clocks
 from clusters.clocks import Reading
 from clusters.cluster import Cluster
 from clusters.engines import EngineKind
 from clusters.errors import BadInput, HarnessError
+from clusters.events import Happened
 from clusters.model import (
     Capability,
     Completed,
@@ -367,7 +370,9 @@ class Fake:
         self.cluster: Cluster
         self.deployment: FakeDeployment
 
-    def record(self, name: str, **data: Any) -> None:
+    def record(self, what: Happened) -> None:
+        data = to_builtins(what)
+        name = data.pop("event")
         if self.record_fails(name):
             raise HarnessError(f"{name} could not be recorded")
         self.events.append((name, data))

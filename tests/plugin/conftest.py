@@ -33,6 +33,7 @@ import os
 import pytest
 
 from clusters.errors import BadInput, HarnessError, NodeDied
+from clusters.events import NodeDeath
 
 
 @pytest.mark.claim("answer")
@@ -82,7 +83,7 @@ def breaks_late(arm):
 
 @pytest.mark.claim("question")
 async def test_node_died_in_a_group(arm, judge):
-    arm.store.event("node.died", node="n1", code=-6)
+    arm.store.event(NodeDeath(node="n1", code=-6))
     raise ExceptionGroup("several", [HarnessError("a client lost its node"), NodeDied("n1 ended by itself")])
 
 
@@ -93,7 +94,7 @@ async def test_node_died_in_setup(dying, judge):
 
 @pytest.fixture
 def dying(arm):
-    arm.store.event("node.died", node="n2", code=2)
+    arm.store.event(NodeDeath(node="n2", code=2))
     raise NodeDied("n2 ended by itself")
 
 

@@ -45,13 +45,15 @@ import contextlib
 
 import pytest
 
+from plugin.evidence.events import OwnEvent
+
 
 @pytest.mark.claim("short")
 @pytest.mark.topology(nodes={nodes})
 @pytest.mark.parametrize("number", [1, 2])
 async def test_short(arm, cluster, ledger, probe, fault, judge, number):
     async def stage(name):
-        arm.store.event("stage." + name)
+        arm.store.event(OwnEvent(name="stage." + name))
         await asyncio.sleep(1000 if "{rest}" == name else 0.5)
 
     async with ledger.writing(at_least=1), probe.watching(ledger):

@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from plugin.evidence.records import SKIPPED, Event
+from plugin.evidence.events import Event
 from plugin.reports.text import shown
 from plugin.result import (
     BAD_INPUT,
     ENDED_EARLY,
-    EXPECTED,
     HARNESS,
     NOT_AS_EXPECTED,
-    UNEXPECTED,
+    SKIPPED,
     UNREADABLE,
     Result,
     result_of,
 )
+from tests.plugin.recorded import recorded
 
-END = Event(9, "arm.end", {})
-ERROR = Event(10, "error", {"what": "OSError: no"})
+END = recorded(9, "arm.end", {})
+ERROR = recorded(10, "error", {"what": "OSError: no"})
 
 
 def verdict(outcome: str, *, failed: str = "lost", unmet: str = "") -> dict[str, Any]:
@@ -32,8 +32,8 @@ def verdict(outcome: str, *, failed: str = "lost", unmet: str = "") -> dict[str,
 
 
 PASS, FAIL, OPEN = verdict("pass"), verdict("fail"), verdict("inconclusive", unmet="mix")
-REFUTED = Event(8, EXPECTED, {"metrics": ["lost"]})
-DOUBTED = Event(8, EXPECTED, {"conditions": ["mix"], "may": ["knee"]})
+REFUTED = recorded(8, "sabotage.expected", {"metrics": ["lost"]})
+DOUBTED = recorded(8, "sabotage.expected", {"conditions": ["mix"], "may": ["knee"]})
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ DOUBTED = Event(8, EXPECTED, {"conditions": ["mix"], "may": ["knee"]})
         (OPEN, [], ENDED_EARLY),
         (FAIL, [], "fail"),
         (None, [END], ENDED_EARLY),
-        (None, [Event(1, "error", {"what": "x", "bad_input": True})], BAD_INPUT),
-        (None, [Event(1, SKIPPED, {"what": "x"})], SKIPPED),
+        (None, [recorded(1, "error", {"what": "x", "bad_input": True})], BAD_INPUT),
+        (None, [recorded(1, "skipped", {"what": "x"})], SKIPPED),
     ],
 )
 def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: str) -> None:
@@ -68,7 +68,7 @@ def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: 
         (verdict("fail", failed="stale"), [REFUTED, END], "NOT AS EXPECTED"),
         (verdict("inconclusive", unmet="clock"), [DOUBTED, END], "NOT AS EXPECTED"),
         (FAIL, [REFUTED, END, ERROR], "HARNESS FAILED"),
-        (FAIL, [REFUTED, END, Event(10, UNEXPECTED, {"what": "no"})], "NOT AS EXPECTED"),
+        (FAIL, [REFUTED, END, recorded(10, "sabotage.unexpected", {"what": "no"})], "NOT AS EXPECTED"),
         (FAIL, [REFUTED], "ENDED EARLY"),
     ],
 )

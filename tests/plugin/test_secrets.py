@@ -20,6 +20,7 @@ import allure
 import pytest
 
 from clusters.errors import BadInput, HarnessError
+from plugin.evidence.events import OwnEvent
 
 SECRET = "hunter2" + "SECRET"
 DSN = f"postgresql://root:{SECRET}@db/shop"
@@ -98,7 +99,7 @@ async def test_is_expected_to_fail(judge):
 
 @pytest.mark.claim("answer")
 async def test_refuted(arm, judge):
-    arm.store.event("note", dsn=DSN, password=SECRET, tokens_found=3)
+    arm.store.event(OwnEvent(name="note", data={"dsn": DSN, "password": SECRET, "tokens_found": 3}))
     arm.say(f"connecting to {DSN}")
     arm.know(commands=["cockroach", "--token", SECRET])
     judge.measure("answer", 41, note=f"with password={SECRET}")

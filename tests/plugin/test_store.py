@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusters.errors import BadInput, HarnessError
+from plugin.evidence.events import ArmEnd, Errored, OwnEvent
 from plugin.evidence.records import read_events
 from plugin.evidence.store import (
     ARM_FILE,
@@ -50,11 +51,11 @@ def test_every_record_is_one_write_at_the_end_of_its_file(
         return write(descriptor, data)
 
     monkeypatch.setattr(os, "write", recorded)
-    store.event("first", what="ü\nnew line")
+    store.event(OwnEvent(name="first", data={"what": "ü\nnew line"}))
     assert names(store) == ["first"], "it is there at once"
     with (store.directory / EVENTS).open("a") as file:
         file.write('{"t": 1, "event": "by another process"}\n')
-    store.event("last")
+    store.event(OwnEvent(name="last"))
     assert names(store) == ["first", "by another process", "last"]
     assert [data.count(b"\n") for data in writes] == [1, 1]
     assert all(data.endswith(b"\n") for data in writes)
@@ -62,7 +63,7 @@ def test_every_record_is_one_write_at_the_end_of_its_file(
 
 def test_times_never_go_back(store: ArmStore) -> None:
     for _ in range(50):
-        store.event("tick")
+        store.event(OwnEvent(name="tick"))
     with (store.directory / EVENTS).open() as lines:
         times = [event.t for event in read_events(lines)]
     assert times == sorted(times)
@@ -83,15 +84,15 @@ def test_evidence_that_cannot_be_written_fails_the_harness(
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(HarnessError, match=f"cannot be written to .*{os.strerror(code)}"):
-        store.event("lost")
+        store.event(OwnEvent(name="lost"))
 
 
 def test_a_closed_store_writes_no_more(store: ArmStore) -> None:
-    store.event("only")
+    store.event(OwnEvent(name="only"))
     store.close()
     store.close()
     with pytest.raises(HarnessError, match="cannot be written"):
-        store.event("late")
+        store.event(OwnEvent(name="late"))
     assert names(store) == ["only"]
 
 
@@ -103,7 +104,7 @@ def test_a_measurement_is_a_number(store: ArmStore, value: Any) -> None:
 
 
 def test_seals(store: ArmStore) -> None:
-    store.event("begun")
+    store.event(OwnEvent(name="begun"))
     store.measurement("answer", 42)
     (store.directory / "logs").mkdir()
     (store.directory / "logs" / "n1.log").write_text("a log")
@@ -135,7 +136,7 @@ def test_no_changed_byte_goes_unnoticed(
     tmp_path_factory: pytest.TempPathFactory, position: int, flip: int
 ) -> None:
     store = ArmStore(tmp_path_factory.mktemp("arm") / "arm", {"claim": "answer"})
-    store.event("begun", by="a test")
+    store.event(OwnEvent(name="begun", data={"by": "a test"}))
     store.close()
     store.seal()
     for name in (EVENTS, ARM_FILE):
@@ -149,13 +150,13 @@ def test_no_changed_byte_goes_unnoticed(
 
 def test_an_error_is_recorded_after_the_store_is_closed(store: ArmStore) -> None:
     """Sealed evidence stays sealed, what was never sealed does not become so."""
-    store.event("arm.end")
+    store.event(ArmEnd())
     store.close()
-    record(store.directory, "error", what="the harness broke")
+    record(store.directory, Errored(what="the harness broke"))
     assert names(store) == ["arm.end", "error"]
     assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
     store.seal()
-    record(store.directory, "error", what="and once more")
+    record(store.directory, Errored(what="and once more"))
     assert names(store) == ["arm.end", "error", "error"]
     assert broken_seals(store.directory) == ()
 

@@ -46,7 +46,7 @@ async def test_a_fault_bites_is_proven_and_undone(fault: Fault) -> None:
         assert ("wipe n2" in fake.substrate.orders) == (fault is LOSE_DISK)
     assert whole(fake)
     assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "fault.undone"]
-    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], "leases": {"n2": 3}}
+    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], "leases": {"n2": 3}, "connections": {}, "blocks": False}  # fmt: skip
     assert fake.events[2][1]["proof"]
     assert fake.deployment.forgotten == (["n2"] if fault is LOSE_DISK else [])
 

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from plugin.evidence.events import Event
 from plugin.evidence.records import (
     BucketRead,
     BucketUnreadable,
     CellSecond,
-    Event,
     Failed,
     FinalLine,
     FinalRow,
@@ -23,6 +23,7 @@ from plugin.evidence.records import (
 )
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.audit import Audit, audit
+from tests.plugin.recorded import recorded
 
 SEED = 11
 BUCKETS = 3
@@ -101,13 +102,13 @@ def wrong(found: Audit) -> dict[str, int]:
 
 def event(t: float, name: str, **data: Any) -> Event:
     """An event at ``t`` seconds."""
-    return Event(int(t * SECOND), name, data)
+    return recorded(int(t * SECOND), name, data)
 
 
 def events(**changes: Any) -> list[Event]:
     """A whole arm: baseline 1 to 11 s, n1 killed at 12 s, undone at 16 s, recovered at 20 s, writing to 30 s.
 
-    ``changes`` replace the data of an event (``fault_begin={…}``), or leave it out (``None``).
+    ``changes`` replace facts of an event (``fault_begin={…}``; ``None``: it lacks it), or leave the event out (``None``).
     """
     told: dict[str, tuple[float, dict[str, Any]]] = {
         "arm.begin": (0.0, {"past_recovery_s": 10}),
@@ -148,7 +149,9 @@ def events(**changes: Any) -> list[Event]:
     for name, (t, data) in told.items():
         change = changes.get(name.replace(".", "_"), {})
         if change is not None:
-            lines.append(event(change.pop("at", t) if change else t, name, **{**data, **change}))
+            at = change.pop("at", t) if change else t
+            facts = {key: value for key, value in {**data, **change}.items() if value is not None}
+            lines.append(event(at, name, **facts))
     return lines
 
 

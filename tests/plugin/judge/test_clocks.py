@@ -2,11 +2,12 @@
 
 import pytest
 
-from plugin.evidence.records import Event
+from plugin.evidence.events import Event
 from plugin.judge.arm import ArmEvidence
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
+from tests.plugin.recorded import recorded
 
 
 def compared(**sources: tuple[float, float]) -> Event:
@@ -14,7 +15,7 @@ def compared(**sources: tuple[float, float]) -> Event:
         name: {"clock": name, "offset_s": offset, "uncertainty_s": width}
         for name, (offset, width) in sources.items()
     }
-    return Event(0, "clocks", {"own": "boot 1", "sources": found})
+    return recorded(0, "clocks", {"own": "boot 1", "sources": found})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def compared(**sources: tuple[float, float]) -> Event:
         ([compared(n1=(5.0, 0.02)), compared(n1=(5.0, 0.01))], 0.02),
         ([compared(n1=(5.0, 0.02)), compared(n1=(5.5, 0.01))], 0.52),
         ([compared(n1=(5.0, 0.1), n2=(-3.0, 0.2)), compared(n2=(-3.0, 0.1))], 0.2),
-        ([Event(0, "clocks", {}), Event(0, "clocks", {"sources": None})], 0.0),
+        ([recorded(0, "clocks", {})], 0.0),
     ],
 )
 def test_drift_between_two_comparisons_counts(events: list[Event], known_to: float) -> None:

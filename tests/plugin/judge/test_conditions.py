@@ -7,9 +7,9 @@ import pytest
 
 from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
 from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
+from plugin.evidence.events import Event
 from plugin.evidence.records import (
     Connection,
-    Event,
     Failed,
     GeneratorSecond,
     HistoryEnd,

@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
-from plugin.evidence.records import Event
+from plugin.evidence.events import Event
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis
 from plugin.judge.arm import ArmEvidence, timeline
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
+from tests.plugin.recorded import recorded
 
 S = 1_000_000
 ASKED = {"cpus": 0.5, "memory_mib": 1024, "cache_mib": 256, "sql_memory_mib": 256}
 
 
 def event(t: float, name: str, **data: Any) -> Event:
-    return Event(t=round(t * S), name=name, data=data)
+    return recorded(round(t * S), name, data)
 
 
 def step(t: float, node: str, shown: dict[str, float] | None = None, *, takes: float = 5) -> Iterable[Event]:
@@ -124,7 +125,7 @@ def test_half_of_the_restarts_must_hit_what_serves() -> None:
 
     def of(*cut: str) -> tuple[bool, str]:
         events = [
-            Event(t=e.t, name=e.name, data={**e.data, "leases": held[node], "connections": held[node]})
+            recorded(e.t, e.name, {**e.data, "leases": held[node], "connections": held[node]})
             if e.name == "fault.begin"
             else e
             for i, node in enumerate(NODES)

@@ -10,6 +10,7 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from plugin.catalogue import load
+from plugin.evidence.events import Event
 from plugin.evidence.records import (
     FINAL_HEADER,
     HISTORY_HEADER,
@@ -17,7 +18,6 @@ from plugin.evidence.records import (
     BucketRead,
     CellSecond,
     Connection,
-    Event,
     FinalRow,
     GeneratorSecond,
     HistoryEnd,
@@ -37,6 +37,7 @@ from plugin.evidence.records import (
 )
 from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
 from plugin.replay import conclude
+from tests.plugin.recorded import recorded
 
 SECOND = 1_000_000
 SEED = 7
@@ -95,22 +96,22 @@ def arm_of(
 
 def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int]]) -> Iterator[Event]:
     held = dict.fromkeys(names, 3)
-    yield Event(0, "arm.begin", {"past_recovery_s": 5.0})
-    yield Event(100, "provision.begin", {"nodes": names, "topology": str(len(names))})
-    yield Event(2 * SECOND, "provisioned", {"nodes": names})
-    yield Event(2 * SECOND + 1, "replicated", {"seconds": 0.1})
-    yield Event(2 * SECOND + 2, "ledger.created", {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held})  # fmt: skip
-    yield Event(4 * SECOND, "baseline.begin", {})
-    yield Event(16 * SECOND, "baseline.end", {})
+    yield recorded(0, "arm.begin", {"past_recovery_s": 5.0})
+    yield recorded(100, "provision.begin", {"nodes": names, "topology": str(len(names))})
+    yield recorded(2 * SECOND, "provisioned", {"nodes": names})
+    yield recorded(2 * SECOND + 1, "replicated", {"seconds": 0.1})
+    yield recorded(2 * SECOND + 2, "ledger.created", {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held})  # fmt: skip
+    yield recorded(4 * SECOND, "baseline.begin", {})
+    yield recorded(16 * SECOND, "baseline.end", {})
     for kind, node, begin in faults:
         t = begin * SECOND
-        yield Event(t, "fault.begin", {"fault": kind, "nodes": [node], "leases": held, "connections": held, "blocks": False})  # fmt: skip
-        yield Event(t + 50_000, "fault.bit", {"node": node, "proof": "process gone"})
-        yield Event(t + 8 * SECOND, "fault.undo", {"nodes": [node]})
-        yield Event(t + 12 * SECOND, "fault.undone", {"nodes": [node]})
-        yield Event(t + 12 * SECOND + 1000, "recovered", {"seconds": 0.001})
+        yield recorded(t, "fault.begin", {"fault": kind, "nodes": [node], "leases": held, "connections": held, "blocks": False})  # fmt: skip
+        yield recorded(t + 50_000, "fault.bit", {"node": node, "proof": "process gone"})
+        yield recorded(t + 8 * SECOND, "fault.undo", {"nodes": [node]})
+        yield recorded(t + 12 * SECOND, "fault.undone", {"nodes": [node]})
+        yield recorded(t + 12 * SECOND + 1000, "recovered", {"seconds": 0.001})
     for number, name in enumerate(("writing.end", "audit.begin", "audit.end", "arm.end")):
-        yield Event((seconds - 1) * SECOND + number * 100_000, name, {})
+        yield recorded((seconds - 1) * SECOND + number * 100_000, name, {})
 
 
 def _ledger(

@@ -11,6 +11,7 @@ import pytest
 
 from clusters.errors import BadInput
 from plugin.catalogue import load
+from plugin.evidence.events import OwnEvent
 from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, ArmStore
 from plugin.replay import conclude
 from plugin.reports import allure_html, allure_results
@@ -283,7 +284,11 @@ def test_no_secret_gets_into_evidence_and_verdict(tmp_path: Path) -> None:
     store = ArmStore(
         tmp_path / "arm", {**description, "commands": ["cockroach", "--token", token], "api_key": token}
     )
-    store.event("error", what=f"OSError: {dsn} refused", password=password, tokens_found=3)
+    store.event(
+        OwnEvent(
+            name="error", data={"what": f"OSError: {dsn} refused", "password": password, "tokens_found": 3}
+        )
+    )
     store.close()
     conclude(tmp_path / "arm", load())
     text = everything(tmp_path / "arm")

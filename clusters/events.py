@@ -1,0 +1,95 @@
+"""What is done to a cluster and what is seen of it, as events of the evidence.
+
+An event is a class; its name on disk is the class' tag, its fields are the facts beside it
+(``plugin.evidence.records.event_line``). A field that is ``UNSET`` is not written.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from clusters.clocks import Offset
+
+
+class Happened(Struct, frozen=True, kw_only=True, tag_field="event"):
+    """An event of any kind."""
+
+
+class Provisioned(Happened, frozen=True, kw_only=True, tag="provisioned"):
+    """The cluster runs, and every node takes clients."""
+
+    nodes: Sequence[str] = ()
+
+
+class ClocksCompared(Happened, frozen=True, kw_only=True, tag="clocks"):
+    """How the clocks of the nodes stand to the harness's (``own``); ``unread``: why one could not be read."""
+
+    own: str = ""
+    sources: Mapping[str, Offset] = {}
+    unread: Mapping[str, str] = {}
+
+
+class NodeDeath(Happened, frozen=True, kw_only=True, tag="node.died"):
+    """A node ended by itself; ``code``: its exit code, negative for a signal."""
+
+    node: str
+    code: int | None = None
+
+
+class Replicated(Happened, frozen=True, kw_only=True, tag="replicated"):
+    """All data had all its replicas, after so many seconds of waiting."""
+
+    seconds: float = 0.0
+
+
+class Recovered(Happened, frozen=True, kw_only=True, tag="recovered"):
+    """Every node lived and all data had all its replicas again, after so many seconds of waiting."""
+
+    seconds: float = 0.0
+
+
+class FaultBegin(Happened, frozen=True, kw_only=True, tag="fault.begin"):
+    """A fault is about to be injected. ``leases``, ``connections``: what each node holds of the load just before.
+
+    ``blocks``: a majority goes on purpose, so that nothing may be acknowledged.
+    """
+
+    fault: str = "fault"
+    nodes: Sequence[str] = ()
+    leases: Mapping[str, int] = {}
+    connections: Mapping[str, int] = {}
+    blocks: bool = False
+
+
+class FaultBit(Happened, frozen=True, kw_only=True, tag="fault.bit"):
+    """A node is proven to be hit."""
+
+    node: str
+    proof: str = ""
+
+
+class FaultUndo(Happened, frozen=True, kw_only=True, tag="fault.undo"):
+    """A fault is about to be undone."""
+
+    nodes: Sequence[str] = ()
+
+
+class FaultUndone(Happened, frozen=True, kw_only=True, tag="fault.undone"):
+    """A fault is undone on all its nodes."""
+
+    nodes: Sequence[str] = ()
+
+
+class UndoSlow(Happened, frozen=True, kw_only=True, tag="undo.slow"):
+    """A node runs again, and the database on it takes long to come back."""
+
+    node: str
+    why: str = ""
+
+
+class NodeResized(Happened, frozen=True, kw_only=True, tag="node.resized"):
+    """A node runs with other resources. ``shown``: what the operating system and the node itself say of them."""
+
+    node: str
+    shown: Mapping[str, int | float] = {}
+    size: str | UnsetType = UNSET

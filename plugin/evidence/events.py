@@ -1,0 +1,313 @@
+"""The events of a trial beside those of its cluster (``clusters.events``), and how an event is made of what was stored."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from msgspec import UNSET, UnsetType, convert, to_builtins
+
+from clusters import events as of_clusters
+from clusters.events import Happened
+from plugin.evidence.redaction import redacted_json
+
+
+class OwnEvent(Happened, frozen=True, kw_only=True, tag="(own)"):
+    """An event that is known to nobody but who wrote it: a claim of one's own. ``data`` holds JSON values."""
+
+    name: str
+    data: Mapping[str, Any] = {}
+
+
+# ---- a trial
+
+
+class ArmBegin(Happened, frozen=True, kw_only=True, tag="arm.begin"):
+    """A trial begins. ``past_recovery_s``: as of ``LedgerCreated``; older trials had it here."""
+
+    past_recovery_s: float | UnsetType = UNSET
+
+
+class ArmEnd(Happened, frozen=True, kw_only=True, tag="arm.end"):
+    """The test has gathered all its evidence."""
+
+
+class ProvisionBegin(Happened, frozen=True, kw_only=True, tag="provision.begin"):
+    """A cluster of these nodes is about to be provisioned."""
+
+    nodes: Sequence[str] = ()
+    topology: str = ""
+
+
+class Errored(Happened, frozen=True, kw_only=True, tag="error"):
+    """The harness or the machine failed, or what was given cannot be used (``bad_input``)."""
+
+    what: str = "error"
+    bad_input: bool | UnsetType = UNSET
+
+
+class Skipped(Happened, frozen=True, kw_only=True, tag="skipped"):
+    """The test skipped itself after its trial had begun."""
+
+    what: str = ""
+
+
+class SabotageExpected(Happened, frozen=True, kw_only=True, tag="sabotage.expected"):
+    """What a sabotage must come to: one of the ``metrics`` is refuted, or the ``conditions`` are not met.
+
+    ``may``: conditions that may be not met as well.
+    """
+
+    metrics: Sequence[str] | UnsetType = UNSET
+    conditions: Sequence[str] | UnsetType = UNSET
+    may: Sequence[str] | UnsetType = UNSET
+
+
+class SabotageUnexpected(Happened, frozen=True, kw_only=True, tag="sabotage.unexpected"):
+    """What an assertion in the body of a sabotage said."""
+
+    what: str = ""
+
+
+# ---- the ledger
+
+
+class LedgerCreated(Happened, frozen=True, kw_only=True, tag="ledger.created"):
+    """How the ledger's table lies before anything is done to it. ``past_recovery_s``: so long is to be written past recovery."""
+
+    table: str = ""
+    buckets: int = 0
+    past_recovery_s: float | UnsetType = UNSET
+    reports_ranges: bool = False
+    ranges: int = 0
+    replicas: Sequence[int] = ()
+    leases: Mapping[str, int] = {}
+
+
+class BaselineBegin(Happened, frozen=True, kw_only=True, tag="baseline.begin"):
+    """From here on what is written is what is normal."""
+
+
+class BaselineEnd(Happened, frozen=True, kw_only=True, tag="baseline.end"):
+    """The end of what is normal."""
+
+
+class WritingEnd(Happened, frozen=True, kw_only=True, tag="writing.end"):
+    """The writers have stopped."""
+
+
+class FaultPlanned(Happened, frozen=True, kw_only=True, tag="fault.planned"):
+    """The fault is to come when so many rows are acknowledged."""
+
+    after_rows: int = 0
+
+
+class NotRecovered(Happened, frozen=True, kw_only=True, tag="not_recovered"):
+    """The cluster was not whole when the limit was over."""
+
+    limit_s: float
+    why: str = ""
+
+
+class InsertsShort(Happened, frozen=True, kw_only=True, tag="inserts_short"):
+    """Fewer rows than asked for were acknowledged when the limit was over."""
+
+    why: str = ""
+
+
+class AuditBegin(Happened, frozen=True, kw_only=True, tag="audit.begin"):
+    """Everything is about to be read."""
+
+
+class AuditEnd(Happened, frozen=True, kw_only=True, tag="audit.end"):
+    """Everything was read."""
+
+
+# ---- clusters that grow and shrink
+
+
+class BallastFilled(Happened, frozen=True, kw_only=True, tag="ballast.filled"):
+    """Ranges of which there are enough to be spread were made."""
+
+    ranges: int = 0
+    range_kib: int = 0
+
+
+class ResizeBegin(Happened, frozen=True, kw_only=True, tag="resize.begin"):
+    """The number of nodes is about to change: ``kind`` ``out`` or ``in``, ``nodes`` those that are to be there then.
+
+    ``quiet_s``: so long no replica may move before they are at rest; ``stall_s`` after so long without a step nothing
+    more is expected; ``hold_s`` so long they must lie evenly. Not above 0: not declared.
+    """
+
+    kind: str = ""
+    nodes: Sequence[str] = ()
+    quiet_s: float = 0.0
+    stall_s: float = 0.0
+    hold_s: float = 0.0
+    added: Sequence[str] | UnsetType = UNSET
+    removed: Sequence[str] | UnsetType = UNSET
+
+
+class ResizeEnd(Happened, frozen=True, kw_only=True, tag="resize.end"):
+    """It is no longer waited for this change of the number of nodes."""
+
+
+class NodeJoined(Happened, frozen=True, kw_only=True, tag="node.joined"):
+    """A new node takes clients."""
+
+    node: str
+
+
+class JoinFailed(Happened, frozen=True, kw_only=True, tag="join.failed"):
+    """A new node did not come."""
+
+    node: str
+    why: str = ""
+
+
+class NodeRemoved(Happened, frozen=True, kw_only=True, tag="node.removed"):
+    """A node was taken out and ended."""
+
+    node: str
+    code: int | None = None
+
+
+class RemoveFailed(Happened, frozen=True, kw_only=True, tag="remove.failed"):
+    """A node could not be taken out."""
+
+    node: str
+    why: str = ""
+
+
+class RemovalRefused(Happened, frozen=True, kw_only=True, tag="removal.refused"):
+    """The cluster refused to give up a node that it cannot spare."""
+
+    node: str
+    how: str = ""
+
+
+class RemovalBegun(Happened, frozen=True, kw_only=True, tag="removal.begun"):
+    """The cluster began to give up a node that it cannot spare."""
+
+    node: str
+    how: str = ""
+
+
+class QuietBegin(Happened, frozen=True, kw_only=True, tag="quiet.begin"):
+    """Traffic has ended: from here on it is looked whether replicas come to rest."""
+
+
+class QuietEnd(Happened, frozen=True, kw_only=True, tag="quiet.end"):
+    """It is no longer waited for rest."""
+
+
+class Interventions(Happened, frozen=True, kw_only=True, tag="interventions"):
+    """What was done by hand, as the servers tell it, and how often."""
+
+    steps: Mapping[str, int] = {}
+
+
+class InterventionsUnknown(Happened, frozen=True, kw_only=True, tag="interventions.unknown"):
+    """Nobody tells what was done by hand."""
+
+    why: str = ""
+
+
+class Moves(Happened, frozen=True, kw_only=True, tag="moves"):
+    """Why replicas moved, as the servers tell it, and how often."""
+
+    reasons: Mapping[str, int] = {}
+
+
+class MovesUnknown(Happened, frozen=True, kw_only=True, tag="moves.unknown"):
+    """Nobody tells why replicas moved."""
+
+    why: str = ""
+
+
+# ---- nodes that get other resources
+
+
+class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
+    """These nodes are about to get this size one after another. ``asked``: as ``clusters.model.NodeResources`` has it."""
+
+    size: str = ""
+    nodes: Sequence[str] = ()
+    asked: Mapping[str, int | float] = {}
+
+
+class LeasesAway(Happened, frozen=True, kw_only=True, tag="leases_away"):
+    """A node that came back led no part of the ledger when the limit was over."""
+
+    why: str = ""
+
+
+class SizeEnd(Happened, frozen=True, kw_only=True, tag="size.end"):
+    """All of them have it."""
+
+    size: str = ""
+
+
+# ---- making and reading
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that was done or seen at a time ``t``, in microseconds on the trial's timeline."""
+
+    t: int
+    what: Happened
+
+    @property
+    def name(self) -> str:
+        """As it is on disk."""
+        return self.what.name if isinstance(self.what, OwnEvent) else tag(type(self.what))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The facts beside time and name, as JSON values."""
+        if isinstance(self.what, OwnEvent):
+            return dict(self.what.data)
+        told: dict[str, Any] = to_builtins(self.what)
+        del told["event"]
+        return told
+
+
+Kind = TypeVar("Kind", bound=Happened)
+
+
+def seen(events: Iterable[Event], kind: type[Kind]) -> list[tuple[int, Kind]]:
+    """The events of one kind, each with its time."""
+    return [(event.t, event.what) for event in events if isinstance(event.what, kind)]
+
+
+def tag(kind: type[Happened]) -> str:
+    """What events of this class are called on disk."""
+    return str(kind.__struct_config__.tag)
+
+
+KNOWN: dict[str, type[Happened]] = {
+    tag(kind): kind
+    for kind in Happened.__subclasses__()
+    if kind.__module__ in (__name__, of_clusters.__name__) and kind is not OwnEvent
+}
+"""The classes that stored events become, by name; any other becomes an ``OwnEvent``."""
+
+
+def happened(name: str, data: Mapping[str, Any], kinds: Mapping[str, type[Happened]] = KNOWN) -> Happened:
+    """The event of this name and these facts. Facts that its class does not know are left out.
+
+    Raises ``ValueError`` (of msgspec) where one is missing or of another type.
+    """
+    kind = kinds.get(name)
+    return OwnEvent(name=name, data=data) if kind is None else convert(data, kind)
+
+
+def without_secrets(event: Event) -> Event:
+    """The event without what looks like a secret. Where that leaves facts of another type, it has no class any more."""
+    kind, data = type(event.what), redacted_json(event.data)
+    try:
+        kinds = {event.name: kind} if kind is not OwnEvent else {}
+        return Event(event.t, happened(event.name, data, kinds))
+    except ValueError:
+        return Event(event.t, OwnEvent(name=event.name, data=data))
