@@ -14,6 +14,7 @@ from clusters.cluster import Cluster
 from clusters.engines import Engine
 from clusters.engines.postgres.engine import find
 from clusters.errors import HarnessError
+from clusters.events import FaultBit, Happened
 from clusters.faults import cut
 from clusters.faults.disturbance import disturb
 from clusters.model import NodeResources, NodeSpec, Topology
@@ -112,8 +113,8 @@ async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> Non
         held = await cluster.leases("ledger")
         assert min(held[node] for node in cluster.nodes) >= 2, held
         victim, *others = sorted(cluster.nodes, key=lambda node: -held[node])
-        events: list[tuple[str, dict[str, Any]]] = []
-        cluster.record = lambda name, **data: events.append((name, data))
+        events: list[Happened] = []
+        cluster.record = events.append
         clients = {
             node: Client(
                 lambda node=node: cluster.deployment.connect(node, timeout=2),  # type: ignore[misc]
@@ -145,7 +146,7 @@ async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> Non
         assert not clients[victim].between(begun + 1, end), "a minority acknowledges nothing"
         assert clients[victim].between(healed, healed + 3), "and does again once it is back"
         assert overall < CUT_S - 1
-        (proof,) = (data["proof"] for name, data in events if name == "fault.bit")
+        (proof,) = (event.proof for event in events if isinstance(event, FaultBit))
         assert proof.count("all 3 datagrams lost, the one before the cut arrived") == 4
         assert {key for client in clients.values() for key in client.acknowledged} <= await keys_in(cluster)
 

@@ -45,6 +45,8 @@ import contextlib
 
 import pytest
 
+from clusters.faults.disturbance import disturb
+from clusters.faults.pause import PAUSE
 from plugin.evidence.events import OwnEvent
 
 
@@ -62,7 +64,7 @@ async def test_short(arm, cluster, ledger, probe, fault, judge, number):
             await stage("fault")
         await cluster.healthy()
     # A frozen node keeps the audit asking.
-    frozen = fault.pause("n1") if "{rest}" == "audit" else contextlib.nullcontext()
+    frozen = disturb(cluster, PAUSE, ["n1"]) if "{rest}" == "audit" else contextlib.nullcontext()
     async with frozen:
         await ledger.audit()
     assert judge.decide()

@@ -15,7 +15,7 @@ from fixtures.growth import Growth
 from fixtures.judge import Judge
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.convergence import State
-from tests.sabotage.slow import slow
+from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 

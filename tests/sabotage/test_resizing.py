@@ -14,7 +14,7 @@ from fixtures.probe import Probe
 from fixtures.resizing import Resizing
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
-from tests.sabotage.slow import slow
+from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 

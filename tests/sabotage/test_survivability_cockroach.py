@@ -15,7 +15,7 @@ from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.workloads.ledger.fixture import Ledger
 from tests.claims.test_survivability import write_through
-from tests.sabotage.slow import slow
+from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 

@@ -104,9 +104,9 @@ class CockroachDeployment:
         self._access = Access(self._certs, session=self._dialect.session)
         self._join = tuple(f"{p.address}:{SQL_PORT}" for p in placements[:3])
         await self._cockroach("cert", "create-ca", self._ca_key)
-        await asyncio.gather(
-            self._certify(*placements), self._cockroach("cert", "create-client", "root", self._ca_key)
-        )
+        # One after the other: each command reads all that is in the directory, and refuses a key that is not there yet.
+        await self._cockroach("cert", "create-client", "root", self._ca_key)
+        await self._certify(*placements)
 
     async def place(self, placement: Placement) -> None:
         """Prepare one more node."""

@@ -1,4 +1,4 @@
-"""The mark of sabotages that CI has no time for; ``tox -e quiet`` runs them."""
+"""The mark of tests that CI has no time for; ``tox -e quiet`` runs them."""
 
 import os
 
