@@ -49,7 +49,8 @@ def test_interrupted_again_while_it_clears_away(tmp_path: Path) -> None:
         run.interrupt()
         run.reach("fault.undo")
         run.interrupt()
-        assert run.ends() == 2, run.output
+        # Where the second one interrupts a task in the middle of a step, the task raises it once more while pytest finishes.
+        assert run.ends() in (2, -signal.SIGINT), run.output
         run.assert_gone()
     assert_ended_early(tmp_path)
 
