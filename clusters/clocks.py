@@ -1,7 +1,7 @@
 """Clocks: which one a time was read from, and how far two of them are apart, as exactly as that can be told.
 
-Two readings of the same clock need no comparison. Those of different machines differ by an offset, which is known no better
-than to half of the time that asking took.
+Two readings of the same clock need no comparison. Those of different machines differ by an offset, which is known no
+better than to half of the time that asking took.
 """
 
 import functools

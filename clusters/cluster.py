@@ -83,9 +83,7 @@ class Cluster:
         Whatever goes wrong, the caller closes the substrate; nothing outlives that. Raises ``HarnessError``.
         """
         deployment = engine.deploy(topology.nodes, resources=resources, tuned=tuned)
-        self = cls(
-            engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record
-        )
+        self = cls(engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record)
         placements = await substrate.place(topology.nodes)
         await deployment.prepare(placements, substrate)
         for service in deployment.services:
@@ -168,9 +166,7 @@ class Cluster:
         if code is None:
             return "or was never started: whoever watched over it is gone"
         if code in SENT:
-            return (
-                f"by a {signal.Signals(-code).name} that was not sent from here (lack of memory, or a person)"
-            )
+            return f"by a {signal.Signals(-code).name} that was not sent from here (lack of memory, or a person)"
         lack = next((words for words in SHORTAGES if words in last.lower()), None)
         if lack is None and name in self.nodes:
             free = self.substrate.free_bytes(name)
@@ -178,9 +174,7 @@ class Cluster:
                 lack = f"less than {FULL_BYTES >> 20} MiB are free on its disk"
         return f"let down by this machine ({lack})" if lack else None
 
-    async def _until(
-        self, what: str, check: Callable[[], Any], timeout: float, interval: float = 0.1
-    ) -> float:
+    async def _until(self, what: str, check: Callable[[], Any], timeout: float, interval: float = 0.1) -> float:
         return await wait_until(what, check, timeout=timeout, watch=self.watch, interval=interval)
 
     async def accepting(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
@@ -189,9 +183,7 @@ class Cluster:
 
     async def replicated(self, *, timeout: float = 180.0) -> None:
         """Wait until every range has all its replicas on living nodes; before that no fault may be injected."""
-        seconds = await self._until(
-            "all ranges to have all their replicas", self.deployment.healthy, timeout, 0.25
-        )
+        seconds = await self._until("all ranges to have all their replicas", self.deployment.healthy, timeout, 0.25)
         self.record(events.Replicated(seconds=round(seconds, 3)))
 
     async def healthy(self, *, timeout: float = 240.0) -> None:
@@ -316,6 +308,4 @@ async def _finished(boot: "asyncio.Task[None]") -> Health:
         return Health(ok=True)
     if isinstance(error, HarnessError | BadInput):
         raise error
-    raise HarnessError(
-        f"the nodes run, and could not be made a cluster: {type(error).__name__} {error}"
-    ) from error
+    raise HarnessError(f"the nodes run, and could not be made a cluster: {type(error).__name__} {error}") from error

@@ -1,9 +1,9 @@
 """Declared files: TOML read, held against a declared form, and turned into frozen values.
 
 A *rule* is called with a value and the place it stands at; it returns the typed value or raises ``BadInput``. Rules are
-built from smaller ones: ``record(Ledger, rate_per_s=number(above=0), writers=integer(minimum=1))``. Every message names the
-file and the key, the value, the constraint and the way out: no library's messages have all of them, so the rules are our own.
-Each rule also has the JSON schema of what it takes, for editors.
+built from smaller ones: ``record(Ledger, rate_per_s=number(above=0), writers=integer(minimum=1))``. Every message names
+the file and the key, the value, the constraint and the way out: no library's messages have all of them, so the rules
+are our own. Each rule also has the JSON schema of what it takes, for editors.
 """
 
 import difflib
@@ -54,7 +54,10 @@ Schema = Mapping[str, Any]
 
 
 class Rule(Generic[T]):
-    """Checks a value that stands at a place; returns it typed or raises ``BadInput``. ``schema``: what it takes, as JSON schema."""
+    """Checks a value that stands at a place; returns it typed or raises ``BadInput``.
+
+    ``schema``: what it takes, as JSON schema.
+    """
 
     def __init__(self, check: Callable[[Any, Place], T], schema: Schema) -> None:
         self._check = check
@@ -147,9 +150,7 @@ def number(*, minimum: float = 0, above: float | None = None) -> Rule[float]:
         except OverflowError:
             result = math.inf
         if not math.isfinite(result):
-            raise place.must(
-                value, f"a finite number, {bound}", "nothing can be compared with it; give a figure"
-            )
+            raise place.must(value, f"a finite number, {bound}", "nothing can be compared with it; give a figure")
         if result < minimum or (above is not None and result <= above):
             raise place.must(value, bound, "give a figure that can be met")
         return result

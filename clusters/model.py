@@ -82,8 +82,8 @@ class Placement:
     """Where a substrate put a node (or a service beside the nodes). All paths are as the node itself sees them.
 
     ``address`` is what this node listens on and what other nodes reach it by, ``client_address`` what clients and the
-    harness reach it by. ``home`` holds all the node's own files; ``store`` and ``logs`` are inside it. Only ``store`` is
-    lost when a node is lost with its disk.
+    harness reach it by. ``home`` holds all the node's own files; ``store`` and ``logs`` are inside it. Only ``store``
+    is lost when a node is lost with its disk.
     """
 
     node: NodeSpec
@@ -98,9 +98,10 @@ class Placement:
 class ProcessSpec:
     """One process that a substrate is to run for a node (or for a service beside the nodes).
 
-    ``name`` is the node's name. All paths are as the node itself sees them, ``argv[0]`` is absolute. ``env`` is the whole
-    environment. Standard output and error go to ``output``. ``stop_signal`` asks it to stop in good order. ``unprivileged`` asks the substrate to run it
-    as somebody other than root where the harness itself is root (PostgreSQL refuses root).
+    ``name`` is the node's name. All paths are as the node itself sees them, ``argv[0]`` is absolute. ``env`` is the
+    whole environment. Standard output and error go to ``output``. ``stop_signal`` asks it to stop in good order.
+    ``unprivileged`` asks the substrate to run it as somebody other than root where the harness itself is root
+    (PostgreSQL refuses root).
     """
 
     name: str
@@ -136,8 +137,8 @@ class Endpoint:
     """A way in for clients.
 
     A client of the endpoint tries ``hosts`` in order, each with a time-out of its own, until one accepts it. With
-    ``primary_only`` a host that says it is a replica is passed over. CockroachDB has one endpoint a node, each with
-    one host; a PostgreSQL cluster has a single endpoint with all hosts and ``primary_only``.
+    ``primary_only`` a host that says it is a replica is passed over. CockroachDB has one endpoint a node, each with one
+    host; a PostgreSQL cluster has a single endpoint with all hosts and ``primary_only``.
     """
 
     name: str
@@ -213,13 +214,15 @@ class SqlTraits:
     covering: str = "INCLUDE"
     """Which word adds columns to an index that are no part of its key."""
     checks_added_keys: bool = True
-    """Whether a foreign key that is added looks for rows that refer to nothing in about the time that it takes to read them."""
+    """Whether a foreign key that is added looks for rows that refer to nothing in about the time that it takes to read
+    them."""
     reads_as_of: bool = False
     """Whether tables can be read AS OF SYSTEM TIME, which waits for nobody."""
     bulk_joins: str = ""
     """The setting, as ``name = value``, under which joins of whole tables are answered rightly and soon."""
     other_joins: str = ""
-    """Another value of it, under which the server answers them in another way: where the two differ, one answer is wrong."""
+    """Another value of it, under which the server answers them in another way: where the two differ, one answer is
+    wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

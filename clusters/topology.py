@@ -60,9 +60,7 @@ def load(name: str) -> Topology:
         path = DIRECTORY / f"{name}.toml"
     else:
         hint = suggestion(name, names())
-        raise BadInput(
-            f"topology {name!r} is unknown; {hint} A file of your own is named with its .toml ending."
-        )
+        raise BadInput(f"topology {name!r} is unknown; {hint} A file of your own is named with its .toml ending.")
     document, top = read(path)
     shape = _SHAPE(document, top)
     return _dealt(shape.nodes, shape.zones, shape.regions, top, name=path.stem)
@@ -76,9 +74,7 @@ def _dealt(nodes: int, zones: int, regions: int, place: Place, *, name: str) -> 
     if zones * regions > nodes:
         way_out = f"give at least {zones * regions} nodes or fewer zones"
         each = f" of {zones} in each of {regions} regions" if regions > 1 else ""
-        raise (place / "zones").wrong(
-            f"{zones * regions} zones{each} for {nodes} nodes leave some empty; {way_out}"
-        )
+        raise (place / "zones").wrong(f"{zones * regions} zones{each} for {nodes} nodes leave some empty; {way_out}")
     specs = []
     for index in range(nodes):
         turn, region = divmod(index, regions)

@@ -8,7 +8,7 @@ from clusters.errors import TimedOut
 from clusters.model import Health
 
 WATCH_EVERY_S = 0.25
-UNFINISHED = " (and the last look did not return)"
+UNFINISHED = " (and the last attempt did not return)"
 
 
 async def wait_until(
@@ -21,15 +21,15 @@ async def wait_until(
 ) -> float:
     """Poll ``check`` until it is ok; returns the seconds it took.
 
-    ``watch`` is the watchdog: it raises when waiting has become useless (a node died). It is called several times a second, also while
-    a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
+    ``watch`` is the watchdog: it raises when waiting has become useless (a node died). It is called several times a
+    second, also while a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
     """
     began = time.monotonic()
     attempts, last = 0, "never asked"
     while True:
         attempts += 1
         until = max(began + timeout, time.monotonic() + 0.05)
-        health = await _look(check, until=until, watch=watch)
+        health = await _attempt(check, until=until, watch=watch)
         if health is None:
             last = f"{last.removesuffix(UNFINISHED)}{UNFINISHED}"
         elif health.ok:
@@ -39,31 +39,29 @@ async def wait_until(
         watch()
         if time.monotonic() - began >= timeout:
             raise TimedOut(
-                f"waiting for {what}: not after {time.monotonic() - began:.1f} s and {attempts} looks; last seen: {last}"
+                f"waiting for {what}: not after {time.monotonic() - began:.1f} s and {attempts} attempts; last seen: {last}"
             )
         await asyncio.sleep(interval)
 
 
-async def _look(
-    check: Callable[[], Awaitable[Health]], *, until: float, watch: Callable[[], None]
-) -> Health | None:
-    """What one look shows, or ``None`` if it does not return in time."""
-    look = asyncio.ensure_future(check())
+async def _attempt(check: Callable[[], Awaitable[Health]], *, until: float, watch: Callable[[], None]) -> Health | None:
+    """What one attempt shows, or ``None`` if it does not return in time."""
+    attempt = asyncio.ensure_future(check())
     try:
-        while not look.done():
+        while not attempt.done():
             left = until - time.monotonic()
             if left <= 0:
                 return None
-            await asyncio.wait([look], timeout=min(left, WATCH_EVERY_S))
-            if not look.done():
+            await asyncio.wait([attempt], timeout=min(left, WATCH_EVERY_S))
+            if not attempt.done():
                 watch()
-        return look.result()
+        return attempt.result()
     except TimeoutError:
         return None
     finally:
-        if not look.done():
-            look.cancel()
-            await asyncio.gather(look, return_exceptions=True)
+        if not attempt.done():
+            attempt.cancel()
+            await asyncio.gather(attempt, return_exceptions=True)
 
 
 async def hold(seconds: float, *, watch: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from plugin.evidence.store import ARM_FILE, seal
+from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
 from tests.plugin.reports.browser import NoBrowserError, headless
 
@@ -52,8 +52,8 @@ def keep(run: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / run.absolute().name
         shutil.copytree(run, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        for arm in copy.rglob(ARM_FILE):
-            seal(arm.parent)
+        for trial in copy.rglob(TRIAL_FILE):
+            seal(trial.parent)
         with tarfile.open(SAMPLE, "w:xz", preset=9) as archive:
             archive.add(copy, copy.name)
 
@@ -102,11 +102,11 @@ def terminal(browser: Any, run: Path) -> Path:
 
 
 def page(browser: Any, run: Path) -> Path:
-    """The upper part of the interactive page's first arm, with the pointer on its time axis."""
+    """The upper part of the interactive page's first trial, with the pointer on its time axis."""
 
     def show(view: Any) -> None:
         view.goto((run / "report.html").as_uri())
-        view.locator("section.arm").first.evaluate("element => element.scrollIntoView()")
+        view.locator("section.trial").first.evaluate("element => element.scrollIntoView()")
         chart = view.locator(".charts .u-over").first.bounding_box()
         view.mouse.move(chart["x"] + chart["width"] * 0.55, chart["y"] + chart["height"] * 0.5)
 
@@ -134,9 +134,7 @@ def claim_in_allure(view: Any) -> None:
     view.get_by_text("Description", exact=True).last.evaluate("element => element.scrollIntoView()")
 
 
-def picture(
-    browser: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int], whole: str = ""
-) -> Path:
+def picture(browser: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int], whole: str = "") -> Path:
     """A picture of what is shown: of an element that is ``whole``, or of a window of this size in CSS pixels."""
     view = browser.new_page(
         viewport={"width": size[0], "height": size[1]}, color_scheme="light", device_scale_factor=1.5

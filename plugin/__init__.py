@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 pytest_plugins = [
-    "fixtures.arm",
+    "fixtures.trial",
     "fixtures.cluster",
     "fixtures.growth",
     "fixtures.probe",
@@ -93,7 +93,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One instance of a claim's test for each version and each value of the claim's arms."""
+    """One instance of a claim's test for each version and each value of the claim's parameters."""
     from plugin import session
 
     session.parametrize(metafunc)
@@ -128,26 +128,26 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim."""
-    from plugin import ending
+    from plugin import conclusion
 
-    return (yield from ending.judging_death(item))
+    return (yield from conclusion.judging_death(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim."""
-    from plugin import ending
+    from plugin import conclusion
 
-    return (yield from ending.judging_death(item))
+    return (yield from conclusion.judging_death(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
     report = yield
-    from plugin import ending
+    from plugin import conclusion
 
-    ending.classify(item, call, report)
+    conclusion.classify(item, call, report)
     return report
 
 
@@ -171,9 +171,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any) -> None:
     """A worker died in a test: the harness failed, nothing was refuted."""
-    from plugin import ending
+    from plugin import conclusion
 
-    ending.worker_crashed(sched.config, crashitem, report)
+    conclusion.worker_crashed(sched.config, crashitem, report)
 
 
 @pytest.hookimpl(trylast=True)

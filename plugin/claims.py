@@ -144,10 +144,10 @@ class Claim:
     steps: tuple[str, ...] = ()
     """What the test does, in order."""
     estimate: Mapping[Suite, Estimate] = field(default_factory=dict)
-    """Of one arm, on average, on the profile the suite is meant for."""
+    """Of one trial, on average, on the profile the suite is meant for."""
     needs: tuple[str, ...] = ()
     """Conditions of the evidence without which none of its measurements says anything."""
-    arms: Mapping[str, Mapping[Suite, tuple[object, ...]]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[Suite, tuple[object, ...]]] = field(default_factory=dict)
     """The values that each argument of the test takes, by suite."""
     include: tuple[str, ...] = ()
     """Sets of checks (``[checks]``) that come before its own."""
@@ -167,16 +167,16 @@ class Claim:
         profiles.profile_named(profile)
         return tuple(check.resolve(profile) for check in self.checks)
 
-    def arms_for(self, suite: Suite | str) -> Mapping[str, tuple[object, ...]]:
+    def parameters_for(self, suite: Suite | str) -> Mapping[str, tuple[object, ...]]:
         """The values of each argument of the test in this suite.
 
-        In a suite that the claim is not in they are those of the first suite it is in: a test that is deselected later, or
-        a sabotage of the claim, still has its arguments. Raises ``BadInput`` for an unknown suite.
+        In a suite that the claim is not in they are those of the first suite it is in: a test that is deselected later,
+        or a sabotage of the claim, still has its arguments. Raises ``BadInput`` for an unknown suite.
         """
         chosen = suite_named(suite)
         if chosen not in self.suites and self.suites:
             chosen = self.suites[0]
-        return {name: values[chosen] for name, values in self.arms.items()}
+        return {name: values[chosen] for name, values in self.parameters.items()}
 
     def nodes_for(self, suite: Suite | str) -> int:
         """How many nodes the machine must carry for it; in a suite that the claim is not in, those of the first it is in.
@@ -187,12 +187,12 @@ class Claim:
         return self.nodes[chosen if chosen in self.suites or not self.suites else self.suites[0]]
 
     def estimate_for(self, suite: Suite | str) -> Estimate | None:
-        """What all arms of this suite take together one after the other; ``None`` where nothing is declared."""
+        """What all trials of this suite take together one after the other; ``None`` where nothing is declared."""
         if suite not in self.suites or not self.estimate:
             return None
         one = self.estimate[suite_named(suite)]
-        arms = prod(len(values) for values in self.arms_for(suite).values())
-        return Estimate(seconds=one.seconds * arms, disk_mib=one.disk_mib)
+        trials = prod(len(values) for values in self.parameters_for(suite).values())
+        return Estimate(seconds=one.seconds * trials, disk_mib=one.disk_mib)
 
     def completed(self, checks: tuple[CheckSpec, ...]) -> "Claim":
         """The same claim with all its checks, each with a source: its own, or else the claim's, or else us."""

@@ -27,8 +27,9 @@ class Host:
     """A machine as measured: what this process may use of it, not what is built in.
 
     ``cores`` respects affinity and CPU quota; ``memory_gib`` is what is available now, within the memory limit of the
-    control group; ``disk_gib`` is free for an ordinary user at ``disk_path``. ``clock_step_us`` is the smallest step of the
-    monotonic clock that was seen, ``clock_slip_ms`` by how much wall and monotonic clock disagreed over a few milliseconds.
+    control group; ``disk_gib`` is free for an ordinary user at ``disk_path``. ``clock_step_us`` is the smallest step of
+    the monotonic clock that was seen, ``clock_slip_ms`` by how much wall and monotonic clock disagreed over a few
+    milliseconds.
     """
 
     cores: float
@@ -76,7 +77,8 @@ def measure(path: Path) -> Host:
 class CpuUse:
     """How much of the machine's CPU is in use: ``cpu_percent`` in all, and ``others_percent`` by other work than ours, of all there is.
 
-    Ours are the process ``root`` and everything below it, those that ended meanwhile too. What a hypervisor took is others' use.
+    Ours are the process ``root`` and everything below it, those that ended meanwhile too. What a hypervisor took is
+    others' use.
     """
 
     def __init__(self, root: int) -> None:
@@ -164,10 +166,11 @@ def group_limits(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sy
 
 
 def _group_directories(mount: Path, controllers: str, group: str) -> list[Path]:
-    """The group's directory and its ancestors'. Inside a container the path may be the host's: missing ones do no harm."""
-    bases = (
-        [mount / controllers, *(mount / name for name in controllers.split(","))] if controllers else [mount]
-    )
+    """The group's directory and its ancestors'.
+
+    Inside a container the path may be the host's: missing ones do no harm.
+    """
+    bases = [mount / controllers, *(mount / name for name in controllers.split(","))] if controllers else [mount]
     base = next((item for item in bases if item.is_dir()), mount)
     parts = [part for part in group.split("/") if part not in ("", "..")]
     return [base.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]

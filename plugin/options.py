@@ -16,8 +16,8 @@ from clusters.substrates import LOCAL, SUBSTRATES
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
 SUITES = ("gate", "nightly", "paper")
-ARM_FILE = "arm.json"
-"""What marks the directory of an arm (``plugin.evidence.store.ARM_FILE``, which options need not import)."""
+TRIAL_FILE = "trial.json"
+"""What marks the directory of a trial (``plugin.evidence.store.TRIAL_FILE``, which options need not import)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,9 +111,7 @@ def add(parser: pytest.Parser) -> None:
         action="store_true",
         help="print what would be started, disturbed and checked, in order, and start nothing",
     )
-    option(
-        "--claims", action="store_true", help="list the catalogue and what can be evaluated here, and exit"
-    )
+    option("--claims", action="store_true", help="list the catalogue and what can be evaluated here, and exit")
     option(
         "--judge",
         action="append",
@@ -147,23 +145,17 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     if engine not in (*ENGINES, AUTO):
         raise BadInput(f"--engine {engine}: is unknown; {suggestion(engine, [*ENGINES, AUTO])}")
     if get("substrate") not in SUBSTRATES:
-        raise BadInput(
-            f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}"
-        )
+        raise BadInput(f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}")
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
         one, several = get(choice.path, None), tuple(get(choice.version, None) or ())
         if one and several:
-            raise BadInput(
-                f"{choice.path} and {choice.version} exclude each other: a path or versions, not both"
-            )
+            raise BadInput(f"{choice.path} and {choice.version} exclude each other: a path or versions, not both")
         if kind is asked:
             path, versions = one, several
         elif one or several:
-            raise BadInput(
-                f"--engine {engine} runs no {kind.title}: leave out {choice.path} and {choice.version}"
-            )
+            raise BadInput(f"--engine {engine} runs no {kind.title}: leave out {choice.path} and {choice.version}")
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
@@ -171,7 +163,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     report = Path(config.invocation_params.dir, get("report")).absolute() if get("report") else None
     if report and report.suffix != ".html":
         raise BadInput(f"--report {report}: must be named .html, so that nothing else is overwritten")
-    if report and (home := next((d for d in report.parents if (d / ARM_FILE).exists()), None)):
+    if report and (home := next((d for d in report.parents if (d / TRIAL_FILE).exists()), None)):
         raise BadInput(f"--report {report}: {home} is sealed evidence; give a place outside of it")
     return Settings(
         engine=engine,

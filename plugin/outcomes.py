@@ -24,7 +24,7 @@ class TestOutcome:
     claim: str
     sabotage: bool
     result: Result
-    arm: Path | None
+    trial: Path | None
 
 
 @dataclass(kw_only=True)
@@ -74,7 +74,7 @@ def remember(config: pytest.Config, report: pytest.TestReport) -> None:
             claim=str(said["claim"]),
             sabotage=bool(said["sabotage"]),
             result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
-            arm=Path(str(properties["arm"])) if "arm" in properties else None,
+            trial=Path(str(properties["trial"])) if "trial" in properties else None,
         )
     )
 

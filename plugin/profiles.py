@@ -51,7 +51,7 @@ class HostNeeds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
-    """How often the probe asks each of its cells, in milliseconds."""
+    """How often the probe asks each of its routes, in milliseconds."""
 
     interval_ms: int
 
@@ -70,7 +70,8 @@ class Rebalance:
     sample_s: float
     """How often it is asked where the replicas are."""
     hold_s: float
-    """Replicas count as even for the test to go on when they have been for so long. An excursion off the mean may last as long."""
+    """Replicas count as even for the test to go on when they have been for so long. An excursion off the mean may last
+    as long."""
     quiet_s: float
     """A cluster has settled when no replica was added or removed for so long."""
     stall_s: float
@@ -157,9 +158,7 @@ def _profile(value: Any, place: Place) -> dict[str, Any]:
 def sizes_of(tables: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
     """The sizes of workloads, each by its own rule. Raises ``BadInput``."""
     known = name_of(WORKLOADS, "a workload")
-    return {
-        name: WORKLOADS[known(name, place / name)].sizes(item, place / name) for name, item in tables.items()
-    }
+    return {name: WORKLOADS[known(name, place / name)].sizes(item, place / name) for name, item in tables.items()}
 
 
 NAME = text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case")
@@ -187,8 +186,8 @@ def shipped() -> Mapping[str, Profile]:
 def node_of_size(size: str, default: NodeResources) -> NodeResources:
     """A node of this size: ``medium`` is that profile's, ``0.5`` has so many CPUs, ``0.5/1024`` also so many MiB of memory.
 
-    Of its memory a node takes a quarter as cache and a quarter for SQL, as CockroachDB advises for production; without a size of memory
-    both are as in ``default``. Raises ``BadInput``.
+    Of its memory a node takes a quarter as cache and a quarter for SQL, as CockroachDB advises for production; without
+    a size of memory both are as in ``default``. Raises ``BadInput``.
     """
     if size.isalpha():
         return profile_named(size).node

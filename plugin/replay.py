@@ -9,45 +9,45 @@ from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
-from plugin.evidence.load import describe_arm, events_of, load_arm
+from plugin.evidence.load import describe_trial, events_of, load_trial
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import ARM_FILE, as_stored, seal, store_verdict, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, as_stored, seal, store_verdict, stored_verdict
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
 from plugin.reports import terminal
-from plugin.reports.write import page_of_replay
+from plugin.reports.page_file import page_of_replay
 from plugin.result import BAD_INPUT, HARNESS, result_of
 from plugin.run import Run
 from plugin.status import exit_status
 
 
-def judge_arm(directory: Path, catalogue: Catalogue) -> Verdict:
-    """The verdict on an arm's evidence, by today's limits. Raises ``BadInput`` for what is no arm.
+def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
+    """The verdict on a trial's evidence, by today's limits. Raises ``BadInput`` for what is no trial.
 
     A claim that no catalogue at hand has (a user's, judged without ``--catalogue``) is judged by the checks that were
     stored with it.
     """
-    arm = describe_arm(directory)
-    evidence = load_arm(directory, arm)
+    trial = describe_trial(directory)
+    evidence = load_trial(directory, trial)
     claim = catalogue.claims.get(evidence.claim)
     try:
-        checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, arm["checks"]))
+        checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, trial["checks"]))
     except (TypeError, ValueError, KeyError) as error:
         raise BadInput(
-            f"{directory / ARM_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
+            f"{directory / TRIAL_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
         ) from error
     if seen(evidence.events, NodeDeath):
         named = {check.metric for check in checks}
         every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
         checks = (*checks, *(check for check in every if check.metric not in named))
-    needs = claim.needs if claim else tuple(arm["needs"])
-    return decide(evidence, checks, needs=needs, tuned=tuple(arm["tuned"]))
+    needs = claim.needs if claim else tuple(trial["needs"])
+    return decide(evidence, checks, needs=needs, tuned=tuple(trial["tuned"]))
 
 
 def conclude(directory: Path, catalogue: Catalogue) -> Verdict:
-    """Seal an arm's evidence, judge it, and store the verdict beside it."""
+    """Seal a trial's evidence, judge it, and store the verdict beside it."""
     seal(directory)
-    verdict = judge_arm(directory, catalogue)
+    verdict = judge_trial(directory, catalogue)
     store_verdict(directory, verdict)
     return verdict
 
@@ -64,35 +64,35 @@ def _check(stored: Mapping[str, Any]) -> Check:
     )
 
 
-def arms_below(directory: Path) -> list[Path]:
-    """The arms of a stored run, or the one arm that ``directory`` is. Raises ``BadInput`` when there are none."""
+def trials_below(directory: Path) -> list[Path]:
+    """The trials of a stored run, or the one trial that ``directory`` is. Raises ``BadInput`` when there are none."""
     if not directory.is_dir():
-        raise BadInput(f"--judge {directory}: no such directory; give a run directory or one arm of it")
-    arms = sorted(path.parent for path in directory.rglob(ARM_FILE))
-    if not arms:
+        raise BadInput(f"--judge {directory}: no such directory; give a run directory or one trial of it")
+    trials = sorted(path.parent for path in directory.rglob(TRIAL_FILE))
+    if not trials:
         raise BadInput(
-            f"--judge {directory}: holds no evidence (no {ARM_FILE}); give a run directory or one arm of it"
+            f"--judge {directory}: holds no evidence (no {TRIAL_FILE}); give a run directory or one trial of it"
         )
-    return arms
+    return trials
 
 
 def _described(
     directories: Sequence[Path],
 ) -> tuple[dict[Path, tuple[Path, Mapping[str, Any]]], list[str]]:
-    """The arms below these directories, each with the one it was found in and what it is; and why others cannot be read.
+    """The trials below these directories, each with the one it was found in and what it is; and why others cannot be read.
 
     Raises ``BadInput`` when none can.
     """
-    arms, unreadable = {}, []
+    trials, unreadable = {}, []
     for directory in directories:
-        for arm in arms_below(directory):
+        for trial in trials_below(directory):
             try:
-                arms[arm] = (directory, describe_arm(arm))
+                trials[trial] = (directory, describe_trial(trial))
             except BadInput as error:
                 unreadable.append(str(error))
-    if not arms:
+    if not trials:
         raise BadInput("; ".join(unreadable))
-    return arms, unreadable
+    return trials, unreadable
 
 
 def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]:
@@ -110,9 +110,7 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
     if stored["outcome"] != verdict.outcome:
         found.append(f"verdict: was {stored['outcome']}, is {verdict.outcome}")
     # A claim's checks are told apart by these three.
-    before = {
-        (r["check"]["metric"], r["check"]["kind"], r["check"]["comparison"]): r for r in stored["results"]
-    }
+    before = {(r["check"]["metric"], r["check"]["kind"], r["check"]["comparison"]): r for r in stored["results"]}
     now = {(r.check.metric, r.check.kind, r.check.comparison): r for r in verdict.results}
     found += [f"check {' '.join(filter(None, name))} is new" for name in now if name not in before]
     found += [f"check {' '.join(filter(None, name))} is gone" for name in before if name not in now]
@@ -140,47 +138,45 @@ def replay(
 ) -> int:
     """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
 
-    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of before;
-    ``junit``: where JUnit XML is wanted.
+    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of
+    before; ``junit``: where JUnit XML is wanted.
     """
     chosen = list(dict.fromkeys(directories))
-    arms, unreadable = _described(chosen)
-    notice = control_notice(described["context"].get("engine", SUBJECT) for _, described in arms.values())
+    trials, unreadable = _described(chosen)
+    notice = control_notice(described["context"].get("engine", SUBJECT) for _, described in trials.values())
     if notice:
         writer.line(notice)
     verdicts: dict[Path, Verdict] = {}
     outcomes = []
-    for arm, (directory, described) in arms.items():
+    for trial, (directory, described) in trials.items():
         try:
-            verdict = verdicts[arm] = judge_arm(arm, run.catalogue)
+            verdict = verdicts[trial] = judge_trial(trial, run.catalogue)
         except BadInput as error:
             unreadable.append(str(error))
             continue
         sabotage = bool(described.get("sabotage"))
-        below = str(arm.relative_to(directory)) if arm != directory else arm.name
+        below = str(trial.relative_to(directory)) if trial != directory else trial.name
         terminal.print_verdict(
             writer,
             verdict,
-            title=below if len(chosen) == 1 or arm == directory else f"{directory.name}/{below}",
+            title=below if len(chosen) == 1 or trial == directory else f"{directory.name}/{below}",
             about=str(described.get("about") or "") if sabotage else None,
             claim=run.catalogue.claims.get(verdict.claim),
-            arm=arm,
+            trial=trial,
         )
-        changes = differences(stored_verdict(arm), verdict)
+        changes = differences(stored_verdict(trial), verdict)
         writer.line(
-            "  same verdict as stored"
-            if not changes
-            else "\n".join(f"  differs: {change}" for change in changes)
+            "  same verdict as stored" if not changes else "\n".join(f"  differs: {change}" for change in changes)
         )
         if not sabotage:
             stored = redacted_json(as_stored(verdict))
-            outcomes.append(result_of(sabotage=False, verdict=stored, events=events_of(arm)).outcome)
+            outcomes.append(result_of(sabotage=False, verdict=stored, events=events_of(trial)).outcome)
     writer.line("")
     if outcomes:
         writer.line(terminal.counted(outcomes))
     writer.line(page_of_replay(chosen, run, verdicts))
     if allure is not None or junit is not None:
-        from plugin.reports.stored import stored_run
+        from plugin.reports.stored_run import stored_run
 
         stored = [stored_run(place, run.catalogue, verdicts) for place in chosen]
         if allure is not None:

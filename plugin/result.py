@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugin.evidence.events import (
-    ArmEnd,
     Errored,
     Event,
     SabotageExpected,
     SabotageUnexpected,
     Skipped,
+    TrialEnd,
     seen,
 )
 
@@ -42,10 +42,12 @@ class Result:
 def result_of(
     *, sabotage: bool, verdict: Mapping[str, Any] | None, events: Sequence[Event], problem: str = ""
 ) -> Result:
-    """The result of a trial with this verdict, as it is stored, and these events. ``problem``: why its evidence cannot be read.
+    """The result of a trial with this verdict, as it is stored, and these events.
 
-    A test that failed by itself has no verdict that counts, unless it is refuted. A verdict on half a test is none, unless what was lost by
-    then refutes the claim.
+    ``problem``: why its evidence cannot be read.
+
+    A test that failed by itself has no verdict that counts, unless it is refuted. A verdict on half a test is none,
+    unless what was lost by then refutes the claim.
     """
     decided = str(verdict["outcome"]) if verdict else ""
     errors = [error for _, error in seen(events, Errored)]
@@ -58,7 +60,7 @@ def result_of(
         return Result(outcome=NOT_AS_EXPECTED, why=_told(unexpected))
     if verdict is None:
         last = events[-1].name if events else "nothing"
-        ended = "was not judged" if seen(events[-1:], ArmEnd) else f"ended early, after {last}"
+        ended = "was not judged" if seen(events[-1:], TrialEnd) else f"ended early, after {last}"
         return Result(
             outcome=UNREADABLE if problem else ENDED_EARLY,
             why=problem or f"the run {ended}: there is no verdict",
@@ -78,7 +80,7 @@ def result_of(
 
 def ended_early(events: Sequence[Event]) -> str:
     """That a test ended before its end, and after which event; empty where it did not."""
-    if seen(events, ArmEnd):
+    if seen(events, TrialEnd):
         return ""
     last = f" after {events[-1].name}" if events else ""
     return f"the test ended early{last}; everything up to there is shown"
@@ -89,7 +91,10 @@ def _told(events: Sequence[Errored | Skipped | SabotageUnexpected]) -> str:
 
 
 def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
-    """What a sabotage names and its verdict is; empty where that differs. (Old evidence names nothing: refuted by any check.)"""
+    """What a sabotage names and its verdict is; empty where that differs.
+
+    (Old evidence names nothing: refuted by any check.)
+    """
     asked = [expected for _, expected in seen(events, SabotageExpected)]
     named = asked[-1] if asked else SabotageExpected()
     metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))

@@ -1,7 +1,7 @@
 """One run: what was asked for, what this host is, which databases are tested, and where the evidence goes.
 
-Built once a process from the settings. Under pytest-xdist the controller makes the run directory and draws the seed; workers
-are told both. Nothing is started and no binary is looked for until a claim needs it.
+Built once a process from the settings. Under pytest-xdist the controller makes the run directory and draws the seed;
+workers are told both. Nothing is started and no binary is looked for until a claim needs it.
 """
 
 import datetime
@@ -130,7 +130,10 @@ class Run:
             return self.named(next(name for name, kind in ENGINES.items() if kind.embedded))
 
     def named(self, name: str, version: str | None = None) -> Engine:
-        """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine). Raises ``BadInput``."""
+        """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine).
+
+        Raises ``BadInput``.
+        """
         return ENGINES[name].find(
             Wanted(
                 path=self.settings.path,
@@ -167,22 +170,17 @@ class Run:
 
     def seed_for(self, test: str) -> int:
         """The seed of one test, the same for every version and worker."""
-        return (
-            int.from_bytes(hashlib.blake2b(f"{self.settings.seed}/{test}".encode(), digest_size=4).digest())
-            >> 1
-        )
+        return int.from_bytes(hashlib.blake2b(f"{self.settings.seed}/{test}".encode(), digest_size=4).digest()) >> 1
 
     @property
     def progress_file(self) -> Path:
         """Where this process says what it is doing; the controller shows it."""
         return self.settings.run_dir / "progress" / f"{self.worker or 'main'}.jsonl"
 
-    def say(
-        self, stage: str, *, test: str = "", expect_s: float | None = None, arm: Path | None = None
-    ) -> None:
-        """Say what is being done now and how long it may take; ``arm`` is where its evidence goes."""
+    def say(self, stage: str, *, test: str = "", expect_s: float | None = None, trial: Path | None = None) -> None:
+        """Say what is being done now and how long it may take; ``trial`` is where its evidence goes."""
         said = {
-            "at": time.monotonic(), "test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "arm": str(arm or ""),
+            "at": time.monotonic(), "test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or ""),
         }  # fmt: skip
         if self.progress_file.parent.is_dir():
             with self.progress_file.open("a", encoding="utf-8") as file:
@@ -198,7 +196,10 @@ class Run:
             )
 
     def begin(self) -> None:
-        """Make the run directory and describe the run in it, unless another process of this run has. Raises ``BadInput``."""
+        """Make the run directory and describe the run in it, unless another process of this run has.
+
+        Raises ``BadInput``.
+        """
         directory = make_run_directory(self.settings.run_dir)
         (directory / "progress").mkdir(exist_ok=True)
         if (directory / RUN_FILE).exists():

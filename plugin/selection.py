@@ -16,7 +16,7 @@ from clusters.substrates import SUBSTRATES
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import SHIPPED, Claim
-from plugin.evidence.load import describe_arm
+from plugin.evidence.load import describe_trial
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import AUTO
@@ -36,7 +36,10 @@ KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 
 
 def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
-    """The claim that a test is about, and whether it is a sabotage of it. Raises ``BadInput`` for a malformed marker."""
+    """The claim that a test is about, and whether it is a sabotage of it.
+
+    Raises ``BadInput`` for a malformed marker.
+    """
     found = [marker for name in KEYWORDS if (marker := item.get_closest_marker(name)) is not None]
     if not found:
         return None, False
@@ -44,25 +47,23 @@ def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
         raise BadInput(f"{item.nodeid}: is marked as claim and as sabotage; a test is one of the two")
     name, marker = found[0].name, found[0]
     if len(marker.args) != 1 or not isinstance(marker.args[0], str) or set(marker.kwargs) - KEYWORDS[name]:
-        raise BadInput(
-            f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')"
-        )
+        raise BadInput(f"{item.nodeid}: @pytest.mark.{name} takes one claim id, for instance {name}('survivability')")
     return marker.args[0], name == "sabotage"
 
 
 def parameters_of(item: pytest.Item) -> dict[str, object]:
-    """The values of the arguments by which the arms of a claim are told apart."""
+    """The values of the arguments by which the trials of a claim are told apart."""
     callspec = getattr(item, "callspec", None)
     return {name: value for name, value in callspec.params.items() if name != "target"} if callspec else {}
 
 
 def base_name(item: pytest.Item) -> str:
-    """The test's name without its parameters, with its file's: what the arms of a claim share."""
+    """The test's name without its parameters, with its file's: what the trials of a claim share."""
     return f"{item.path.stem}-{getattr(item, 'originalname', item.name)}"
 
 
-def arm_name(item: pytest.Item, target: str) -> str:
-    """What an arm's evidence is called. Values that hide a secret are told apart by their places in their lists."""
+def trial_name(item: pytest.Item, target: str) -> str:
+    """What a trial's evidence is called. Values that hide a secret are told apart by their places in their lists."""
     values = parameters_of(item)
     plain = [str(value) for value in values.values()]
     hidden = redacted_json(values)
@@ -97,7 +98,7 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
-    """Give a claim's test one instance a version asked for, and one a value of the claim's arms in the chosen suite."""
+    """Give a claim's test one instance a version asked for, and one a value of the claim's parameters in the chosen suite."""
     id_, sabotage = claim_id(metafunc.definition)
     if id_ is None:
         return
@@ -105,7 +106,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     several = len(run.targets) > 1 and not claim.compares_versions
     if "target" in metafunc.fixturenames and several:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
-    for name, values in claim.arms_for(run.settings.suite).items():
+    for name, values in claim.parameters_for(run.settings.suite).items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, values[:1] if sabotage else values)
 
@@ -165,13 +166,14 @@ def needs_engine(item: pytest.Item) -> bool:
 
 
 def sabotaged_engine(item: pytest.Item) -> str | None:
-    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test. Raises ``BadInput``."""
+    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test.
+
+    Raises ``BadInput``.
+    """
     marker = item.get_closest_marker("sabotage")
     engine: str | None = marker.kwargs.get("engine") if marker else None
     if engine not in (None, *ENGINES):
-        raise BadInput(
-            f"@pytest.mark.sabotage: engine {engine!r} is unknown; {suggestion(str(engine), ENGINES)}"
-        )
+        raise BadInput(f"@pytest.mark.sabotage: engine {engine!r} is unknown; {suggestion(str(engine), ENGINES)}")
     return engine
 
 
@@ -191,19 +193,17 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
 
 
 def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:
-    """Why this host cannot give nodes the sizes that the claim's arms name: a control group grants cores that nobody has."""
+    """Why this host cannot give nodes the sizes that the claim's parameters name: a control group grants cores that nobody has."""
     if Capability.NODE_RESOURCES not in claim.capabilities:
         return None
-    for value in claim.arms_for(run.settings.suite).get("sizes", ()):
+    for value in claim.parameters_for(run.settings.suite).get("sizes", ()):
         for size in str(value).split():
             if size.isalpha():
                 reason = carries(profile_named(size), run.host, nodes)
             else:
                 cpus = node_of_size(size, run.profile.node).cpus or 0.0
                 has = f"this host has {run.host.cores:g} cores"
-                reason = (
-                    f"{has}, and a node of size {size} is to get {cpus:g}" if cpus > run.host.cores else None
-                )
+                reason = f"{has}, and a node of size {size} is to get {cpus:g}" if cpus > run.host.cores else None
             if reason:
                 return reason
     return None
@@ -222,12 +222,13 @@ def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capa
     return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
 
 
-def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
-    """What the suite asks for and nobody decided: of each claim that can be evaluated each arm on each target, collected or not.
+def undecided(trials: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
+    """What the suite asks for and nobody decided: of each claim that can be evaluated each trial on each target, collected or not.
 
-    ``arms``: claim and evidence of each that was decided. A claim of which somebody ``skipped`` a test is never decided.
+    ``trials``: claim and evidence of each that was decided. A claim of which somebody ``skipped`` a test is never
+    decided.
     """
-    told = [(claim, describe_arm(directory)) for claim, directory in arms]
+    told = [(claim, describe_trial(directory)) for claim, directory in trials]
     found = []
     for claim in run.catalogue:
         if (
@@ -235,7 +236,7 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
             or reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run) is not None
         ):
             continue
-        values = claim.arms_for(run.settings.suite)
+        values = claim.parameters_for(run.settings.suite)
         wanted = [
             (target, dict(zip(values, combination, strict=True)))
             for target in (("",) if claim.compares_versions else run.targets)
@@ -244,12 +245,12 @@ def undecided(arms: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) 
         missing = [
             ", ".join([*(f"{name} {value}" for name, value in chosen.items()), *([target] if target else [])])
             for target, chosen in wanted
-            if not any(id_ == claim.id and _is_arm(arm, target, chosen) for id_, arm in told)
+            if not any(id_ == claim.id and _is_trial(trial, target, chosen) for id_, trial in told)
         ]
         if claim.id in skipped or len(missing) == len(wanted):
             found.append(claim.id)
         else:
-            found += [f"{claim.id} ({arm})" for arm in missing]
+            found += [f"{claim.id} ({trial})" for trial in missing]
     return found
 
 
@@ -268,10 +269,10 @@ def left_out(tested: Set[str], run: Run) -> list[str]:
     ]
 
 
-def _is_arm(arm: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:
+def _is_trial(trial: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:
     """Whether it has these values; a test that does not take an argument stands for all its values."""
-    parameters = arm["parameters"]
-    return bool(arm["target"] == target) and all(
+    parameters = trial["parameters"]
+    return bool(trial["target"] == target) and all(
         parameters.get(name, value) == value for name, value in redacted_json(chosen).items()
     )
 

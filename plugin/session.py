@@ -45,9 +45,7 @@ def configure(config: pytest.Config) -> None:
         allure_live.prepare(config, run)
     if run.controller and not config.option.collectonly:
         # Standard output as it is now: once a test runs, pytest has put its capture in between.
-        ticker = Ticker(
-            run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2)
-        )
+        ticker = Ticker(run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2))
         config.stash[KEY].ticker = ticker
         run.tell = ticker.hear
 
@@ -106,7 +104,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def named_without_secrets(metafunc: pytest.Metafunc) -> None:
     """A parameter's value is part of its test's name, which every report and file of the run shows."""
-    from plugin.reports.withheld import nameless
+    from plugin.reports.redacted_reports import nameless
 
     with suppress(BadInput):  # said with file and line by ``select``, which sees the same test
         if selection.claim_id(metafunc.definition)[0] is not None:
@@ -176,11 +174,9 @@ def finish(session: pytest.Session) -> None:
     if (claims or run.settings.strict_suite) and not heard.refusals:
         skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
         left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
-        arms = [(o.claim, o.arm) for o in decided if o.arm]
+        trials = [(o.claim, o.trial) for o in decided if o.trial]
         heard.undecided = (
-            selection.undecided(arms, run, skipped=skipped)
-            if run.settings.strict_suite
-            else sorted(left | skipped)
+            selection.undecided(trials, run, skipped=skipped) if run.settings.strict_suite else sorted(left | skipped)
         )
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
@@ -196,7 +192,7 @@ def finish(session: pytest.Session) -> None:
         gate=run.settings.strict_suite,
     )
     if (run.settings.run_dir / runs.RUN_FILE).exists():
-        from plugin.reports.write import page_of_run
+        from plugin.reports.page_file import page_of_run
 
         heard.page = page_of_run(run)
 

@@ -28,8 +28,8 @@ def exit_status(
 ) -> int:
     """The exit status, where several hold: 1 before 7 before 6.
 
-    ``refuted`` also stands for any other test that failed. ``undecided`` are required claims without a verdict. ``gate``:
-    a suite was asked for, so a session that collected no claim decided nothing.
+    ``refuted`` also stands for any other test that failed. ``undecided`` are required claims without a verdict.
+    ``gate``: a suite was asked for, so a session that collected no claim decided nothing.
     """
     if bad_input:
         return Status.BAD_INPUT

@@ -1,8 +1,8 @@
 """Workloads: what each is to the rest of the suite, and those that there are, by name.
 
-A workload is a package of its own, declared in a catalogue file (``[workloads]``, ``name = "module"``); that module's ``KIND`` is
-its ``Workload``. Nothing else knows its name: what metrics there are, which sizes a profile may have, what evidence is read back
-and what reports show is asked of all that are declared. See ``docs/extending/workload.md``.
+A workload is a package of its own, declared in a catalogue file (``[workloads]``, ``name = "module"``); that module's
+``KIND`` is its ``Workload``. Nothing else knows its name: what metrics there are, which sizes a profile may have, what
+evidence is read back and what reports show is asked of all that are declared. See ``docs/extending/workload.md``.
 """
 
 import sys
@@ -16,10 +16,10 @@ from clusters.declared import Place, Rule, keyed, read, text
 from clusters.errors import BadInput
 from clusters.events import Happened
 from clusters.registry import Registry
-from plugin.judge.known import ConditionInfo, MetricInfo
+from plugin.judge.definitions import ConditionInfo, MetricInfo
 
 if TYPE_CHECKING:
-    from plugin.judge.arm import ArmEvidence
+    from plugin.judge.trial import TrialEvidence
     from plugin.reports.section import Section
 
 S = TypeVar("S")
@@ -37,12 +37,13 @@ NAMES = keyed(
 class Workload(Generic[S]):
     """What a workload is to the rest of the suite.
 
-    ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those sizes, each with
-    the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob pattern. Where there is such a
-    file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds to a list what is wrong with it;
-    ``progress`` says in a few words what a running one did just now. ``events`` are the classes of its own events. ``metrics`` and
-    ``conditions`` are pure functions of the judge. ``section`` gives what reports show, given the limits of checks by metric;
-    ``None`` for nothing. The module is imported at every start of the suite, so what is heavy is imported inside of functions.
+    ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those
+    sizes, each with the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob
+    pattern. Where there is such a file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds
+    to a list what is wrong with it; ``progress`` says in a few words what a running one did just now. ``events`` are
+    the classes of its own events. ``metrics`` and ``conditions`` are pure functions of the judge. ``section`` gives
+    what reports show, given the limits of checks by metric; ``None`` for nothing. The module is imported at every start
+    of the suite, so what is heavy is imported inside of functions.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Workload(Generic[S]):
     events: Sequence[type[Happened]] = ()
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
-    section: "Callable[[ArmEvidence, Mapping[str, float]], Section | None] | None" = None
+    section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
 
     def left(self, directory: Path) -> bool:
         """Whether a trial's directory holds evidence of it."""
@@ -79,7 +80,10 @@ DIRECTORIES: list[str] = []
 
 
 def declare(modules: Mapping[str, str], top: Place, directory: Path) -> None:
-    """Add what a user's file declares. Modules are looked for in its directory, too. Raises ``BadInput`` naming file and key."""
+    """Add what a user's file declares. Modules are looked for in its directory, too.
+
+    Raises ``BadInput`` naming file and key.
+    """
     place = top / "workloads"
     if modules and str(directory) not in DIRECTORIES:
         DIRECTORIES.append(str(directory))
@@ -100,13 +104,9 @@ def _check(name: str, module: str, place: Place) -> None:
         kind = getattr(import_module(module), "KIND", None)
     except Exception as error:  # whatever a module of somebody's own may raise
         where = "the file's directory is searched, and then where Python looks for modules"
-        raise place.wrong(
-            f"{module!r} cannot be imported ({type(error).__name__}: {error}); {where}"
-        ) from error
+        raise place.wrong(f"{module!r} cannot be imported ({type(error).__name__}: {error}); {where}") from error
     if not isinstance(kind, Workload) or kind.name != name:
-        raise place.wrong(
-            f"module {module!r} must have a KIND that is a Workload of the name {name!r}; add it"
-        )
+        raise place.wrong(f"module {module!r} must have a KIND that is a Workload of the name {name!r}; add it")
 
 
 def sizes_missing(workload: Workload[Any], place: Place) -> BadInput:

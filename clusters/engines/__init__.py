@@ -1,8 +1,9 @@
 """The databases. One module or package an engine: how to start it, introspect it, swap its version; what it can do.
 
-``ENGINES`` has what is known of each before one is found: an ``EngineKind``. Its ``find`` gives an ``Engine``: which version, from
-where, what it can do. It starts nothing. ``deploy`` gives a ``Deployment``: that database on the placements a substrate made,
-which ``clusters.cluster.Cluster`` drives. Neither knows how a process is run; that is the substrate's.
+``ENGINES`` has what is known of each before one is found: an ``EngineKind``. Its ``find`` gives an ``Engine``: which
+version, from where, what it can do. It starts nothing. ``deploy`` gives a ``Deployment``: that database on the
+placements a substrate made, which ``clusters.cluster.Cluster`` drives. Neither knows how a process is run; that is the
+substrate's.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,10 @@ class Backups(Protocol):
         ...
 
     async def load(self, name: str, out_of: BinaryIO) -> None:
-        """Put archived files where they can be restored from. Raises ``HarnessError`` if a backup of the name is there."""
+        """Put archived files where they can be restored from.
+
+        Raises ``HarnessError`` if a backup of the name is there.
+        """
         ...
 
     async def discard(self, name: str) -> None:
@@ -50,7 +54,10 @@ class Backups(Protocol):
         ...
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
-        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them. Raises ``HarnessError``."""
+        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them.
+
+        Raises ``HarnessError``.
+        """
         ...
 
 
@@ -143,7 +150,10 @@ class Deployment(Protocol):
         ...
 
     async def layout(self) -> Layout:
-        """Where all replicas lie now; asked again and again, so it is cheap. Raises ``HarnessError`` when nobody says."""
+        """Where all replicas lie now; asked again and again, so it is cheap.
+
+        Raises ``HarnessError`` when nobody says.
+        """
         ...
 
     async def gauges(self) -> Mapping[str, NodeGauges]:
@@ -165,7 +175,10 @@ class Deployment(Protocol):
         ...
 
     async def drain(self, node: str) -> None:
-        """Hand the node's work over, in good order, so that its process can stop. Raises ``HarnessError`` if it cannot."""
+        """Hand the node's work over, in good order, so that its process can stop.
+
+        Raises ``HarnessError`` if it cannot.
+        """
         ...
 
     async def forget(self, node: str) -> None:
@@ -187,7 +200,8 @@ class Deployment(Protocol):
     async def refusal(self, node: str) -> str | None:
         """Ask for the removal of a living node that cannot be spared, and take that back.
 
-        Returns in words how it was refused; ``None`` where replicas began to leave. Raises ``HarnessError`` when nobody answers.
+        Returns in words how it was refused; ``None`` where replicas began to leave. Raises ``HarnessError`` when nobody
+        answers.
         """
         ...
 
@@ -254,7 +268,8 @@ class Choice:
 class EngineKind:
     """What is known of an engine before one is found.
 
-    ``name`` is as ``--engine`` takes it, ``title`` as people call it. ``find`` raises ``BadInput`` where none can be had.
+    ``name`` is as ``--engine`` takes it, ``title`` as people call it. ``find`` raises ``BadInput`` where none can be
+    had.
     """
 
     name: str

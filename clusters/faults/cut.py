@@ -17,9 +17,7 @@ def cut(first: str, second: str, *, one_way: bool = False) -> Fault:
     To be aimed at both, of which each is proven to be hurt.
     """
     links = [(first, second)] if one_way else [(first, second), (second, first)]
-    return _fault(
-        "cut one way" if one_way else "cut", lambda _, node: [link for link in links if node in link]
-    )
+    return _fault("cut one way" if one_way else "cut", lambda _, node: [link for link in links if node in link])
 
 
 def isolate() -> Fault:

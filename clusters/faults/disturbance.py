@@ -22,8 +22,8 @@ class Fault:
     """A kind of disturbance.
 
     ``bite`` hurts one node and returns the proof, in words, that it is hurt (it raises ``HarnessError`` where it cannot
-    prove it). Once begun it is never cut short, so it must end by itself. ``undo`` heals what ``bite`` did; it must be safe
-    to call when ``bite`` failed half-way, and leaves no node among ``Cluster.down``.
+    prove it). Once begun it is never cut short, so it must end by itself. ``undo`` heals what ``bite`` did; it must be
+    safe to call when ``bite`` failed half-way, and leaves no node among ``Cluster.down``.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Fault:
 async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts: Any) -> AsyncIterator[None]:
     """Hurt ``nodes`` for as long as the block lasts.
 
-    ``facts`` go into the ``fault.begin`` event (leases and connections of the victims just before). Bite and undo run in
-    tasks of their own, so that a cancelled or failing test still leaves a whole cluster or a clear error: ``HarnessError``
-    when the fault could not be proven or undone, ``NodeDied`` when a node did not live through it. What the block raised
-    goes before that, with a note of it.
+    ``facts`` go into the ``fault.begin`` event (leases and connections of the victims just before). Bite and undo run
+    in tasks of their own, so that a cancelled or failing test still leaves a whole cluster or a clear error:
+    ``HarnessError`` when the fault could not be proven or undone, ``NodeDied`` when a node did not live through it.
+    What the block raised goes before that, with a note of it.
     """
     missing = fault.capabilities - cluster.capabilities
     if missing:
@@ -70,9 +70,7 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
     finally:
         try:
             async with asyncio.timeout(UNDO_TIMEOUT_S):
-                ends = await asyncio.gather(
-                    *(fault.undo(cluster, node) for node in nodes), return_exceptions=True
-                )
+                ends = await asyncio.gather(*(fault.undo(cluster, node) for node in nodes), return_exceptions=True)
         except TimeoutError:
             ends = [HarnessError(f"not after {UNDO_TIMEOUT_S:.0f} s")]
         failed = []

@@ -14,9 +14,7 @@ async def kill_and_prove(cluster: Cluster, node: str) -> str:
         raise HarnessError(f"{node} was killed and is {state}")
     health = await cluster.deployment.accepting(node)
     if health.ok:
-        raise HarnessError(
-            f"{node} was killed and still takes clients: something else listens on its address"
-        )
+        raise HarnessError(f"{node} was killed and still takes clients: something else listens on its address")
     return f"process gone (exit code {cluster.substrate.exit_code(node)}), clients refused: {health.why}"
 
 

@@ -1,7 +1,8 @@
 """How the harness speaks SQL with a cluster, whichever driver an engine takes: connections, rows, and errors by class.
 
-``Deployment.connect`` gives a ``Connection``. An engine whose servers speak PostgreSQL's protocol has it from ``clusters.sql.pgwire``;
-another one brings an adapter of its own. Workloads may use a driver directly where every microsecond counts.
+``Deployment.connect`` gives a ``Connection``. An engine whose servers speak PostgreSQL's protocol has it from
+``clusters.sql.pgwire``; another one brings an adapter of its own. Workloads may use a driver directly where every
+microsecond counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,8 @@ class Failure(StrEnum):
     REFUSED = "refused"
     """Certainly not done, and it would be refused again: bad data, a constraint, a name that is not there."""
     AMBIGUOUS = "ambiguous"
-    """Done or not, nobody knows: no answer in time, cancelled perhaps while committing, any error not known to be harmless."""
+    """Done or not, nobody knows: no answer in time, cancelled perhaps while committing, any error not known to be
+    harmless."""
     LOST = "lost"
     """The connection broke, or none was to be had; what was under way on it is done or not."""
 

@@ -1,7 +1,7 @@
 """PostgreSQL's protocol, spoken by asyncpg: connections of the harness, and what the driver's errors mean.
 
-The one module that knows the driver, besides those workloads that use it on their hot path. asyncpg takes long to import and is not
-needed to collect tests: it is imported by whoever connects first.
+The one module that knows the driver, besides those workloads that use it on their hot path. asyncpg takes long to
+import and is not needed to collect tests: it is imported by whoever connects first.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EN
 def errors() -> tuple[type[Exception], ...]:
     """What asyncpg raises for whatever server and network do, for an ``except``.
 
-    The last, "another operation is in progress", was seen when a server went away between the preparation of a statement and its
-    execution; a replica where the primary is asked for is one, too.
+    The last, "another operation is in progress", was seen when a server went away between the preparation of a
+    statement and its execution; a replica where the primary is asked for is one, too.
     """
     import asyncpg
 
@@ -54,8 +54,8 @@ def errors() -> tuple[type[Exception], ...]:
 def classified(error: BaseException) -> tuple[Failure, str]:
     """What an error means for the statement that it ended, and the word for it: its SQLSTATE, or what happened to the connection.
 
-    Whatever is not known to be harmless is ambiguous or lost: a lawful database is never accused of an operation that it may
-    have done or left undone. The rules are those for histories (Jepsen's ok, fail and info).
+    Whatever is not known to be harmless is ambiguous or lost: a lawful database is never accused of an operation that
+    it may have done or left undone. The rules are those for histories (Jepsen's ok, fail and info).
     """
     if isinstance(error, SqlError):
         return error.failure, error.code

@@ -1,7 +1,7 @@
 """Where nodes run. A substrate places nodes, runs their processes and can hurt them; it knows no database.
 
-A node is reached by the operations below alone. Paths given to them are as the node itself sees them (``PurePath``);
-a ``Path`` is always one of the machine that the harness runs on. What is no coroutine answers within milliseconds.
+A node is reached by the operations below alone. Paths given to them are as the node itself sees them (``PurePath``); a
+``Path`` is always one of the machine that the harness runs on. What is no coroutine answers within milliseconds.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
@@ -15,7 +15,10 @@ from clusters.registry import Registry
 
 
 class Nodes(Protocol):
-    """What a deployment may ask of the nodes to prepare them. Each operation raises ``HarnessError`` for a name never placed."""
+    """What a deployment may ask of the nodes to prepare them.
+
+    Each operation raises ``HarnessError`` for a name never placed.
+    """
 
     @property
     def scratch(self) -> Path:
@@ -41,7 +44,10 @@ class Nodes(Protocol):
         ...
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
-        """Write a directory of the node as a tar archive into a file of this machine. Raises ``HarnessError`` if there is none."""
+        """Write a directory of the node as a tar archive into a file of this machine.
+
+        Raises ``HarnessError`` if there is none.
+        """
         ...
 
     async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
@@ -89,14 +95,16 @@ class Substrate(Nodes, Protocol):
     async def start(self, spec: ProcessSpec) -> None:
         """Start the process of a node or service; returns once it was spawned.
 
-        Raises ``HarnessError`` while an earlier one runs and where it was never placed, ``BadInput`` if it cannot be executed.
+        Raises ``HarnessError`` while an earlier one runs and where it was never placed, ``BadInput`` if it cannot be
+        executed.
         """
         ...
 
     async def stop(self, name: str, *, timeout: float) -> int:
         """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
 
-        Of a process that has ended it returns the exit code; this and the next four raise ``HarnessError`` where none was ever started.
+        Of a process that has ended it returns the exit code; this and the next four raise ``HarnessError`` where none
+        was ever started.
         """
         ...
 
@@ -109,7 +117,10 @@ class Substrate(Nodes, Protocol):
         ...
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP everything the node is; returns when all of it is stopped. Raises ``HarnessError`` if it has ended."""
+        """SIGSTOP everything the node is; returns when all of it is stopped.
+
+        Raises ``HarnessError`` if it has ended.
+        """
         ...
 
     async def resume(self, name: str) -> None:
@@ -147,7 +158,10 @@ class Substrate(Nodes, Protocol):
         ...
 
     def clock(self, name: str) -> Reading:
-        """What the clock of a node shows now, from which the times in its logs are. Raises ``HarnessError`` where it cannot be read."""
+        """What the clock of a node shows now, from which the times in its logs are.
+
+        Raises ``HarnessError`` where it cannot be read.
+        """
         ...
 
     def free_bytes(self, name: str) -> int | None:
@@ -183,8 +197,8 @@ class Opens(Protocol):
     ) -> Awaitable[Substrate]:
         """Wait for so much ``capacity`` (cores, where nodes share a machine), and open it with the capabilities that are ``needed``.
 
-        Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the harness dies, too;
-        with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
+        Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
+        harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
         """
         ...
 

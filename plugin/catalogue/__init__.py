@@ -1,7 +1,8 @@
 """The catalogue: claims and their checks, read from TOML files and validated before anything starts.
 
-The suite's own are the files beside this one, one a family of claims; a user's (``--catalogue FILE``) has the same form, which
-``catalogue.schema.json`` tells editors. ``plugin.claims`` has the types and, beside each field, what it means.
+The suite's own are the files beside this one, one a family of claims; a user's (``--catalogue FILE``) has the same
+form, which ``catalogue.schema.json`` tells editors. ``plugin.claims`` has the types and, beside each field, what it
+means.
 """
 
 import json
@@ -85,9 +86,7 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
         for what, known in (("metric", KNOWN_METRICS), ("condition", KNOWN_CONDITIONS)):
             for name, times in Counter(iter(known)).items():
                 if modules and times > 1:
-                    raise (top / "workloads").wrong(
-                        f"{name!r} is a {what} of something else already; rename it"
-                    )
+                    raise (top / "workloads").wrong(f"{name!r} is a {what} of something else already; rename it")
     tops = [_top(document, top) for _, document, top in documents]
     sizes: dict[str, dict[str, Any]] = {}
     for _, document, top in documents:
@@ -110,9 +109,7 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
 
 def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, Any]]) -> None:
     """The sizes of workloads that a file declares. Raises ``BadInput`` for those that a profile has already."""
-    of_profile = keyed(
-        name_of(profiles.shipped(), "a profile"), keyed(name_of(WORKLOADS, "a workload"), anything)
-    )
+    of_profile = keyed(name_of(profiles.shipped(), "a profile"), keyed(name_of(WORKLOADS, "a workload"), anything))
     for profile, given in of_profile(tables, place).items():
         known = {**profiles.shipped()[profile].sizes, **found.get(profile, {})}
         for name in given.keys() & known.keys():
@@ -130,15 +127,11 @@ def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:
             hint = suggestion(key, KEYS)
             raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
     if not any(document.get(key) for key in KEYS):
-        raise (top / "claims").wrong(
-            "is missing; declare at least one [claims.<id>] table with a sentence and a check"
-        )
+        raise (top / "claims").wrong("is missing; declare at least one [claims.<id>] table with a sentence and a check")
     return document.get("claims", {}), document.get("checks", {}), top
 
 
-_ID = text(
-    pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*", what="kebab-case: small letters, digits and single hyphens"
-)
+_ID = text(pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*", what="kebab-case: small letters, digits and single hyphens")
 
 
 def _items(declared: Any, place: Place, what: str) -> Iterator[tuple[str, Place, Any]]:
@@ -148,9 +141,7 @@ def _items(declared: Any, place: Place, what: str) -> Iterator[tuple[str, Place,
 
 def _once(name: str, place: Place, known: Mapping[str, Place], what: str) -> None:
     if name in known:
-        raise BadInput(
-            f"{place.file} and {known[name].file}: both declare the {what} {name!r}; rename one of them"
-        )
+        raise BadInput(f"{place.file} and {known[name].file}: both declare the {what} {name!r}; rename one of them")
 
 
 def _by_suite(rule: Rule[T]) -> Rule[Mapping[Suite, T]]:
@@ -170,9 +161,9 @@ def _by_suite(rule: Rule[T]) -> Rule[Mapping[Suite, T]]:
 
 
 @ruled({"type": ["string", "number", "boolean"]})
-def _arm_value(value: Any, place: Place) -> object:
+def _parameter_value(value: Any, place: Place) -> object:
     if not isinstance(value, str | int | float | bool) or value != value:
-        raise place.must(value, "a text, a number, true or false", "arms are told apart by plain values")
+        raise place.must(value, "a text, a number, true or false", "trials are told apart by plain values")
     return value
 
 
@@ -180,16 +171,16 @@ REPLICAS = 3
 """Of each range, by CockroachDB's default."""
 
 _COUNTS = ("warehouses",)
-"""Arms that say how much of something there is, wherever they are declared."""
+"""Parameters that say how much of something there is, wherever they are declared."""
 
 
-@ruled({"type": "object", "additionalProperties": _by_suite(several(_arm_value, at_least=1)).schema})
-def _arms(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
-    """The arms' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
+@ruled({"type": "object", "additionalProperties": _by_suite(several(_parameter_value, at_least=1)).schema})
+def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
+    """The parameters' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
     for name, given in keyed(_argument, anything)(value, place).items():
         if name in _COUNTS:
             _by_suite(several(integer(minimum=1)))(given, place / name)
-    return keyed(_argument, _by_suite(several(_arm_value, at_least=1)))(value, place)
+    return keyed(_argument, _by_suite(several(_parameter_value, at_least=1)))(value, place)
 
 
 @ruled({"type": "string", "pattern": r"^[A-Za-z_]\w*$"})
@@ -213,9 +204,7 @@ def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
 
 
 _CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
-_METRIC = text(
-    pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores"
-)
+_METRIC = text(pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores")
 
 _CHECK = form(
     CheckSpec,
@@ -253,9 +242,7 @@ def _check(value: Any, place: Place) -> CheckSpec:
         )
     if check.kind is Kind.ABSOLUTE and isinstance(check.limit, Mapping):
         way_out = 'give one number, or kind = "profile"'
-        raise (place / "limit").wrong(
-            f"an absolute limit holds on any hardware, this is a table by profile; {way_out}"
-        )
+        raise (place / "limit").wrong(f"an absolute limit holds on any hardware, this is a table by profile; {way_out}")
     return check
 
 
@@ -288,7 +275,7 @@ _CLAIM = form(
     steps=several(text(), distinct=False),
     estimate=_by_suite(record(Estimate, seconds=number(above=0), disk_mib=number())),
     needs=several(_CONDITION),
-    arms=_arms,
+    parameters=_parameters,
     include=several(_ID),
     compares_versions=flag,
     checks=several(_check),
@@ -321,9 +308,7 @@ def write_schema() -> None:
     (HOME / "catalogue.schema.json").write_text(text, encoding="utf-8")
 
 
-def _claim(
-    name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]]
-) -> Claim:
+def _claim(name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]]) -> Claim:
     claim = Claim(id=name, file=place.file, **_CLAIM(value, place))
     placed: list[tuple[CheckSpec, Place]] = []
     for index, include in enumerate(claim.include):
@@ -335,41 +320,33 @@ def _claim(
     seen = set()
     for check, where in placed:
         if (check.metric, check.comparison, check.kind) in seen:
-            raise where.wrong(
-                f"claim {name!r} checks {check.metric!r} in this way already; remove one of the two"
-            )
+            raise where.wrong(f"claim {name!r} checks {check.metric!r} in this way already; remove one of the two")
         seen.add((check.metric, check.comparison, check.kind))
         if check.mark is not Mark.OWN and not (check.source or claim.source):
             way_out = 'name it in the claim or the check, or say mark = "R" (our own choice)'
-            raise (where / "source").wrong(
-                f"is missing, though mark {check.mark} says there is one; {way_out}"
-            )
+            raise (where / "source").wrong(f"is missing, though mark {check.mark} says there is one; {way_out}")
         if claim.status is Status.READY and check.metric not in KNOWN_METRICS and not check.recorded:
             hint = suggestion(check.metric, KNOWN_METRICS)
             way_out = "If the test records it itself, say recorded = true"
-            raise (where / "metric").wrong(
-                f"{check.metric!r} is nothing the judge measures; {hint} {way_out}"
-            )
+            raise (where / "metric").wrong(f"{check.metric!r} is nothing the judge measures; {hint} {way_out}")
     for key, tables in (
         ("nodes", [claim.nodes]),
         ("estimate", [claim.estimate]),
-        ("arms", [*claim.arms.values()]),
+        ("parameters", [*claim.parameters.values()]),
     ):
         missing = [suite for table in tables for suite in claim.suites if table and suite not in table]
         if missing:
-            raise (place / key).wrong(
-                f"has nothing for suite {missing[0].value!r}, in which the claim is; add it"
-            )
+            raise (place / key).wrong(f"has nothing for suite {missing[0].value!r}, in which the claim is; add it")
     if Capability.REBALANCE in claim.capabilities:
-        _check_sizes(claim, place / "arms" / "sizes")
+        _check_sizes(claim, place / "parameters" / "sizes")
     if Capability.NODE_RESOURCES in claim.capabilities:
-        _check_node_sizes(claim, place / "arms" / "sizes")
+        _check_node_sizes(claim, place / "parameters" / "sizes")
     return claim.completed(tuple(check for check, _ in placed))
 
 
 def _check_node_sizes(claim: Claim, place: Place) -> None:
     """The sizes that a claim's nodes have: at least two, each as ``node_of_size`` takes it."""
-    for values in claim.arms.get("sizes", {}).values():
+    for values in claim.parameters.get("sizes", {}).values():
         for value in values:
             words = str(value).split()
             if len(words) < 2:
@@ -383,13 +360,11 @@ def _check_node_sizes(claim: Claim, place: Place) -> None:
 
 def _check_sizes(claim: Claim, place: Place) -> None:
     """The sizes that a cluster goes through: ``3 6 9``, or ``6 3`` where nodes are taken out; with a node for each replica."""
-    for suite, values in claim.arms.get("sizes", {}).items():
+    for suite, values in claim.parameters.get("sizes", {}).items():
         for value in values:
             words = str(value).split()
             if len(words) < 2 or not all(word.isdecimal() for word in words):
-                raise place.must(
-                    value, "at least two numbers of nodes", "give such as '3 6 9', or '6 3' to shrink"
-                )
+                raise place.must(value, "at least two numbers of nodes", "give such as '3 6 9', or '6 3' to shrink")
             sizes = [int(word) for word in words]
             shrinks = Capability.REMOVE_NODE in claim.capabilities
             if sorted(set(sizes), reverse=shrinks) != sizes:

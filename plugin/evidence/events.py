@@ -21,13 +21,13 @@ class OwnEvent(Happened, frozen=True, kw_only=True, tag="(own)"):
 # ---- a trial
 
 
-class ArmBegin(Happened, frozen=True, kw_only=True, tag="arm.begin"):
+class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
     """A trial begins. ``past_recovery_s``: as of ``LedgerCreated``; older trials had it here."""
 
     past_recovery_s: float | UnsetType = UNSET
 
 
-class ArmEnd(Happened, frozen=True, kw_only=True, tag="arm.end"):
+class TrialEnd(Happened, frozen=True, kw_only=True, tag="trial.end"):
     """The test has gathered all its evidence."""
 
 
@@ -72,7 +72,10 @@ class SabotageUnexpected(Happened, frozen=True, kw_only=True, tag="sabotage.unex
 
 
 class LedgerCreated(Happened, frozen=True, kw_only=True, tag="ledger.created"):
-    """How the ledger's table lies before anything is done to it. ``past_recovery_s``: so long is to be written past recovery."""
+    """How the ledger's table lies before anything is done to it.
+
+    ``past_recovery_s``: so long is to be written past recovery.
+    """
 
     table: str = ""
     buckets: int = 0
@@ -229,7 +232,10 @@ class MovesUnknown(Happened, frozen=True, kw_only=True, tag="moves.unknown"):
 
 
 class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
-    """These nodes are about to get this size one after another. ``asked``: as ``clusters.model.NodeResources`` has it."""
+    """These nodes are about to get this size one after another.
+
+    ``asked``: as ``clusters.model.NodeResources`` has it.
+    """
 
     size: str = ""
     nodes: Sequence[str] = ()

@@ -14,11 +14,12 @@ LAYOUT = "layout.jsonl"
 class LayoutSample:
     """One sample, at ``t`` microseconds.
 
-    ``replicas``: how many each node has. ``homeless``: ranges none of whose replicas is on a node of the cluster. ``moves``: replicas added and removed since the first sample, as far as samples show.
-    ``leases`` of each node, and how many ranges are ``unavailable`` and ``underreplicated``, come from the servers' metrics, which
-    are asked less often and are some seconds old: ``None`` where they were not asked or nobody answered. ``silent`` are the nodes that did not answer
-    when they were asked: the sums are those of the others, and ``leases`` is unknown then. ``lost``: why there is a hole instead
-    of a sample; where the replicas were is not known then.
+    ``replicas``: how many each node has. ``homeless``: ranges none of whose replicas is on a node of the cluster.
+    ``moves``: replicas added and removed since the first sample, as far as samples show. ``leases`` of each node, and
+    how many ranges are ``unavailable`` and ``underreplicated``, come from the servers' metrics, which are asked less
+    often and are some seconds old: ``None`` where they were not asked or nobody answered. ``silent`` are the nodes that
+    did not answer when they were asked: the sums are those of the others, and ``leases`` is unknown then. ``lost``: why
+    there is a hole instead of a sample; where the replicas were is not known then.
     """
 
     t: int

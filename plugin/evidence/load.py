@@ -1,4 +1,4 @@
-"""Reads the evidence of an arm back, whole or cut off, for the judge."""
+"""Reads the evidence of a trial back, whole or cut off, for the judge."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput
-from plugin.evidence.events import KNOWN, ArmEnd, Event, seen, tag
+from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import (
     SCHEMA,
@@ -20,9 +20,9 @@ from plugin.evidence.records import (
     read_history,
     read_probe,
 )
-from plugin.evidence.store import ARM_FILE, EVENTS, MEASUREMENTS, broken_seals
-from plugin.judge.arm import ArmEvidence, HostSecond
+from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals
 from plugin.judge.model import Measurement
+from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.workloads import WORKLOADS
 
 DESCRIBED: Mapping[str, type] = {
@@ -35,45 +35,43 @@ DESCRIBED: Mapping[str, type] = {
     "needs": list,
     "tuned": list,
 }
-"""What the judge must know of an arm beside its evidence."""
+"""What the judge must know of a trial beside its evidence."""
 
 HISTORY, FINAL, PROBE, HOST = "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "host.jsonl"
 
 
-def describe_arm(directory: Path) -> Mapping[str, Any]:
-    """What the arm is, as written when it began. Raises ``BadInput`` for what is no arm or of another schema."""
+def describe_trial(directory: Path) -> Mapping[str, Any]:
+    """What the trial is, as written when it began. Raises ``BadInput`` for what is no trial or of another schema."""
     try:
-        arm: Mapping[str, Any] = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))
-        schema = arm["schema"]
+        trial: Mapping[str, Any] = json.loads((directory / TRIAL_FILE).read_text(encoding="utf-8"))
+        schema = trial["schema"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _no_arm(directory, error) from error
+        raise _no_trial(directory, error) from error
     if schema != SCHEMA:
         raise BadInput(
-            f"{directory / ARM_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: judge it with the "
+            f"{directory / TRIAL_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: judge it with the "
             "release that recorded it"
         )
     for name, kind in DESCRIBED.items():
-        if not isinstance(arm.get(name), kind):
-            raise _no_arm(directory, f"{name!r} is missing or no {kind.__name__}")
-    return arm
+        if not isinstance(trial.get(name), kind):
+            raise _no_trial(directory, f"{name!r} is missing or no {kind.__name__}")
+    return trial
 
 
-def _no_arm(directory: Path, why: object) -> BadInput:
+def _no_trial(directory: Path, why: object) -> BadInput:
     return BadInput(
-        f"{directory / ARM_FILE}: not the description of an arm ({why}); give a directory as a run wrote it"
+        f"{directory / TRIAL_FILE}: not the description of a trial ({why}); give a directory as a run wrote it"
     )
 
 
-def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
-    """The evidence of an arm. What is cut off, malformed or was edited is listed in its ``problems``.
+def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
+    """The evidence of a trial. What is cut off, malformed or was edited is listed in its ``problems``.
 
     The ledger's files are streamed: what is malformed in those, the audit names.
     """
     problems = list(broken_seals(directory))
 
-    def stream(
-        name: str, parse: Callable[[Iterable[str]], Iterator[Any]]
-    ) -> Callable[[], Iterator[Any]] | None:
+    def stream(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> Callable[[], Iterator[Any]] | None:
         path = directory / name
         if not path.exists():
             return None
@@ -95,8 +93,8 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
         return read
 
     events: list[Event] = whole(EVENTS, _events)
-    if not seen(events, ArmEnd):
-        problems.append("the test ended before it had gathered all its evidence (no arm.end)")
+    if not seen(events, TrialEnd):
+        problems.append("the test ended before it had gathered all its evidence (no trial.end)")
     measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
     probe: tuple[Mapping[str, Any], list[ProbeSecond]] | None = None
     if (directory / PROBE).exists():
@@ -108,13 +106,13 @@ def load_arm(directory: Path, arm: Mapping[str, Any]) -> ArmEvidence:
     layout = whole(LAYOUT, read_layout) if (directory / LAYOUT).exists() else []
     history: Callable[[], Iterator[HistoryLine]] | None = stream(HISTORY, read_history)
     final: Callable[[], Iterator[FinalLine]] | None = stream(FINAL, read_final)
-    return ArmEvidence(
-        claim=arm["claim"],
-        parameters={name: str(value) for name, value in arm["parameters"].items()},
-        profile=arm["profile"],
-        seed=int(arm["seed"]),
-        buckets=int(arm.get("buckets", 0)),
-        context=arm["context"],
+    return TrialEvidence(
+        claim=trial["claim"],
+        parameters={name: str(value) for name, value in trial["parameters"].items()},
+        profile=trial["profile"],
+        seed=int(trial["seed"]),
+        buckets=int(trial.get("buckets", 0)),
+        context=trial["context"],
         events=events,
         history=history,
         final=final,
@@ -149,7 +147,7 @@ def _host(path: Path) -> list[HostSecond]:
 
 
 def events_of(directory: Path) -> list[Event]:
-    """The events of an arm, as far as they can be read."""
+    """The events of a trial, as far as they can be read."""
     read: list[Event] = []
     path = directory / EVENTS
     if path.exists():

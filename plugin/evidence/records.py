@@ -1,9 +1,10 @@
 """The records that evidence consists of, and how each is written as a line and read back.
 
-Times are microseconds (``t``) on the arm's one monotonic timeline: ``(time.monotonic_ns() - origin_ns) // 1000`` with the
-arm's ``origin_ns``, which every process of the arm is told. CLOCK_MONOTONIC is one clock for all processes of a host.
+Times are microseconds (``t``) on the trial's one monotonic timeline: ``(time.monotonic_ns() - origin_ns) // 1000`` with
+the trial's ``origin_ns``, which every process of the trial is told. CLOCK_MONOTONIC is one clock for all processes of a
+host.
 
-Files of an arm (``claims/<claim>/<arm>/``):
+Files of a trial (``claims/<claim>/<trial>/``):
 
 ``events.jsonl``        what was done, an object a line: ``{"t": …, "event": …, …}``
 ``ledger.tsv``          the history of every operation of the ledger (``HistoryLine``), in the order it happened
@@ -14,8 +15,8 @@ Files of an arm (``claims/<claim>/<arm>/``):
 
 What another workload writes is described in its package.
 
-A line is written with one ``write`` and ends in a newline; a last line without one was cut off by a crash and is dropped
-when reading.
+A line is written with one ``write`` and ends in a newline; a last line without one was cut off by a crash and is
+dropped when reading.
 """
 
 import hashlib
@@ -317,8 +318,8 @@ def read_events(lines: Iterable[str], kinds: Mapping[str, type[Happened]] = KNOW
 
 
 @dataclass(frozen=True, slots=True)
-class CellSecond:
-    """One cell (a gateway and a bucket) of the probe in one second.
+class RouteSecond:
+    """One route (a gateway and a bucket) of the probe in one second.
 
     ``first``, ``last``: times of the first and last success in it, 0 where there was none; ``gap``: the longest stretch
     between two neighbouring successes inside it. ``errors`` counts by SQLSTATE or reason.
@@ -333,30 +334,27 @@ class CellSecond:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSecond:
-    """One second of the probe. ``cells`` by ``"<endpoint>/<bucket>"``; ``latency``: HDR histograms by endpoint.
+    """One second of the probe. ``routes`` by ``"<endpoint>/<bucket>"``; ``latency``: HDR histograms by endpoint.
 
-    ``lag_us`` is how far the probe's own clock tick was late: a probe that stalls proves nothing about the server.
-    A histogram is in microseconds (1 to 10^8, 2 significant figures), encoded by ``hdrh`` as base64 text; latency is
+    ``lag_us`` is how far the probe's own clock tick was late: a probe that stalls proves nothing about the server. A
+    histogram is in microseconds (1 to 10^8, 2 significant figures), encoded by ``hdrh`` as base64 text; latency is
     counted from when an operation was due, so that a stalled server is charged for the wait.
     """
 
     t: int
     lag_us: int
-    cells: Mapping[str, CellSecond]
+    routes: Mapping[str, RouteSecond]
     latency: Mapping[str, str] = field(default_factory=dict)
 
 
-def probe_header(interval_us: int, cells: Iterable[str]) -> str:
-    """The first line of ``probe.jsonl``: how often each cell is asked, and all cells by name."""
-    return (
-        json.dumps({"roachproof": "probe", "schema": SCHEMA, "interval_us": interval_us, "cells": [*cells]})
-        + "\n"
-    )
+def probe_header(interval_us: int, routes: Iterable[str]) -> str:
+    """The first line of ``probe.jsonl``: how often each route is asked, and all routes by name."""
+    return json.dumps({"roachproof": "probe", "schema": SCHEMA, "interval_us": interval_us, "routes": [*routes]}) + "\n"
 
 
 def probe_line(second: ProbeSecond) -> str:
     """The second as a line, newline included."""
-    cells = {
+    routes = {
         name: {
             "ok": c.ok,
             "first": c.first,
@@ -364,11 +362,10 @@ def probe_line(second: ProbeSecond) -> str:
             "gap": c.gap,
             **({"errors": dict(c.errors)} if c.errors else {}),
         }
-        for name, c in second.cells.items()
+        for name, c in second.routes.items()
     }
     return (
-        json.dumps({"t": second.t, "lag_us": second.lag_us, "cells": cells, "latency": dict(second.latency)})
-        + "\n"
+        json.dumps({"t": second.t, "lag_us": second.lag_us, "routes": routes, "latency": dict(second.latency)}) + "\n"
     )
 
 
@@ -386,8 +383,8 @@ def read_probe(lines: Iterable[str]) -> tuple[Mapping[str, Any], list[ProbeSecon
                     raise ValueError(f"schema {data['schema']}, not {SCHEMA}")
                 header = data
                 continue
-            cells = {name: CellSecond(**cell) for name, cell in data["cells"].items()}
-            seconds.append(ProbeSecond(int(data["t"]), int(data["lag_us"]), cells, data["latency"]))
+            routes = {name: RouteSecond(**route) for name, route in data["routes"].items()}
+            seconds.append(ProbeSecond(int(data["t"]), int(data["lag_us"]), routes, data["latency"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MalformedRecord(f"line {number}: {line[:200]!r} is not a probe record ({error})") from error
     return header, seconds

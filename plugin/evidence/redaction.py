@@ -1,7 +1,7 @@
 """Nothing that a run leaves behind may hold a secret: what looks like one is replaced, in whatever text it stands.
 
-Secrets are known by what stands before them (a name, an option, a place in a URL or in SQL) or by their form. Each pattern reads
-a text in time that grows with its length: what repeats is bounded or never tried twice.
+Secrets are known by what stands before them (a name, an option, a place in a URL or in SQL) or by their form. Each
+pattern reads a text in time that grows with its length: what repeats is bounded or never tried twice.
 """
 
 import re
@@ -14,7 +14,8 @@ HIDDEN = "…"
 """Stands where a secret stood."""
 
 PASSES = 5
-"""What is left of one secret may stand as another: it is looked for again until nothing is found, and no longer than this."""
+"""What is left of one secret may stand as another: it is looked for again until nothing is found, and no longer than
+this."""
 
 
 def _form(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
@@ -81,15 +82,10 @@ def _hide_value(found: re.Match[str]) -> str:
         return found[0]
     bare = value[0] not in "\"'\\" and not found["before"]
     if bare and (
-        _NO_SECRET().fullmatch(value)
-        or (_NUMBER().fullmatch(value) and _counts(tail, found["short"] or "", value))
+        _NO_SECRET().fullmatch(value) or (_NUMBER().fullmatch(value) and _counts(tail, found["short"] or "", value))
     ):
         return found[0]
-    quote = (
-        found["quote"]
-        if bare
-        else found["once"] or found["escaped"] or (value[0] if value[0] in "\"'" else "")
-    )
+    quote = found["quote"] if bare else found["once"] or found["escaped"] or (value[0] if value[0] in "\"'" else "")
     return f"{name}{found['before'] or ''}{quote or ''}{HIDDEN}{quote or ''}"
 
 
@@ -289,9 +285,7 @@ def _hidden(value: Any, *, numbers: bool) -> Any:
     """Everything in a value hidden, its shape kept."""
     if isinstance(value, Mapping):
         shown = _mapping(dict.fromkeys(value))
-        return {
-            name: _hidden(item, numbers=numbers) for name, item in zip(shown, value.values(), strict=True)
-        }
+        return {name: _hidden(item, numbers=numbers) for name, item in zip(shown, value.values(), strict=True)}
     if isinstance(value, list | tuple | set | frozenset):
         return [_hidden(item, numbers=numbers) for item in value]
     if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not numbers):

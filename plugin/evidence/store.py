@@ -1,4 +1,4 @@
-"""Where evidence is kept: one directory a run, one below it an arm, written as it happens and sealed with digests."""
+"""Where evidence is kept: one directory a run, one below it a trial, written as it happens and sealed with digests."""
 
 import hashlib
 import json
@@ -18,8 +18,8 @@ from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
-ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, RESULT, MANIFEST = (
-    "arm.json",
+TRIAL_FILE, EVENTS, MEASUREMENTS, VERDICT, RESULT, MANIFEST = (
+    "trial.json",
     "events.jsonl",
     "measurements.jsonl",
     "verdict.json",
@@ -27,7 +27,7 @@ ARM_FILE, EVENTS, MEASUREMENTS, VERDICT, RESULT, MANIFEST = (
     "manifest.json",
 )
 UNSEALED = {VERDICT, RESULT, MANIFEST}
-"""Files of an arm that are not evidence: verdict and result are made from it, the manifest seals it."""
+"""Files of a trial that are not evidence: verdict and result are made from it, the manifest seals it."""
 
 
 def make_run_directory(path: Path) -> Path:
@@ -58,9 +58,7 @@ def slug(text: str) -> str:
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file in one step: a reader sees the old one or the new one."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(
-        json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
-    )
+    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
     temporary.replace(path)
 
 
@@ -70,13 +68,13 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class ArmStore:
-    """Writes the evidence of one arm.
+class TrialStore:
+    """Writes the evidence of one trial.
 
-    ``origin_ns`` is the zero of the arm's timeline (``time.monotonic_ns``), and ``began_ms`` the clock's time then, in
-    milliseconds since 1970: for people, no measurement uses it. Every time in a file of the arm is of the harness's clock, which is
-    named in ``arm.json``; those of nodes are compared with it (event ``clocks``). Every record is one ``write`` to a file opened
-    for appending, so what happened up to a crash is there.
+    ``origin_ns`` is the zero of the trial's timeline (``time.monotonic_ns``), and ``began_ms`` the clock's time then,
+    in milliseconds since 1970: for people, no measurement uses it. Every time in a file of the trial is of the
+    harness's clock, which is named in ``trial.json``; those of nodes are compared with it (event ``clocks``). Every
+    record is one ``write`` to a file opened for appending, so what happened up to a crash is there.
     """
 
     def __init__(self, directory: Path, description: Mapping[str, Any]) -> None:
@@ -86,19 +84,17 @@ class ArmStore:
         try:
             directory.mkdir(parents=True)
         except FileExistsError as error:
-            raise HarnessError(
-                f"evidence directory {directory} already exists: two tests share a name"
-            ) from error
+            raise HarnessError(f"evidence directory {directory} already exists: two tests share a name") from error
         self._events = os.open(directory / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.describe(description)
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Write what the arm is (``arm.json``); may be called again when more is known."""
+        """Write what the trial is (``trial.json``); may be called again when more is known."""
         origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms, "clock": clocks.own()}
-        write_json(self.directory / ARM_FILE, redacted_json({"schema": SCHEMA, **origin, **description}))
+        write_json(self.directory / TRIAL_FILE, redacted_json({"schema": SCHEMA, **origin, **description}))
 
     def now(self) -> int:
-        """Microseconds on the arm's timeline."""
+        """Microseconds on the trial's timeline."""
         return (time.monotonic_ns() - self.origin_ns) // 1000
 
     def event(self, what: Happened) -> None:
@@ -106,12 +102,13 @@ class ArmStore:
         try:
             os.write(self._events, event_line(without_secrets(Event(self.now(), what))).encode())
         except OSError as error:
-            raise HarnessError(
-                f"evidence cannot be written to {self.directory} ({error.strerror})"
-            ) from error
+            raise HarnessError(f"evidence cannot be written to {self.directory} ({error.strerror})") from error
 
     def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
-        """Record a measurement that a test made itself. Raises ``TypeError`` or ``ValueError`` for what is no number."""
+        """Record a measurement that a test made itself.
+
+        Raises ``TypeError`` or ``ValueError`` for what is no number.
+        """
         number = value if isinstance(value, int) else float(value)
         said = {"metric": metric, "value": number, "unit": redacted(unit), "note": redacted(note)}
         line = json.dumps(said) + "\n"
@@ -130,14 +127,14 @@ class ArmStore:
 
 
 def seal(directory: Path) -> None:
-    """Write the digest of every evidence file of an arm into its manifest."""
+    """Write the digest of every evidence file of a trial into its manifest."""
     files = {name: digest(directory / name) for name in sealed_files(directory)}
     write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 
 
 def record(directory: Path, what: Happened) -> None:
-    """Record an event in an arm whose store may be closed. (An ``error`` lets no judge pass the arm, ever.)"""
-    origin_ns = json.loads((directory / ARM_FILE).read_text(encoding="utf-8"))["origin_ns"]
+    """Record an event in a trial whose store may be closed. (An ``error`` lets no judge pass the trial, ever.)"""
+    origin_ns = json.loads((directory / TRIAL_FILE).read_text(encoding="utf-8"))["origin_ns"]
     event = without_secrets(Event((time.monotonic_ns() - origin_ns) // 1000, what))
     with (directory / EVENTS).open("a", encoding="utf-8") as file:
         file.write(event_line(event))
@@ -159,7 +156,7 @@ def as_stored(verdict: Verdict) -> Mapping[str, Any]:
 
 
 def stored_verdict(directory: Path) -> Mapping[str, Any] | None:
-    """The verdict stored with an arm, or ``None`` where the run ended before one was reached."""
+    """The verdict stored with a trial, or ``None`` where the run ended before one was reached."""
     return stored_object(directory / VERDICT)
 
 
@@ -173,7 +170,7 @@ def stored_object(path: Path) -> Mapping[str, Any] | None:
 
 
 def sealed_files(directory: Path) -> list[str]:
-    """The names of an arm's files that are evidence."""
+    """The names of a trial's files that are evidence."""
     names = (str(path.relative_to(directory)) for path in sorted(directory.rglob("*")) if path.is_file())
     return [name for name in names if name not in UNSEALED]
 

@@ -18,7 +18,7 @@ from plugin.evidence.records import (
     Refused,
     Unknown,
 )
-from plugin.judge.rows import READS
+from plugin.judge.row_histories import READS
 
 WRITER = "w"
 """The names of clients that write begin so; readers prove nothing about what a fault did to writing."""
@@ -32,10 +32,10 @@ def _times() -> "array[int]":
 class Activity:
     """Times in microseconds, in the order of the history.
 
-    ``attempts``: when each write was sent. ``sent`` and ``acknowledged``: both times of each acknowledged write, at the same
-    index. ``refused``: when a writer sought a connection in vain. ``broken``: by node, when a write there failed or became
-    indeterminate. ``failures``: when any operation did. ``cut``: by node, when a writer's connection to it went down.
-    ``generator``: each second of the generator. ``ended``: the history has its end.
+    ``attempts``: when each write was sent. ``sent`` and ``acknowledged``: both times of each acknowledged write, at the
+    same index. ``refused``: when a writer sought a connection in vain. ``broken``: by node, when a write there failed
+    or became indeterminate. ``failures``: when any operation did. ``cut``: by node, when a writer's connection to it
+    went down. ``generator``: each second of the generator. ``ended``: the history has its end.
     """
 
     attempts: "array[int]" = field(default_factory=_times)

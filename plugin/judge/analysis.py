@@ -1,4 +1,4 @@
-"""What is derived from an arm's evidence, each thing once: the audit and the timings take one pass over the history."""
+"""What is derived from a trial's evidence, each thing once: the audit and the timings take one pass over the history."""
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -6,23 +6,23 @@ from typing import Any, TypeVar
 
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
-from plugin.judge.arm import ArmEvidence, Timeline, Window, timeline
 from plugin.judge.audit import Audit, audit
 from plugin.judge.availability import Availability, availability, together
+from plugin.judge.trial import Timeline, TrialEvidence, Window, timeline
 
 T = TypeVar("T")
 
 
 class Analysis:
-    """Everything that metrics and conditions ask about one arm. ``None`` stands for what was not recorded."""
+    """Everything that metrics and conditions ask about one trial. ``None`` stands for what was not recorded."""
 
-    def __init__(self, evidence: ArmEvidence) -> None:
+    def __init__(self, evidence: TrialEvidence) -> None:
         self.evidence = evidence
-        self._derived: dict[Callable[[ArmEvidence], Any], Any] = {}
+        self._derived: dict[Callable[[TrialEvidence], Any], Any] = {}
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The arm's phases."""
+        """The trial's phases."""
         return timeline(self.evidence.events)
 
     @cached_property
@@ -55,10 +55,9 @@ class Analysis:
         if self.evidence.probe is None:
             return ()
         header, seconds = self.evidence.probe
-        cells = cells_of(header.get("cells"))
+        routes = routes_of(header.get("routes"))
         return tuple(
-            availability(seconds, cells, window=one.window, victims=one.victims)
-            for one in self.timeline.disturbances
+            availability(seconds, routes, window=one.window, victims=one.victims) for one in self.timeline.disturbances
         )
 
     @cached_property
@@ -82,7 +81,7 @@ class Analysis:
         until = self.timeline.writing_end or self.timeline.end
         return throughput.buckets(self.activity.acknowledged, window, self.baseline, until=until)
 
-    def of(self, derive: Callable[[ArmEvidence], T]) -> T:
+    def of(self, derive: Callable[[TrialEvidence], T]) -> T:
         """What a workload derives from the evidence, once however often it is asked for."""
         if derive not in self._derived:
             self._derived[derive] = derive(self.evidence)
@@ -99,12 +98,12 @@ class Analysis:
         return line.disturbed if name == "during" else (line.recovered, line.writing_end or line.end)
 
 
-def cells_of(value: object) -> tuple[str, ...]:
-    """The cells that a probe's header declares."""
+def routes_of(value: object) -> tuple[str, ...]:
+    """The routes that a probe's header declares."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
 @lru_cache(maxsize=1)
-def analysis(evidence: ArmEvidence) -> Analysis:
-    """The analysis of this evidence; that of the last arm asked for is kept."""
+def analysis(evidence: TrialEvidence) -> Analysis:
+    """The analysis of this evidence; that of the last trial asked for is kept."""
     return Analysis(evidence)

@@ -1,12 +1,12 @@
 """The audit: what was read at the end, held against what was attempted and acknowledged.
 
-Findings of the final read count a row in one category, in this order: duplicated, phantom, altered, revived (of rows that
-were found); lost or, where its bucket was not read to its end, unreadable or unknown; torn (of rows that were not found). A half
-of an acknowledged pair that is missing is lost; torn is the missing half of a pair whose insert was indeterminate. What a
-read saw during the run counts by itself, a row once: phantom, altered, torn before stale.
+Findings of the final read count a row in one category, in this order: duplicated, phantom, altered, revived (of rows
+that were found); lost or, where its bucket was not read to its end, unreadable or unknown; torn (of rows that were not
+found). A half of an acknowledged pair that is missing is lost; torn is the missing half of a pair whose insert was
+indeterminate. What a read saw during the run counts by itself, a row once: phantom, altered, torn before stale.
 
-The final read is taken to come when no indeterminate write is still under way (after recovery and the writing past it): only
-then is a pair whose halves are read one after the other either there or not.
+The final read is taken to come when no indeterminate write is still under way (after recovery and the writing past it):
+only then is a pair whose halves are read one after the other either there or not.
 """
 
 from array import array
@@ -26,7 +26,7 @@ from plugin.evidence.records import (
     payload,
 )
 from plugin.judge.findings import Finding, Findings, seconds
-from plugin.judge.rows import FOUND, READS, Rows
+from plugin.judge.row_histories import FOUND, READS, Rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +44,9 @@ class Audit:
     """What the audit found.
 
     ``operations`` by kind. ``acknowledged``: acknowledged inserted rows (a pair counts two). ``failed`` and
-    ``indeterminate`` count writes, ``reads`` completed reads. ``expected``: the least and the most rows there may be at the
-    end. ``counted``: what ``SELECT count(*)`` said last, ``None`` where it was not asked. ``found``: different rows found.
-    ``sampled``: rows looked up by their key, ``mismatched`` those of them that were not as written. ``read``,
+    ``indeterminate`` count writes, ``reads`` completed reads. ``expected``: the least and the most rows there may be at
+    the end. ``counted``: what ``SELECT count(*)`` said last, ``None`` where it was not asked. ``found``: different rows
+    found. ``sampled``: rows looked up by their key, ``mismatched`` those of them that were not as written. ``read``,
     ``unreadable``, ``unread``: buckets. ``ended``: the history has its end. ``problems``: where the records contradict
     themselves; then nothing else here can be relied on.
     """
@@ -210,9 +210,7 @@ class _Final:
             if wrong:
                 self.mismatched.append(f"key {key}: {wrong[1]}")
         elif self._must_be_there(key):
-            self.mismatched.append(
-                f"key {key}: not there at {seconds(record.t)}, though {self.rows.known(key)}"
-            )
+            self.mismatched.append(f"key {key}: not there at {seconds(record.t)}, though {self.rows.known(key)}")
 
     def _must_be_there(self, key: int) -> bool:
         return 0 <= key < self.rows.size and self.rows.low[key] > 0 and not self.rows.may_be_deleted(key)
@@ -236,16 +234,12 @@ class _Final:
             bucket = key % buckets
             if self._must_be_there(key):
                 if bucket in self.read:
-                    findings.found(
-                        "lost", key, f"key {key}: {rows.known(key)}, absent at the end{self._half(key)}"
-                    )
+                    findings.found("lost", key, f"key {key}: {rows.known(key)}, absent at the end{self._half(key)}")
                 elif bucket in self.unreadable:
                     text = f"key {key}: {rows.known(key)}, in bucket {bucket}: {self.unreadable[bucket]}"
                     findings.found("unreadable", key, text)
                 else:
-                    findings.found(
-                        "unknown", key, f"key {key}: {rows.known(key)}, in bucket {bucket}, never read"
-                    )
+                    findings.found("unknown", key, f"key {key}: {rows.known(key)}, in bucket {bucket}, never read")
             elif bucket in self.read and self._half(key) and rows.is_pair(key, rows.partner[key] - 1):
                 other = rows.partner[key] - 1
                 if not rows.is_phantom(other, top[other]):
@@ -254,8 +248,4 @@ class _Final:
 
     def _half(self, key: int) -> str:
         other = self.rows.partner[key] - 1
-        return (
-            f"; its other half, key {other}, is there"
-            if other >= 0 and self.rows.flags[other] & FOUND
-            else ""
-        )
+        return f"; its other half, key {other}, is there" if other >= 0 and self.rows.flags[other] & FOUND else ""

@@ -1,19 +1,19 @@
 """Gaps: the longest stretches without a success, as an independent probe saw them.
 
-A *stretch* lies between two neighbouring successes of a cell (an endpoint and a bucket). One that overlaps the window counts
-in its whole length, also the part outside: a stretch that is open when the window begins counts from the last success
-before it, one that is open when the window ends counts on to the success that ends it. Before the first success a
-stretch counts from the begin of the probe's first second, after the last one to the last time at which
-the probe is known to have run. Inside one second only the longest stretch of a cell is recorded, not where it lay, so in the two seconds
-that the window's edges fall into, a gap may be charged that was just outside; that is never more than a second.
+A *stretch* lies between two neighbouring successes of a route (an endpoint and a bucket). One that overlaps the window
+counts in its whole length, also the part outside: a stretch that is open when the window begins counts from the last
+success before it, one that is open when the window ends counts on to the success that ends it. Before the first success
+a stretch counts from the begin of the probe's first second, after the last one to the last time at which the probe is
+known to have run. Inside one second only the longest stretch of a route is recorded, not where it lay, so in the two
+seconds that the window's edges fall into, a gap may be charged that was just outside; that is never more than a second.
 """
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plugin.evidence.records import CellSecond, ProbeSecond
-from plugin.judge.arm import Window
+from plugin.evidence.records import ProbeSecond, RouteSecond
+from plugin.judge.trial import Window
 
 HOLE_US = 2_000_000
 """Two lines of the probe further apart than this leave a hole (it writes one a second)."""
@@ -26,9 +26,9 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap:
-    """A stretch without a success: which cell, from when to when (microseconds)."""
+    """A stretch without a success: which route, from when to when (microseconds)."""
 
-    cell: str
+    route: str
     begin: int
     end: int
 
@@ -40,13 +40,13 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Availability:
-    """The longest gap of each cell in the window, and of all cells together.
+    """The longest gap of each route in the window, and of all routes together.
 
-    ``worst`` is the longest of any cell whose endpoint is not itself a node that was hit, ``victims`` the longest of the
-    others, ``overall`` the longest stretch without a success of any cell. ``None`` where there is no such cell.
+    ``worst`` is the longest of any route whose endpoint is not itself a node that was hit, ``victims`` the longest of
+    the others, ``overall`` the longest stretch without a success of any route. ``None`` where there is no such route.
     """
 
-    cells: Mapping[str, Gap]
+    routes: Mapping[str, Gap]
     worst: Gap | None
     victims: Gap | None
     overall: Gap | None
@@ -61,39 +61,36 @@ def together(seen: Sequence[Availability]) -> Availability | None:
     if len(seen) < 2:
         return seen[0] if seen else None
     return Availability(
-        cells={
-            name: max((one.cells[name] for one in seen), key=lambda gap: gap.seconds)
-            for name in seen[0].cells
-        },
+        routes={name: max((one.routes[name] for one in seen), key=lambda gap: gap.seconds) for name in seen[0].routes},
         worst=longest(one.worst for one in seen),
         victims=longest(one.victims for one in seen),
         overall=longest(one.overall for one in seen),
     )
 
 
-def endpoint(cell: str) -> str:
-    """The endpoint of a cell named ``<endpoint>/<bucket>``."""
-    return cell.rpartition("/")[0]
+def endpoint(route: str) -> str:
+    """The endpoint of a route named ``<endpoint>/<bucket>``."""
+    return route.rpartition("/")[0]
 
 
 def availability(
-    seconds: Sequence[ProbeSecond], cells: Iterable[str], *, window: Window, victims: Iterable[str] = ()
+    seconds: Sequence[ProbeSecond], routes: Iterable[str], *, window: Window, victims: Iterable[str] = ()
 ) -> Availability:
-    """Gaps in the window. ``cells`` are all that were declared; one that never appears was never available.
+    """Gaps in the window. ``routes`` are all that were declared; one that never appears was never available.
 
-    A cell belongs to a victim when its endpoint has the node's name, as on CockroachDB; PostgreSQL's one endpoint
+    A route belongs to a victim when its endpoint has the node's name, as on CockroachDB; PostgreSQL's one endpoint
     ("primary") is none of the nodes and always counts.
     """
     if not seconds:
-        return Availability(cells={}, worst=None, victims=None, overall=None)
+        return Availability(routes={}, worst=None, victims=None, overall=None)
     hit = frozenset(victims)
-    names = list(dict.fromkeys([*cells, *(name for second in seconds for name in second.cells)]))
+    names = list(dict.fromkeys([*routes, *(name for second in seconds for name in second.routes)]))
     bounds = _bounds(seconds)
-    by_cell = {name: _longest(name, seconds, window, bounds) for name in names}
-    living = [gap for name, gap in by_cell.items() if endpoint(name) not in hit]
-    hurt = [gap for name, gap in by_cell.items() if endpoint(name) in hit]
+    by_route = {name: _longest(name, seconds, window, bounds) for name in names}
+    living = [gap for name, gap in by_route.items() if endpoint(name) not in hit]
+    hurt = [gap for name, gap in by_route.items() if endpoint(name) in hit]
     return Availability(
-        cells=by_cell,
+        routes=by_route,
         worst=max(living, key=lambda gap: gap.seconds, default=None),
         victims=max(hurt, key=lambda gap: gap.seconds, default=None),
         overall=_overall(seconds, window) if names else None,
@@ -101,10 +98,10 @@ def availability(
 
 
 def _bounds(seconds: Sequence[ProbeSecond]) -> Window:
-    """Begin of the first second; begin of the last one or the last success of any cell in it, whichever is later."""
-    successes = [cell for second in seconds for cell in second.cells.values() if cell.ok]
-    begin = min([seconds[0].t, *(cell.first for cell in successes)])
-    return begin, max([seconds[-1].t, *(cell.last for cell in successes)])
+    """Begin of the first second; begin of the last one or the last success of any route in it, whichever is later."""
+    successes = [route for second in seconds for route in second.routes.values() if route.ok]
+    begin = min([seconds[0].t, *(route.first for route in successes)])
+    return begin, max([seconds[-1].t, *(route.last for route in successes)])
 
 
 def _overlaps(begin: int, end: int, window: Window) -> bool:
@@ -112,48 +109,48 @@ def _overlaps(begin: int, end: int, window: Window) -> bool:
 
 
 def _longest(name: str, seconds: Sequence[ProbeSecond], window: Window, bounds: Window) -> Gap:
-    longest = Gap(cell=name, begin=window[0], end=window[0])
+    longest = Gap(route=name, begin=window[0], end=window[0])
     for begin, end in _stretches(name, seconds, bounds):
         if end - begin > longest.end - longest.begin and _overlaps(begin, end, window):
-            longest = Gap(cell=name, begin=begin, end=end)
+            longest = Gap(route=name, begin=begin, end=end)
     return longest
 
 
 def _stretches(name: str, seconds: Sequence[ProbeSecond], bounds: Window) -> Iterator[Window]:
     last = bounds[0]
     for second in seconds:
-        cell = second.cells.get(name)
-        if cell is None or not cell.ok:
+        route = second.routes.get(name)
+        if route is None or not route.ok:
             continue
-        yield last, cell.first
+        yield last, route.first
         # Where the longest stretch inside the second lay is not recorded; the end of the second is as good a place.
-        yield max(cell.first, cell.last - cell.gap), cell.last
-        last = cell.last
+        yield max(route.first, route.last - route.gap), route.last
+        last = route.last
     yield last, bounds[1]
 
 
 def _overall(seconds: Sequence[ProbeSecond], window: Window) -> Gap:
     """The longest stretch without any success.
 
-    Known are each cell's first and last success in each second, and that between these two no stretch is longer than
-    the cell's ``gap``: between two neighbouring known successes the true stretch is no longer than the smallest ``gap``
-    of the cells that span it.
+    Known are each route's first and last success in each second, and that between these two no stretch is longer than
+    the route's ``gap``: between two neighbouring known successes the true stretch is no longer than the smallest
+    ``gap`` of the routes that span it.
     """
     last, finish = _bounds(seconds)
-    longest = Gap(cell="", begin=window[0], end=window[0])
+    longest = Gap(route="", begin=window[0], end=window[0])
     for second in seconds:
-        spans = [cell for cell in second.cells.values() if cell.ok]
-        for time in sorted({time for cell in spans for time in (cell.first, cell.last)}):
+        spans = [route for route in second.routes.values() if route.ok]
+        for time in sorted({time for route in spans for time in (route.first, route.last)}):
             longest = _longer(longest, last, time, spans, window)
             last = max(last, time)
     return _longer(longest, last, finish, (), window)
 
 
-def _longer(longest: Gap, begin: int, end: int, spans: Iterable[CellSecond], window: Window) -> Gap:
+def _longer(longest: Gap, begin: int, end: int, spans: Iterable[RouteSecond], window: Window) -> Gap:
     if end - begin <= longest.end - longest.begin or not _overlaps(begin, end, window):
         return longest
-    length = min([end - begin, *(cell.gap for cell in spans if cell.first <= begin and cell.last >= end)])
-    return Gap(cell="", begin=end - length, end=end) if length > longest.end - longest.begin else longest
+    length = min([end - begin, *(route.gap for route in spans if route.first <= begin and route.last >= end)])
+    return Gap(route="", begin=end - length, end=end) if length > longest.end - longest.begin else longest
 
 
 def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:

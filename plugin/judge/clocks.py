@@ -8,11 +8,11 @@ from plugin.evidence.events import Event, seen
 
 
 def uncertainty_s(events: Iterable[Event]) -> float:
-    """No difference between times of an arm is known better than this, in seconds.
+    """No difference between times of a trial is known better than this, in seconds.
 
-    Each event ``clocks`` has, for each source that is not the harness itself, by how much its clock was ahead and how well
-    that was known. A clock that drifted between two comparisons may have stood anywhere between them. Nothing where all have the
-    harness's own clock, or a run was stored before clocks were compared: those were all one.
+    Each event ``clocks`` has, for each source that is not the harness itself, by how much its clock was ahead and how
+    well that was known. A clock that drifted between two comparisons may have stood anywhere between them. Nothing
+    where all have the harness's own clock, or a run was stored before clocks were compared: those were all one.
     """
     read: dict[str, list[Offset]] = {}
     for _, compared in seen(events, ClocksCompared):

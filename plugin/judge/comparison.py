@@ -1,10 +1,11 @@
-"""Whether two arms are equivalent, or one no worse than the other, from paired runs.
+"""Whether two sides are equivalent, or one no worse than the other, from paired runs.
 
-The figure's log ratios, one a pair, are taken as normal. Equivalent: two one-sided tests (Schuirmann 1987), that is
-the interval of the mean log ratio lies inside the margin. No worse: only its lower end must. Wholly outside the margin:
+The figure's log ratios, one a pair, are taken as normal. Equivalent: two one-sided tests (Schuirmann 1987), that is the
+interval of the mean log ratio lies inside the margin. No worse: only its lower end must. Wholly outside the margin:
 refuted. Anything else is undecided, never a pass. More pairs are run only at looks that were declared before, at a
-level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking at 5, 8 and 12 pairs at 0.05 each would let
-10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does (Holm).
+level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking at 5, 8 and 12 pairs at 0.05 each would
+let 10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does
+(Holm).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,8 @@ POWER = 0.90
 """How likely a comparison should come to a decision."""
 
 MOST_PAIRS = 200
-"""More pairs than this nobody runs: what needs them is called a difference that lies at the margin itself (our own choice)."""
+"""More pairs than this nobody runs: what needs them is called a difference that lies at the margin itself (our own
+choice)."""
 
 
 class Decision(StrEnum):
@@ -47,7 +49,7 @@ class Margin:
 
 
 def equivalence(percent: float) -> Margin:
-    """Within ± ``percent``, whichever of the arms is divided by the other: ±2 % is a ratio of 1/1.02 to 1.02."""
+    """Within ± ``percent``, whichever of the sides is divided by the other: ±2 % is a ratio of 1/1.02 to 1.02."""
     _positive(percent)
     return Margin(percent=percent, lower=-log(1 + percent / 100), upper=log(1 + percent / 100))
 
@@ -95,7 +97,10 @@ SEQUENTIAL = looks(5, 8, 12)
 
 
 class Logs(list[float]):
-    """Log ratios in the order they were run. ``least_sd``: the least they scatter by, for what they are made of are whole numbers."""
+    """Log ratios in the order they were run.
+
+    ``least_sd``: the least they scatter by, for what they are made of are whole numbers.
+    """
 
     def __init__(self, values: Iterable[float], least_sd: float = 0.0) -> None:
         super().__init__(values)
@@ -157,7 +162,10 @@ class Ratio:
 
 
 def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL, least: float = 0.0) -> Ratio:
-    """The mean of log ratios and its interval; they are taken to scatter by ``least`` at least. Raises ``ValueError`` for none at all."""
+    """The mean of log ratios and its interval; they are taken to scatter by ``least`` at least.
+
+    Raises ``ValueError`` for none at all.
+    """
     if not logs:
         raise ValueError(f"{name}: no pair of runs to compare")
     n = len(logs)
@@ -180,9 +188,9 @@ def log_ratio(first: float, second: float) -> float:
 class Compared:
     """What all ratios together say at the last look that was reached, or the first that decided.
 
-    ``refuted`` names the ratios outside the margin, after Holm's correction. ``visible``: the smallest true difference that would have
-    been told from none (log ratio), the worst of all ratios.
-    ``unused``: pairs that were run beyond the last look reached, and are not looked at.
+    ``refuted`` names the ratios outside the margin, after Holm's correction. ``visible``: the smallest true difference
+    that would have been told from none (log ratio), the worst of all ratios. ``unused``: pairs that were run beyond the
+    last look reached, and are not looked at.
     """
 
     decision: Decision
@@ -211,14 +219,15 @@ class Compared:
             words.append(self.open)
         words += [f"noise: {each}" for each in self.aa]
         if self.aa_differs:
-            words.append("the same arm run twice differs by more than the margin, so nothing can be said")
+            words.append("the same side run twice differs by more than the margin, so nothing can be said")
         return "; ".join(words)
 
     @property
     def needed(self) -> int | None:
         """Pairs that would settle what is undecided with 90 % probability, if mean and spread stay as they were seen.
 
-        ``None`` where nothing is open, where a single pair shows no spread, and where more than ``MOST_PAIRS`` would be needed.
+        ``None`` where nothing is open, where a single pair shows no spread, and where more than ``MOST_PAIRS`` would be
+        needed.
         """
         if self.decision is not Decision.UNDECIDED:
             return None
@@ -248,7 +257,7 @@ class Compared:
 
 
 def percent(log_value: float) -> float:
-    """How far a log ratio is from 1, in percent, whichever of the arms is divided by the other."""
+    """How far a log ratio is from 1, in percent, whichever of the sides is divided by the other."""
     return 100 * (exp(abs(log_value)) - 1)
 
 
@@ -259,14 +268,14 @@ def compare(
     *,
     aa: Mapping[str, Sequence[float]] | None = None,
 ) -> Compared:
-    """Compare the arms of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
+    """Compare the sides of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
 
-    ``aa`` are those of the same arm run twice: it measures the noise, and where it differs by more than the margin itself, nothing is decided.
-    Later pairs than those of the first look that decided are not looked at: who goes on after a decision chooses his result.
-    Raises ``ValueError`` where there is nothing to compare.
+    ``aa`` are those of the same side run twice: it measures the noise, and where it differs by more than the margin
+    itself, nothing is decided. Later pairs than those of the first look that decided are not looked at: who goes on
+    after a decision chooses his result. Raises ``ValueError`` where there is nothing to compare.
     """
     if not pairs:
-        raise ValueError("no arms to compare")
+        raise ValueError("no sides to compare")
     counts = [len(logs) for logs in pairs.values()]
     reached = [at for at in declared.at if at <= min(counts)]
     for look, at in enumerate(reached, 1):
@@ -311,13 +320,10 @@ def _look(
 
 
 def differs_from_itself(noise: Ratio, margin: Margin) -> bool:
-    """Whether an arm differs from itself by more than the margin, to either side. One pair of runs has no interval."""
+    """Whether a side differs from itself by more than the margin, to either side. One pair of runs has no interval."""
     if noise.interval is None:
         return abs(noise.mean) > -margin.lower
-    return (
-        noise.decision(Margin(percent=margin.percent, lower=margin.lower, upper=-margin.lower))
-        is Decision.REFUTED
-    )
+    return noise.decision(Margin(percent=margin.percent, lower=margin.lower, upper=-margin.lower)) is Decision.REFUTED
 
 
 def holm(p_values: Mapping[str, float], alpha: float) -> tuple[str, ...]:

@@ -5,22 +5,23 @@ from collections.abc import Iterable, Mapping
 from msgspec import UNSET, UnsetType
 
 from clusters.events import FaultBegin, Replicated
-from plugin.evidence.events import ArmBegin, Errored, LedgerCreated, ResizeBegin, seen
-from plugin.judge.analysis import Analysis, analysis, cells_of
-from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
+from plugin.evidence.events import Errored, LedgerCreated, ResizeBegin, TrialBegin, seen
+from plugin.judge.analysis import Analysis, analysis, routes_of
 from plugin.judge.availability import LAG_US, endpoint, holes, late
+from plugin.judge.definitions import Answer, ConditionInfo, Known, some
 from plugin.judge.findings import seconds
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
-from plugin.judge.known import Answer, ConditionInfo, Known, some
 from plugin.judge.model import Condition
 from plugin.judge.throughput import FEWEST, FLOOR, UNSTEADY, percentile
+from plugin.judge.trial import ROLLING, Fault, TrialEvidence, lasted
 from plugin.workloads import WORKLOADS
 
 GENERATOR_LAG_US = 250_000
 """The baseline's p99 of the generator's lag behind its own schedule must stay below this (our own choice)."""
 
 GENERATOR_CPU_US = 900_000
-"""… and its p99 of CPU time in a second below this: it is one thread, and a whole core would be its limit (our own choice)."""
+"""… and its p99 of CPU time in a second below this: it is one thread, and a whole core would be its limit (our own
+choice)."""
 
 RANGES_A_NODE = 3
 """The ledger's table has at least so many ranges a node, so that every node serves some of it."""
@@ -29,7 +30,7 @@ END_TOLERANCE_US = 1_000_000
 """The last acknowledged write may come so much before the declared time is over: writers have a schedule."""
 
 
-def condition(evidence: ArmEvidence, name: str) -> Condition:
+def condition(evidence: TrialEvidence, name: str) -> Condition:
     """Whether the evidence meets the condition. One that nobody knows is never met."""
     info = KNOWN_CONDITIONS.get(name)
     if info is None:
@@ -59,7 +60,7 @@ def _no_errors(a: Analysis) -> Answer:
 
 def _history_complete(a: Analysis) -> Answer:
     if a.audit is None:
-        return False, "the arm has no ledger history"
+        return False, "the trial has no ledger history"
     if a.audit.problems:
         return False, some(a.audit.problems)
     if not a.audit.ended:
@@ -98,9 +99,10 @@ def _fault_hit(a: Analysis) -> Answer:
     if not a.timeline.faults:
         return False, "no fault was recorded"
     if a.activity is None:
-        return False, "the arm has no ledger history"
+        return False, "the trial has no ledger history"
     found = [(fault, *_hit(a, fault)) for fault in a.timeline.faults]
-    # A change that goes over all nodes comes to some without clients: they left for the others. Half of those that serve must be hit.
+    # A change that goes over all nodes comes to some without clients: they left for the others. Half of those that
+    # serve must be hit.
     serving = [met for fault, met, _ in found if fault.kind in ROLLING and _served(fault)]
     rolling = any(serving) and sum(serving) * 2 >= len(serving)
     for fault, met, why in found:
@@ -176,16 +178,16 @@ def _probe_complete(a: Analysis) -> Answer:
         return False, "no fault was recorded, so there is no window to watch"
     header, lines = a.evidence.probe
     problems = list(holes(lines, window))
-    cells = cells_of(header.get("cells"))
-    buckets = {cell.rpartition("/")[2] for cell in cells}
-    missing = [f"bucket {b} has no cell" for b in range(a.evidence.buckets) if str(b) not in buckets]
-    reached = {name for line in lines if line.t <= window[0] for name, cell in line.cells.items() if cell.ok}
-    missing += [f"cell {cell} had no success before the first fault" for cell in cells if cell not in reached]
-    if not cells:
-        missing.append("the probe declares no cells")
+    routes = routes_of(header.get("routes"))
+    buckets = {route.rpartition("/")[2] for route in routes}
+    missing = [f"bucket {b} has no route" for b in range(a.evidence.buckets) if str(b) not in buckets]
+    reached = {name for line in lines if line.t <= window[0] for name, route in line.routes.items() if route.ok}
+    missing += [f"route {route} had no success before the first fault" for route in routes if route not in reached]
+    if not routes:
+        missing.append("the probe declares no routes")
     if problems or missing:
         return False, some([*problems, *missing])
-    return True, f"{len(cells)} cells of {len(set(map(endpoint, cells)))} endpoints watched without a hole"
+    return True, f"{len(routes)} routes of {len(set(map(endpoint, routes)))} endpoints watched without a hole"
 
 
 def _probe_on_time(a: Analysis) -> Answer:
@@ -200,10 +202,10 @@ def _probe_on_time(a: Analysis) -> Answer:
 def _written_past_recovery(a: Analysis) -> Answer:
     events = a.evidence.events
     told = [created.past_recovery_s for _, created in seen(events, LedgerCreated)]
-    told += [begin.past_recovery_s for _, begin in seen(events, ArmBegin)]
+    told += [begin.past_recovery_s for _, begin in seen(events, TrialBegin)]
     declared = next((limit for limit in told if limit is not UNSET), UNSET)
     if a.activity is None:
-        return False, "the arm has no ledger history"
+        return False, "the trial has no ledger history"
     if a.timeline.recovered is None:
         return False, "no recovery was declared"
     if isinstance(declared, UnsetType):
@@ -218,7 +220,7 @@ def _writes_in_window(a: Analysis) -> Answer:
     if not a.timeline.faults:
         return False, "no fault was recorded"
     if a.activity is None:
-        return False, "the arm has no ledger history"
+        return False, "the trial has no ledger history"
     told = []
     for fault in a.timeline.faults:
         begin, end = lasted(fault, a.timeline.end)
@@ -260,8 +262,8 @@ def _baseline_steady(a: Analysis) -> Answer:
 
 
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
-"""A second is crowded in which the machine's CPU was in use to so many percent, so many of them by other work; and such a
-part of the seconds may be, for limits of time to count (our own choices)."""
+"""A second is crowded in which the machine's CPU was in use to so many percent, so many of them by other work; and such
+a part of the seconds may be, for limits of time to count (our own choices)."""
 
 
 def _machine_free(a: Analysis) -> Answer:
@@ -297,7 +299,7 @@ _OWN: Mapping[str, ConditionInfo] = {
          "wait for full replication before the fault"),
         ("spread_before", _spread_before, f"at least {RANGES_A_NODE} ranges a node and leases on every node before the fault",
          "give the ledger more buckets, or wait until its leases are spread"),
-        ("probe_complete", _probe_complete, "the probe watched every cell through the whole window",
+        ("probe_complete", _probe_complete, "the probe watched every route through the whole window",
          "keep the probe running from before the fault until after recovery; see its log"),
         ("probe_on_time", _probe_on_time, "the probe kept its own schedule", "leave the machine less to do"),
         ("written_past_recovery", _written_past_recovery, "writes went on past recovery for the declared time",

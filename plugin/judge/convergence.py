@@ -24,9 +24,9 @@ HALF_WAY = 0.9
 
 
 EVEN_SHARE = 0.9
-"""Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that is moved counts on
-two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10 s ago: a node that trades
-replicas at rest is seen off the band now and then."""
+"""Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that
+is moved counts on two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10
+s ago: a node that trades replicas at rest is seen off the band now and then."""
 
 FAR = 2.0
 """So many times the band a node may be off the mean in an excursion, at the most (our own choice)."""
@@ -34,7 +34,10 @@ FAR = 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """The replicas on each node at one time, in seconds. ``moves``: replicas added and removed so far, where the servers count them."""
+    """The replicas on each node at one time, in seconds.
+
+    ``moves``: replicas added and removed so far, where the servers count them.
+    """
 
     t: float
     replicas: Mapping[str, int]
@@ -63,10 +66,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Convergence:
-    """What a series shows. Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
+    """What a series shows.
 
-    ``left``: how often every node was near the mean and then one no longer; ``even_share``: the part of the time since they first
-    were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas that nodes had more than at first when they were balanced, or at the end.
+    Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
+
+    ``left``: how often every node was near the mean and then one no longer; ``even_share``: the part of the time since
+    they first were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas
+    that nodes had more than at first when they were balanced, or at the end.
     """
 
     state: State
@@ -107,9 +113,11 @@ def converge(
 ) -> Convergence:
     """What the series says of these nodes, which are those the cluster has at its end.
 
-    Replicas that were even may leave it again for ``hold_s`` at the most, not further than ``FAR``, and for a tenth of the time since;
-    then they must have been even for ``hold_s`` at the end. The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic
-    ended, does that count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up. Raises ``ValueError`` without nodes or with a quiet period that is none.
+    Replicas that were even may leave it again for ``hold_s`` at the most, not further than ``FAR``, and for a tenth of
+    the time since; then they must have been even for ``hold_s`` at the end. The servers are at rest where nothing
+    changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic ended, does that
+    count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up.
+    Raises ``ValueError`` without nodes or with a quiet period that is none.
     """
     if not nodes or quiet_s <= 0:
         raise ValueError(f"nodes {list(nodes)}, quiet_s {quiet_s:g}: at least one node and a period above 0")
@@ -158,9 +166,7 @@ def _even_again(series: Sequence[Spread], inside: Sequence[bool]) -> float:
     return series[-1].t - since
 
 
-def _since(
-    series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool], excursion_s: float
-) -> float | None:
+def _since(series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool], excursion_s: float) -> float | None:
     """The time from which it holds to the end, but for excursions: all near, none longer than that, together a tenth of the time at most.
 
     Half the time between two samples is added to what is allowed, as an excursion lasts some samples.
@@ -250,11 +256,7 @@ def _unbalanced(
     """Why the last sample is not even."""
     counts = series[-1].on(nodes)
     mean = sum(counts) / len(counts)
-    off = [
-        f"{node} {count}"
-        for node, count in zip(nodes, counts, strict=True)
-        if abs(count - mean) > band(counts)
-    ]
+    off = [f"{node} {count}" for node, count in zip(nodes, counts, strict=True) if abs(count - mean) > band(counts)]
     off += [f"{node} still {count}" for node, count in series[-1].elsewhere(nodes).items()]
     where = f"{', '.join(off)} (mean {mean:.1f} ± {band(counts):.1f})"
     begin, end = _rests(series, stall_s)[-1]

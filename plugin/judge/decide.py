@@ -1,9 +1,10 @@
 """The verdict: evidence and checks in, pass, fail, inconclusive or not evaluated out.
 
-The evidence gate comes first: a measurement whose conditions are not met is neither passed nor failed. One exception:
-a row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records themselves
-can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other check. And one excuse:
-a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is inconclusive, not refuted.
+The evidence gate comes first: a measurement whose conditions are not met is neither passed nor failed. One exception: a
+row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records
+themselves can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other
+check. And one excuse: a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is
+inconclusive, not refuted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +13,18 @@ from itertools import chain
 from math import isfinite
 from operator import eq, ge, gt, le, lt
 
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, Measurement, Outcome, Verdict
+from plugin.judge.trial import TrialEvidence
 
 ALWAYS = ("integrity", "no_errors")
 """Conditions that every pass needs, declared or not."""
 
 EXCUSES = ("machine_free",)
-"""What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases does not tell)."""
+"""What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases
+does not tell)."""
 
 REFUTES = ("integrity",)
 """All that a violation of safety needs to refute the claim."""
@@ -46,16 +48,18 @@ def needed(check: Check, claim: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def decide(
-    evidence: ArmEvidence, checks: Sequence[Check], *, needs: Sequence[str] = (), tuned: Sequence[str] = ()
+    evidence: TrialEvidence, checks: Sequence[Check], *, needs: Sequence[str] = (), tuned: Sequence[str] = ()
 ) -> Verdict:
-    """The verdict on one arm. ``needs`` are the conditions of the claim as a whole, ``tuned`` what was set for the test's sake.
+    """The verdict on one trial.
+
+    ``needs`` are the conditions of the claim as a whole, ``tuned`` what was set for the test's sake.
 
     Any refuted check refutes the claim. Otherwise any judged check that is inconclusive, or any unmet condition of the
     claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
     if evidence.workloads:
-        evidence = replace(evidence, limits=limits)  # a comparison of arms must know its margin
+        evidence = replace(evidence, limits=limits)  # a comparison of trials must know its margin
     excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
     conditions: dict[str, Condition] = {}
 
@@ -66,16 +70,10 @@ def decide(
         return [conditions[name] for name in names if not conditions[name].met]
 
     apart = uncertainty_s(evidence.events)
-    results = tuple(
-        _judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks
-    )
+    results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks)
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
-    asked.append(
-        tuple(name for name in EXCUSES if name in conditions)
-    )  # looked at for a limit that was exceeded
-    outcome, why = _conclude(
-        results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)])))
-    )
+    asked.append(tuple(name for name in EXCUSES if name in conditions))  # looked at for a limit that was exceeded
+    outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
     return Verdict(
         claim=evidence.claim,
         outcome=outcome,
@@ -105,11 +103,7 @@ def _judge(
         doubts = unmet(needed(check, needs))
         return result(Outcome.REPORTED, f"to be read with care: {_not_met(doubts)}" if doubts else "")
     if check.limit is None:
-        reason = (
-            "the limit holds on other hardware only"
-            if check.kind is Kind.PROFILE
-            else "no limit is declared here"
-        )
+        reason = "the limit holds on other hardware only" if check.kind is Kind.PROFILE else "no limit is declared here"
         return result(Outcome.NOT_EVALUATED, reason)
     if check.comparison is None or not isfinite(check.limit):
         return result(
@@ -167,8 +161,6 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
     undecided = [r for r in judged if r.outcome is Outcome.INCONCLUSIVE]
     if undecided:
         return Outcome.INCONCLUSIVE, "; ".join(f"{r.check.metric}: {r.why}" for r in undecided)
-    told = (
-        "the one check that was judged holds" if len(judged) == 1 else f"all {len(judged)} judged checks hold"
-    )
+    told = "the one check that was judged holds" if len(judged) == 1 else f"all {len(judged)} judged checks hold"
     shown = sum(r.outcome is Outcome.REPORTED for r in results)
     return Outcome.PASS, told + (f"; {shown} more only reported" if shown else "")

@@ -74,10 +74,7 @@ class Findings:
 
     def findings(self) -> Mapping[str, Finding]:
         """All categories with what was found in each."""
-        return {
-            name: Finding(count=self._counts[name], examples=tuple(self._examples[name]))
-            for name in CATEGORIES
-        }
+        return {name: Finding(count=self._counts[name], examples=tuple(self._examples[name])) for name in CATEGORIES}
 
 
 def seconds(t: int) -> str:

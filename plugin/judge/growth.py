@@ -1,7 +1,7 @@
 """The phases in which a cluster grew or shrank, and what the samples of each show.
 
-A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those that the cluster is to have
-then; ``quiet.begin`` when traffic has ended and it is looked whether replicas come to rest.
+A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those
+that the cluster is to have then; ``quiet.begin`` when traffic has ended and it is looked whether replicas come to rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from functools import cached_property
 
 from plugin.evidence.events import QuietBegin, ResizeBegin, seen
 from plugin.evidence.layout import LayoutSample
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.convergence import Convergence, Spread, converge
+from plugin.judge.trial import TrialEvidence
 
 PAPER_QUIET_S = 120.0
 """What is asked for at full size, as in CockroachDB's own tests: so long without a range event."""
@@ -19,7 +19,7 @@ PAPER_QUIET_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One change of size. Times in seconds on the arm's timeline; ``before``: how many nodes there were."""
+    """One change of size. Times in seconds on the trial's timeline; ``before``: how many nodes there were."""
 
     kind: str
     nodes: tuple[str, ...]
@@ -65,10 +65,8 @@ class Phase:
 
     @cached_property
     def found(self) -> Convergence:
-        """What the samples show, in times of the arm's timeline."""
-        series = [
-            Spread(t=sample.t / 1e6, replicas=sample.replicas, moves=sample.moves) for sample in self.known
-        ]
+        """What the samples show, in times of the trial's timeline."""
+        series = [Spread(t=sample.t / 1e6, replicas=sample.replicas, moves=sample.moves) for sample in self.known]
         return converge(
             series,
             self.nodes,
@@ -79,7 +77,7 @@ class Phase:
         )
 
 
-def phases(evidence: ArmEvidence) -> Sequence[Phase]:
+def phases(evidence: TrialEvidence) -> Sequence[Phase]:
     """All phases in their order."""
     begins = [(t, begin) for t, begin in seen(evidence.events, ResizeBegin) if begin.nodes]
     if not begins:

@@ -9,9 +9,9 @@ from plugin.evidence.events import seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge import throughput
 from plugin.judge.analysis import Analysis
-from plugin.judge.arm import Window
+from plugin.judge.definitions import Answer, ConditionInfo, Measured, MetricInfo, nothing, some
 from plugin.judge.growth import Phase, phases
-from plugin.judge.known import Answer, ConditionInfo, Measured, MetricInfo, nothing, some
+from plugin.judge.trial import Window
 
 NO_PHASE = "no node was added or taken out"
 
@@ -22,7 +22,8 @@ GAUGES_HOLE_S = 30.0
 """The servers' metrics, refreshed about every 10 s, must be known as often as this (our own choice)."""
 
 HOLE_OF_QUIET = 0.5
-"""A hole may be as long as so much of the quiet period: a longer one could hide that replicas moved and came back (our own choice)."""
+"""A hole may be as long as so much of the quiet period: a longer one could hide that replicas moved and came back (our
+own choice)."""
 
 
 def _phases(a: Analysis) -> Sequence[Phase]:
@@ -50,31 +51,23 @@ def _took(phase: Phase) -> float:
 def _settled(a: Analysis) -> Measured:
     quiet = [phase for phase in _phases(a) if phase.quiet_from is not None]
     if not quiet:
-        return nothing(
-            "nobody looked whether the replicas come to rest without traffic" if _phases(a) else NO_PHASE
-        )
+        return nothing("nobody looked whether the replicas come to rest without traffic" if _phases(a) else NO_PHASE)
     wrong = [f"{phase.name}: {phase.found.why_not_settled}" for phase in quiet if phase.found.settled is None]
-    good = "; ".join(
-        f"{phase.name}: no replica moved for {phase.quiet_s:g} s without traffic" for phase in quiet
-    )
+    good = "; ".join(f"{phase.name}: no replica moved for {phase.quiet_s:g} s without traffic" for phase in quiet)
     return int(not wrong), some(wrong) or good, tuple(wrong[:5])
 
 
 def _traded(a: Analysis) -> Measured:
     quiet = [phase for phase in _phases(a) if phase.quiet_from is not None]
     if not quiet:
-        return nothing(
-            "nobody looked whether the replicas come to rest without traffic" if _phases(a) else NO_PHASE
-        )
+        return nothing("nobody looked whether the replicas come to rest without traffic" if _phases(a) else NO_PHASE)
     told = []
     for phase in quiet:
         since = max(phase.quiet_from or 0.0, phase.last - phase.quiet_s)
         samples = [s for s in phase.known if s.moves is not None and s.t / 1e6 >= since]
         minutes = (samples[-1].t - samples[0].t) / 60e6 if samples else 0.0
         if 60 * minutes < phase.quiet_s / 2:
-            return nothing(
-                f"{phase.name}: the moves were counted for {60 * minutes:.0f} s only without traffic"
-            )
+            return nothing(f"{phase.name}: the moves were counted for {60 * minutes:.0f} s only without traffic")
         moved = (samples[-1].moves or 0) - (samples[0].moves or 0)
         total = sum(samples[-1].replicas.values())
         told.append(
@@ -99,9 +92,7 @@ def _additions(a: Analysis) -> Measured:
         if gained:
             told.append((added / gained, f"{phase.name}: {added:.0f} added, {gained} gained"))
     if not told:
-        return nothing(
-            "no node was added, or nobody counted the replicas that were" if _phases(a) else NO_PHASE
-        )
+        return nothing("no node was added, or nobody counted the replicas that were" if _phases(a) else NO_PHASE)
     return max(share for share, _ in told), "; ".join(note for _, note in told), ()
 
 

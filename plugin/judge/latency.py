@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from plugin.evidence.records import ProbeSecond
-from plugin.judge.arm import Window
+from plugin.judge.trial import Window
 
 if TYPE_CHECKING:
     from hdrh.histogram import HdrHistogram

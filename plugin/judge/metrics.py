@@ -1,4 +1,4 @@
-"""What the judge can measure in an arm's evidence, by name."""
+"""What the judge can measure in a trial's evidence, by name."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,20 +7,20 @@ from clusters.events import NodeDeath
 from plugin.evidence.events import NotRecovered, seen
 from plugin.judge import latency, throughput
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.arm import ROLLING, ArmEvidence, Fault, lasted
 from plugin.judge.availability import Gap
+from plugin.judge.definitions import Known, Measured, MetricInfo, nothing
 from plugin.judge.findings import CATEGORIES, seconds
 from plugin.judge.growth_metrics import GROWTH_METRICS
-from plugin.judge.known import Known, Measured, MetricInfo, nothing
 from plugin.judge.model import Measurement
 from plugin.judge.resizing import RESIZING_METRICS
+from plugin.judge.trial import ROLLING, Fault, TrialEvidence, lasted
 from plugin.workloads import WORKLOADS
 
 SAFETY = tuple(name for name in CATEGORIES if name != "unknown")
 """The metrics whose violation refutes a claim even where the rest of the evidence is poor: a lost row is lost."""
 
 
-def measure(evidence: ArmEvidence, metric: str) -> Measurement:
+def measure(evidence: TrialEvidence, metric: str) -> Measurement:
     """The metric's value in this evidence: measured by the judge, or else recorded under its name by the test.
 
     A metric that is neither has no value, and the note says so.
@@ -31,18 +31,14 @@ def measure(evidence: ArmEvidence, metric: str) -> Measurement:
         return Measurement(metric=metric, value=value, unit=info.unit, note=note, examples=examples)
     recorded = [measurement for measurement in evidence.measurements if measurement.metric == metric]
     if len(recorded) > 1:
-        values = ", ".join(
-            f"{measurement.value:g}" for measurement in recorded if measurement.value is not None
-        )
-        return Measurement(
-            metric=metric, value=None, note=f"recorded {len(recorded)} times ({values}); record it once"
-        )
+        values = ", ".join(f"{measurement.value:g}" for measurement in recorded if measurement.value is not None)
+        return Measurement(metric=metric, value=None, note=f"recorded {len(recorded)} times ({values}); record it once")
     if recorded:
         return recorded[0]
     return Measurement(metric=metric, value=None, note="the test recorded nothing under this name")
 
 
-NO_LEDGER = "the arm has no ledger history"
+NO_LEDGER = "the trial has no ledger history"
 NO_FAULT = "no fault was recorded"
 
 
@@ -86,9 +82,7 @@ def _indeterminate(a: Analysis) -> Measured:
 def _inserts_shortfall(a: Analysis) -> Measured:
     declared = a.evidence.parameters.get("inserts", "")
     if a.audit is None or not declared.isdigit():
-        return nothing(
-            NO_LEDGER if a.audit is None else f"the arm declares no number of inserts ({declared!r})"
-        )
+        return nothing(NO_LEDGER if a.audit is None else f"the trial declares no number of inserts ({declared!r})")
     done = a.audit.acknowledged
     return max(0, int(declared) - done), f"{done} acknowledged, {declared} declared", ()
 
@@ -103,7 +97,7 @@ def _gap(pick: str, a: Analysis) -> Measured:
             if pick == "victims"
             else "no probed endpoint outside the hit nodes"
         )
-    where = f"{gap.cell}, " if gap.cell else ""
+    where = f"{gap.route}, " if gap.route else ""
     note = f"{where}{seconds(gap.begin)} to {seconds(gap.end)}"
     return (
         gap.seconds,
@@ -157,9 +151,7 @@ def _latency(share: float, phase: str, a: Analysis) -> Measured:
     window = a.phase(phase)
     if window is None:
         return nothing(f"the phase {phase} was not recorded")
-    if a.evidence.probe is not None and (
-        histogram := latency.merged(a.evidence.probe[1], window, a.timeline.victims)
-    ):
+    if a.evidence.probe is not None and (histogram := latency.merged(a.evidence.probe[1], window, a.timeline.victims)):
         value = histogram.get_value_at_percentile(100 * share)
         return value / 1e3, f"of {histogram.get_total_count()} probes {phase}, from when each was due", ()
     if a.activity is None:
@@ -234,11 +226,7 @@ def _unresumed(a: Analysis) -> Measured:
     undone, stopped = a.timeline.undone, a.timeline.writing_end
     if a.activity is None or undone is None or stopped is None:
         return nothing(
-            NO_LEDGER
-            if a.activity is None
-            else "no fault was undone"
-            if undone is None
-            else "writing has no end"
+            NO_LEDGER if a.activity is None else "no fault was undone" if undone is None else "writing has no end"
         )
     since = sum(time >= undone for time in a.activity.acknowledged)
     return (
@@ -255,9 +243,7 @@ def _nodes_died(a: Analysis) -> Measured:
     return (
         len(died),
         "",
-        tuple(
-            f"{event.node} ended by itself at {seconds(t)}, exit code {event.code}" for t, event in died[:5]
-        ),
+        tuple(f"{event.node} ended by itself at {seconds(t)}, exit code {event.code}" for t, event in died[:5]),
     )
 
 

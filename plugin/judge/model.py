@@ -27,7 +27,7 @@ class Kind(StrEnum):
     PROFILE = "profile"
     """Holds only on hardware that matches the source's; elsewhere not evaluated."""
     RELATIVE = "relative"
-    """Compares two arms or two phases of the same run."""
+    """Compares two trials or two phases of the same run."""
     REPORT = "report"
     """No limit: the measurement is reported."""
 
@@ -96,7 +96,7 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What the evidence says about one arm of one claim."""
+    """What the evidence says about one trial of one claim."""
 
     claim: str
     outcome: Outcome

@@ -1,7 +1,7 @@
 """What the judge measures of nodes that get other CPU and memory one after another.
 
-A test records ``size.begin {size, nodes, asked}`` before it goes over the nodes, and ``node.resized {node, size, shown}`` when one runs again; both name
-resources as ``NodeResources`` does.
+A test records ``size.begin {size, nodes, asked}`` before it goes over the nodes, and ``node.resized {node, size,
+shown}`` when one runs again; both name resources as ``NodeResources`` does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from clusters.events import NodeDeath, NodeResized
 from plugin.evidence.events import SizeBegin, seen
 from plugin.judge.analysis import Analysis
-from plugin.judge.known import Measured, MetricInfo, nothing, some
+from plugin.judge.definitions import Measured, MetricInfo, nothing, some
 
 SHOWN = ("cpus", "memory_mib", "cache_mib")
 """What a node must show of what was asked for; the rest is compared where it shows it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TypeVar
 
-from plugin.judge.arm import Window
+from plugin.judge.trial import Window
 
 T = TypeVar("T", int, float)
 SECOND = 1_000_000
@@ -43,11 +43,7 @@ class Baseline:
     @property
     def below(self) -> float:
         """The share of its own buckets that are degraded; 1 where there is none."""
-        return (
-            sum(count < FLOOR * self.median for count in self.counts) / len(self.counts)
-            if self.counts
-            else 1.0
-        )
+        return sum(count < FLOOR * self.median for count in self.counts) / len(self.counts) if self.counts else 1.0
 
     @property
     def obeys(self) -> bool:
@@ -100,8 +96,8 @@ def baseline(times: Sequence[int], window: Window) -> Baseline | None:
 def buckets(times: Sequence[int], window: Window, normal: Baseline, *, until: int) -> tuple[Bucket, ...]:
     """The buckets that begin in the window.
 
-    The last one reaches beyond its end, up to ``until`` (when writing ended); one that is cut off there is held
-    against the normal count of its part.
+    The last one reaches beyond its end, up to ``until`` (when writing ended); one that is cut off there is held against
+    the normal count of its part.
     """
     width = normal.width_s * SECOND
     begins = range(window[0], window[1], width)
@@ -143,11 +139,7 @@ def latencies(sent: Sequence[int], acknowledged: Sequence[int], window: Window) 
     """Sorted latencies in microseconds of the acknowledged operations that were sent in the window."""
     return array(
         "q",
-        sorted(
-            done - begun
-            for begun, done in zip(sent, acknowledged, strict=True)
-            if window[0] <= begun < window[1]
-        ),
+        sorted(done - begun for begun, done in zip(sent, acknowledged, strict=True) if window[0] <= begun < window[1]),
     )
 
 

@@ -1,7 +1,7 @@
 """The micro level, seen by the session: which tests are its benchmarks, in which order, when they say nothing, where figures go.
 
-A test is a micro benchmark when it asks for the fixture ``micro``. It is measured by pytest-benchmark, once a version and turn; its
-records are kept in the run directory, and in pytest-benchmark's storage as the baseline of each version.
+A test is a micro benchmark when it asks for the fixture ``micro``. It is measured by pytest-benchmark, once a version
+and turn; its records are kept in the run directory, and in pytest-benchmark's storage as the baseline of each version.
 """
 
 import os
@@ -32,7 +32,10 @@ WAY_OUT = "measure them in a run of their own: tox -e micro"
 
 @dataclass(kw_only=True)
 class Measured:
-    """What this process measured. ``benchmarks`` are pytest-benchmark's own records, ``wanted`` and ``ended`` tests by target."""
+    """What this process measured.
+
+    ``benchmarks`` are pytest-benchmark's own records, ``wanted`` and ``ended`` tests by target.
+    """
 
     benchmarks: list[Any] = field(default_factory=list)
     wanted: dict[str, set[str]] = field(default_factory=dict)
@@ -120,8 +123,8 @@ def _select(config: pytest.Config, items: list[pytest.Item], found: list[pytest.
 def in_turns(items: list[pytest.Item], run: Run) -> None:
     """Order each file's micro benchmarks, in the places they have among its tests.
 
-    Turn by turn, in each a statement on all versions back to back, every other time in the opposite order. Where the clusters
-    cannot be up side by side, version by version.
+    Turn by turn, in each a statement on all versions back to back, every other time in the opposite order. Where the
+    clusters cannot be up side by side, version by version.
     """
     apart = bool(not_side_by_side(run))
     for path in dict.fromkeys(item.path for item in items if is_benchmark(item)):
@@ -169,9 +172,7 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             item.stash[PASSED] = True
         else:
             report.outcome = "failed"
-            report.longrepr = (
-                f"{item.nodeid}: nothing was timed; give micro.measure the statement and its operation"
-            )
+            report.longrepr = f"{item.nodeid}: nothing was timed; give micro.measure the statement and its operation"
     elif call.excinfo is not None and call.excinfo.errisinstance(HarnessError):
         tell(report, "", Result(outcome=HARNESS, why=""))
     elif report.skipped and _reason(report).startswith(f"{NOT_EVALUATED}: "):
@@ -190,12 +191,8 @@ def print_plan(planned: pytest.Session) -> None:
     run = runs.of(planned.config)
     if run.settings.dry_run and (number := sum(map(is_benchmark, planned.items))):
         named = ", ".join(filter(None, run.targets)) or run.settings.engine
-        place = f"a cluster of {run.topology.name} each" + (
-            ", one after the other" * bool(not_side_by_side(run))
-        )
-        print(
-            f"micro benchmarks: {number} measurements on {named}, {place}; nothing is disturbed and nothing judged"
-        )
+        place = f"a cluster of {run.topology.name} each" + (", one after the other" * bool(not_side_by_side(run)))
+        print(f"micro benchmarks: {number} measurements on {named}, {place}; nothing is disturbed and nothing judged")
 
 
 class NotEvaluated:
@@ -230,9 +227,7 @@ class Hooks:
     def __init__(self) -> None:
         self._lines: list[str] = []
 
-    def pytest_benchmark_update_machine_info(
-        self, config: pytest.Config, machine_info: dict[str, Any]
-    ) -> None:
+    def pytest_benchmark_update_machine_info(self, config: pytest.Config, machine_info: dict[str, Any]) -> None:
         """Say by what settings figures of this machine can be compared."""
         machine_info["roachproof"] = settings(runs.of(config))
         machine_info["roachproof_load"] = list(config.stash[KEY].load)
@@ -303,9 +298,7 @@ def keep(config: pytest.Config, measured: Measured, storage: Any, about: Mapping
     ] * bool(left)
     cores, (before, *_, after) = runs.of(config).host.cores, measured.load
     busy = " It was busy with other work: measure again when it is quiet." * (before > cores / 2)
-    notes.append(
-        f"Load average of this machine of {cores:g} cores: {before:.1f} before, {after:.1f} at the end.{busy}"
-    )
+    notes.append(f"Load average of this machine of {cores:g} cores: {before:.1f} before, {after:.1f} at the end.{busy}")
     for version in sorted(versions):
         notes.append(_save(measured, version, storage, record, keep_data=config.option.benchmark_save_data))
     notes.append(f"Every round: {directory / RECORD}")
@@ -313,9 +306,7 @@ def keep(config: pytest.Config, measured: Measured, storage: Any, about: Mapping
     return table(now, others if alone else [], apart=measured.apart, notes=notes)
 
 
-def baselines(
-    stored: Iterator[tuple[Any, Mapping[str, Any]]], machine: Mapping[str, Any]
-) -> tuple[list[Any], int]:
+def baselines(stored: Iterator[tuple[Any, Mapping[str, Any]]], machine: Mapping[str, Any]) -> tuple[list[Any], int]:
     """The turns that are stored of this machine with these settings, and how many stored runs are of others."""
     from plugin.micro.table import turns
 

@@ -25,7 +25,10 @@ ADVICE = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """One turn of a statement on one target. Times in seconds; ``middle`` is the first and the third quartile of its rounds."""
+    """One turn of a statement on one target.
+
+    Times in seconds; ``middle`` is the first and the third quartile of its rounds.
+    """
 
     statement: str
     engine: str
@@ -97,8 +100,8 @@ def newest(stored: Iterable[Turn]) -> list[Turn]:
 def ratio(measured: Sequence[Turn], first: Sequence[Turn], *, paired: bool) -> Ratio:
     """How much longer ``measured`` took than ``first``, by the geometric mean over turns, with Student's interval.
 
-    ``paired``: turns with the same number were measured back to back, so that what the machine did meanwhile cancels out;
-    else Welch's interval. One turn has none.
+    ``paired``: turns with the same number were measured back to back, so that what the machine did meanwhile cancels
+    out; else Welch's interval. One turn has none.
     """
     if paired:
         logs = {each.turn: math.log(each.median) for each in first}
@@ -139,8 +142,8 @@ def age(column: Sequence[Turn]) -> tuple[object, ...]:
 def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes: Sequence[str]) -> list[str]:
     """The lines of the table, at most 100 columns; the last says that it is advice.
 
-    ``stored``: baselines to compare with. ``apart``: why the versions of this run were not measured in turns; empty where
-    they were. ``notes``: what else must be said.
+    ``stored``: baselines to compare with. ``apart``: why the versions of this run were not measured in turns; empty
+    where they were. ``notes``: what else must be said.
     """
     found: dict[str, list[Turn]] = {}
     for each in (*measured, *stored):
@@ -206,9 +209,7 @@ def _ms(seconds: float) -> str:
 def _retries(found: Mapping[str, Sequence[Turn]]) -> list[str]:
     counts = {name: sum(each.retries for each in column) for name, column in found.items()}
     told = [f"{count} on {name}" for name, count in counts.items() if count]
-    return [f"Repeated after a serialization failure (40001), and timed with it: {', '.join(told)}."] * bool(
-        told
-    )
+    return [f"Repeated after a serialization failure (40001), and timed with it: {', '.join(told)}."] * bool(told)
 
 
 def _origins(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, several: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""An arm as Allure shows it: plain values from stored evidence, the same for a live run and for ``--judge``.
+"""A trial as Allure shows it: plain values from stored evidence, the same for a live run and for ``--judge``.
 
 Nothing here knows pytest or Allure's own classes; ``allure_results`` writes what is said here.
 """
@@ -16,10 +16,10 @@ from plugin.claims import Labels
 from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
-from plugin.reports.paper import beside
 from plugin.reports.section import Beside, Step
 from plugin.reports.series import Resilience
-from plugin.reports.stored import StoredArm
+from plugin.reports.source_tables import beside
+from plugin.reports.stored_run import StoredTrial
 from plugin.reports.terminal import verdict_lines
 from plugin.reports.text import machine, number, shown
 
@@ -61,32 +61,32 @@ def _digest(*parts: str) -> str:
 
 
 def content(
-    arm: StoredArm,
+    trial: StoredTrial,
     *,
     run: Mapping[str, Any],
     began_ms: int,
     among: str = "",
 ) -> Content:
-    """What Allure shows of an arm. ``among``: the name of its run, where several are shown together.
+    """What Allure shows of a trial. ``among``: the name of its run, where several are shown together.
 
     ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began.
     """
-    verdict, result = arm.verdict, arm.result
-    why = next(iter(result.why.splitlines()), "") if arm.sabotage else result.why
-    stop = max((event.t for event in arm.events), default=0)
+    verdict, result = trial.verdict, trial.result
+    why = next(iter(result.why.splitlines()), "") if trial.sabotage else result.why
+    stop = max((event.t for event in trial.events), default=0)
     table = "\n".join(verdict_lines(verdict)) if verdict else ""
     passed = result.outcome == "pass"
     return Content(
-        full_name=full_name(str(arm.described.get("test", arm.directory.name))),
-        name=title(arm),
+        full_name=full_name(str(trial.described.get("test", trial.directory.name))),
+        name=title(trial),
         status=STATUS.get(result.outcome, "broken"),
         message="" if passed else f"{shown(result)}: {why}",
         trace="" if passed else table,
-        description=_description(arm, run, why),
-        labels=labels(arm, run),
-        parameters={**_parameters(arm, run), **({"run": among} if among else {})},
-        excluded=_excluded(arm),
-        steps=tuple(steps_of(arm, began_ms)),
+        description=_description(trial, run, why),
+        labels=labels(trial, run),
+        parameters={**_parameters(trial, run), **({"run": among} if among else {})},
+        excluded=_excluded(trial),
+        steps=tuple(steps_of(trial, began_ms)),
         start=began_ms,
         stop=began_ms + stop // 1000,
     )
@@ -101,34 +101,34 @@ def full_name(nodeid: str) -> str:
     return ".".join([module, *classes]) + f"#{test}"
 
 
-def _words(arm: StoredArm) -> str:
-    test = full_name(str(arm.described.get("test", ""))).rpartition("#")[2]
-    return test.removeprefix("test_").replace("_", " ") or arm.directory.name
+def _words(trial: StoredTrial) -> str:
+    test = full_name(str(trial.described.get("test", ""))).rpartition("#")[2]
+    return test.removeprefix("test_").replace("_", " ") or trial.directory.name
 
 
-def title(arm: StoredArm) -> str:
-    """What a list of results shows of an arm."""
-    context = arm.described.get("context") or {}
-    about = [f"{name} {value}" for name, value in (arm.described.get("parameters") or {}).items()]
+def title(trial: StoredTrial) -> str:
+    """What a list of results shows of a trial."""
+    context = trial.described.get("context") or {}
+    about = [f"{name} {value}" for name, value in (trial.described.get("parameters") or {}).items()]
     tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
-    claim = str(arm.described.get("claim", arm.directory.parent.name))
-    named = f"sabotage of {claim}" if arm.sabotage else claim
-    return f"{named}: {', '.join([_words(arm), *about])}" + (f" · {tested}" if tested else "")
+    claim = str(trial.described.get("claim", trial.directory.parent.name))
+    named = f"sabotage of {claim}" if trial.sabotage else claim
+    return f"{named}: {', '.join([_words(trial), *about])}" + (f" · {tested}" if tested else "")
 
 
-def labels(arm: StoredArm, run: Mapping[str, Any]) -> list[tuple[str, str]]:
+def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """By what Allure sorts and filters."""
-    described = arm.described
+    described = trial.described
     context = described.get("context") or {}
     settings = run.get("settings") or {}
-    claim = str(described.get("claim", arm.directory.parent.name))
-    own = arm.claim.labels if arm.claim else Labels()
-    engine = engine_of(arm, run)
-    epic = SABOTAGES if arm.sabotage else own.epic if engine == SUBJECT else f"{own.epic} (control: {engine})"
+    claim = str(described.get("claim", trial.directory.parent.name))
+    own = trial.claim.labels if trial.claim else Labels()
+    engine = engine_of(trial, run)
+    epic = SABOTAGES if trial.sabotage else own.epic if engine == SUBJECT else f"{own.epic} (control: {engine})"
     found = {
         "epic": epic,
         "feature": own.feature or claim,
-        "story": _words(arm) if arm.sabotage else own.story or _words(arm),
+        "story": _words(trial) if trial.sabotage else own.story or _words(trial),
         "severity": str(own.severity),
         "owner": own.owner,
         "parentSuite": epic,
@@ -143,83 +143,84 @@ def labels(arm: StoredArm, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     }
     tags = [
         str(described.get("suite", "")),
-        "sabotage" if arm.sabotage else "",
+        "sabotage" if trial.sabotage else "",
         "control" if engine != SUBJECT else "",
         "tuned" if described.get("tuned") else "",
-        shown(arm.result).lower(),
+        shown(trial.result).lower(),
     ]
     return [*found.items(), *(("tag", tag) for tag in tags if tag)]
 
 
-def engine_of(arm: StoredArm, run: Mapping[str, Any]) -> str:
+def engine_of(trial: StoredTrial, run: Mapping[str, Any]) -> str:
     """The engine, also of a test that ended before its context was known."""
     asked = (run.get("settings") or {}).get("engine")
-    known = (arm.described.get("context") or {}).get("engine")
+    known = (trial.described.get("context") or {}).get("engine")
     return str(known or (asked if asked and asked != AUTO else SUBJECT))
 
 
-def _parameters(arm: StoredArm, run: Mapping[str, Any]) -> dict[str, str]:
+def _parameters(trial: StoredTrial, run: Mapping[str, Any]) -> dict[str, str]:
     """What tells results of one test apart in its history. Versions do not: a history runs across them.
 
     Several versions in one run have a history by their place, as the second would else hide the first.
     """
     settings = run.get("settings") or {}
-    own = {str(name): str(value) for name, value in (arm.described.get("parameters") or {}).items()}
+    own = {str(name): str(value) for name, value in (trial.described.get("parameters") or {}).items()}
     # Runs that were stored before engines had options of their own call them by another name.
     targets = settings.get("versions") or settings.get("cockroach_versions") or []
-    target = str(arm.described.get("target") or "")
+    target = str(trial.described.get("target") or "")
     if len(targets) > 1 and target:
         version, _, times = target.partition("#")
         places = [place for place, name in enumerate(targets, 1) if name == version]
         place = places[min(int(times or 1), len(places)) - 1] if places else 0
         own["place among the versions"] = f"{place} of {len(targets)}"
-    profile = str(arm.described.get("profile", settings.get("profile", "")))
-    return {**own, "engine": engine_of(arm, run), "profile": profile}
+    profile = str(trial.described.get("profile", settings.get("profile", "")))
+    return {**own, "engine": engine_of(trial, run), "profile": profile}
 
 
-def _excluded(arm: StoredArm) -> dict[str, str]:
-    known = {**(arm.described.get("context") or {}), "seed": arm.described.get("seed", "")}
+def _excluded(trial: StoredTrial) -> dict[str, str]:
+    known = {**(trial.described.get("context") or {}), "seed": trial.described.get("seed", "")}
     return {name: str(known[name]) for name in ("version", "seed") if known.get(name) not in (None, "")}
 
 
-def _description(arm: StoredArm, run: Mapping[str, Any], why: str) -> str:
-    described, claim, sections = arm.described, arm.claim, arm.sections.values()
+def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
+    described, claim, sections = trial.described, trial.claim, trial.sections.values()
     context = described.get("context") or {}
     about = [
         tested_of(described) or "no database",
         ", ".join(f"{name} {value}" for name, value in context.items() if name not in ("engine", "version")),
-        *(f"{name} {value}" for name, value in arm.builds.items()),
+        *(f"{name} {value}" for name, value in trial.builds.items()),
     ]
     rows: list[tuple[str, str]] = []
-    if arm.sabotage:
+    if trial.sabotage:
         rows.append(
             (
                 "A sabotage",
-                f"{arm.about or 'the cluster was misconfigured or broken on purpose.'} The claim must be refuted. This is no "
+                f"{trial.about or 'the cluster was misconfigured or broken on purpose.'} The claim must be refuted. This is no "
                 "part of the verdict on a version: it shows that the claim can fail.",
             )
         )
-    if (engine := engine_of(arm, run)) != SUBJECT:
+    if (engine := engine_of(trial, run)) != SUBJECT:
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
-        ("Verdict", why if arm.result.expected else f"{shown(arm.result)}: {why}"),
+        ("Verdict", why if trial.result.expected else f"{shown(trial.result)}: {why}"),
         ("What was found", " ".join(f"{told}." for each in sections for told in each.sentences)),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
         ("On", machine(run.get("host") or {})),
         ("What was done", claim.disturbs if claim else ""),
-        ("What happened", "; ".join(cost(fault) for fault in (arm.series.resilience if arm.series else ()))),
+        (
+            "What happened",
+            "; ".join(cost(fault) for fault in (trial.series.resilience if trial.series else ())),
+        ),
         ("Source", str(claim.source or "") if claim else ""),
         ("What would refute it", claim.refuted_by if claim else ""),
         ("What differs from the source", claim.note if claim else ""),
     ]
-    lines = "".join(
-        f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text
-    )
+    lines = "".join(f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text)
     on = machine(run.get("host") or {})
     tables = (
-        "".join(map(_table, beside(claim, arm.verdict, machine=on, sections=sections)))
-        if claim and arm.verdict
+        "".join(map(_table, beside(claim, trial.verdict, machine=on, sections=sections)))
+        if claim and trial.verdict
         else ""
     )
     return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{''.join(each.description for each in sections)}{tables}"
@@ -251,6 +252,4 @@ def cost(fault: Resilience) -> str:
     ]
     told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
     named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
-    return (
-        f"{named} from {fault.begin:.1f} to {fault.end:.1f} s: {', '.join(told) or 'nothing else is known'}"
-    )
+    return f"{named} from {fault.begin:.1f} to {fault.end:.1f} s: {', '.join(told) or 'nothing else is known'}"

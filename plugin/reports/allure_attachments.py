@@ -10,9 +10,9 @@ from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.findings import CATEGORIES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
-from plugin.reports.paper import beside
 from plugin.reports.section import Attached, csv_file, picture_file
-from plugin.reports.stored import StoredArm
+from plugin.reports.source_tables import beside
+from plugin.reports.stored_run import StoredTrial
 from plugin.reports.svg import as_svg
 from plugin.reports.text import machine, number, word
 
@@ -24,19 +24,17 @@ AUDITED = (
 
 
 def attachments(
-    arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
+    trial: StoredTrial, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
 ) -> Iterator[Attached]:
-    """Everything attached to the result of an arm. Node logs come with anything but a pass."""
-    for found in _all(arm, title=title, run=run, began_ms=began_ms, passed=passed):
+    """Everything attached to the result of a trial. Node logs come with anything but a pass."""
+    for found in _all(trial, title=title, run=run, began_ms=began_ms, passed=passed):
         # JSON has lost its secrets value by value; as a text it would lose its form with them.
         text = found.text if found.type == "application/json" else redacted(found.text)
         yield Attached(name=redacted(found.name), type=found.type, extension=found.extension, text=text)
 
 
-def _all(
-    arm: StoredArm, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
-) -> Iterator[Attached]:
-    series, sections = arm.series, arm.sections.values()
+def _all(trial: StoredTrial, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool) -> Iterator[Attached]:
+    series, sections = trial.series, trial.sections.values()
     own = any(section.timeline for section in sections)
     if series is not None and (own or series.throughput or series.latency or series.nodes):
         yield picture_file("Timeline", as_svg(timeline.timeline_of(series, sections), redacted(title)))
@@ -46,9 +44,9 @@ def _all(
             yield Attached(name="What was found", type="text/plain", extension="txt", text=told)
     if series is not None and not own and (series.throughput or series.latency or series.nodes):
         yield csv_file("Timeline, second by second", timeline.as_csv(series))
-    if arm.verdict:
+    if trial.verdict:
         on = machine(run.get("host") or {})
-        for table in beside(arm.claim, arm.verdict, machine=on, sections=sections) if arm.claim else ():
+        for table in beside(trial.claim, trial.verdict, machine=on, sections=sections) if trial.claim else ():
             rows = [
                 table.head,
                 *table.rows,
@@ -56,21 +54,17 @@ def _all(
                 *table.setups,
                 ("what differs", table.note),
             ]
-            yield csv_file(
-                f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]])
-            )
-        if audit := _audit(arm.verdict):
+            yield csv_file(f"Source beside measurement: {table.title}", _rows([row for row in rows if row[-1]]))
+        if audit := _audit(trial.verdict):
             yield csv_file("Ledger audit", audit)
-    plan = {name: value for name, value in arm.described.items() if name != "checks"}
-    yield _json(
-        "Plan and seed", {"run": run, "arm": plan, "steps": list(arm.claim.steps) if arm.claim else []}
-    )
-    if arm.verdict:
-        yield _json("verdict.json", arm.verdict)
+    plan = {name: value for name, value in trial.described.items() if name != "checks"}
+    yield _json("Plan and seed", {"run": run, "trial": plan, "steps": list(trial.claim.steps) if trial.claim else []})
+    if trial.verdict:
+        yield _json("verdict.json", trial.verdict)
     if not passed:
-        faults = arm.series.faults if arm.series else ()
+        faults = trial.series.faults if trial.series else ()
         windows = [(began_ms / 1e3 + band.begin, began_ms / 1e3 + band.end) for band in faults]
-        for node, text in node_logs.around(arm.directory, windows):
+        for node, text in node_logs.around(trial.directory, windows):
             yield Attached(name=f"Log of node {node}", type="text/plain", extension="txt", text=text)
 
 
@@ -99,9 +93,7 @@ def _audit(verdict: Mapping[str, Any]) -> str:
                 check["metric"].replace("_", " "),
                 (number(measured["value"]) + unit).rstrip(),
                 # A cell that begins with "=" is a formula to a spreadsheet.
-                f"must be {check['comparison']} {number(check['limit'])}"
-                if check["limit"] is not None
-                else "",
+                f"must be {check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "",
                 word(result["outcome"]),
                 known.description if known else "",
                 " | ".join(filter(None, [measured["note"], *measured["examples"]])),

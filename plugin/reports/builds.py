@@ -1,24 +1,24 @@
-"""Which builds an arm tested, as every report shows them."""
+"""Which builds a trial tested, as every report shows them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def tested_of(described: Mapping[str, Any]) -> str:
-    """Engine and version of an ``arm.json``; empty where no database was started."""
+    """Engine and version of a ``trial.json``; empty where no database was started."""
     context = described.get("context") or {}
     return " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
 
 
 def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of an ``arm.json``: each build's date and commit, digests and origin, the settings that say how it works, and what is to be said where it was never run, and of its version.
+    """Of a ``trial.json``: each build's date and commit, digests and origin, the settings that say how it works, and what is to be said where it was never run, and of its version.
 
     By version where several were compared.
     """
     own = described.get("fingerprint") or {}
     observed = {name.rpartition(", ")[2]: seen for name, seen in (described.get("observed") or {}).items()}
-    arms = {name: {**one, **observed.get(name, {})} for name, one in (described.get("arms") or {}).items()}
-    prints = [own, *arms.values()]
+    sides = {name: {**one, **observed.get(name, {})} for name, one in (described.get("sides") or {}).items()}
+    prints = [own, *sides.values()]
     by_version = {str(one.get("version") or ""): one for one in prints if one}
     return {
         f"{name} of {version}" if len(by_version) > 1 else name: value
@@ -28,16 +28,12 @@ def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
-    digests = {
-        name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")
-    }
+    digests = {name.replace("_", " "): str(value) for name, value in fingerprint.items() if name.endswith("sha256")}
     others = {
         "build": " ".join(str(fingerprint[key]) for key in ("date", "commit") if fingerprint.get(key)),
         "run before": str(fingerprint.get("not_run") or fingerprint.get("run_before") or ""),
         "binary": str(fingerprint.get("origin") or ""),
-        "settings": ", ".join(
-            f"{name} = {value}" for name, value in (fingerprint.get("behaviour") or {}).items()
-        ),
+        "settings": ", ".join(f"{name} = {value}" for name, value in (fingerprint.get("behaviour") or {}).items()),
         "note": " ".join(map(str, fingerprint.get("notes") or ())),
     }
     return {**digests, **{name: value for name, value in others.items() if value}}

@@ -27,8 +27,8 @@ class Mark(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A value for each place of the axis, ``None`` where there is none.
 
-    ``shape``: a plain line; one that has a ``dot`` where a value stands alone, or at every value (``dots``);
-    ``steps``; ``bars``. ``quiet``: not said of the place at which the reader points.
+    ``shape``: a plain line; one that has a ``dot`` where a value stands alone, or at every value (``dots``); ``steps``;
+    ``bars``. ``quiet``: not said of the place at which the reader points.
     """
 
     label: str
@@ -56,10 +56,10 @@ class Lane(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Chart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Lines or lanes over one axis: the seconds ``0 … seconds - 1``, or the places ``x``, in units of ``across``.
 
-    ``behind``: what the lines are drawn over. ``room``: how much higher than the highest value an axis ends that is
-    not ``logarithmic``. ``empty``: what is said where no line has a value. ``notes``: what is said at a place
-    beside the values. ``usual``: what is said where every lane is "up" or empty. ``compared``: in what two trials
-    are compared by this chart, and the label of the line that shows it.
+    ``behind``: what the lines are drawn over. ``room``: how much higher than the highest value an axis ends that is not
+    ``logarithmic``. ``empty``: what is said where no line has a value. ``notes``: what is said at a place beside the
+    values. ``usual``: what is said where every lane is "up" or empty. ``compared``: in what two trials are compared by
+    this chart, and the label of the line that shows it.
     """
 
     title: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plugin.reports.properties import properties
-from plugin.reports.stored import StoredArm, StoredRun, names_of
+from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
 from plugin.reports.text import shown
 from plugin.result import NO_VERDICT, SKIPPED
 
@@ -14,11 +14,11 @@ NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010
 
 
 def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
-    """Write a test suite a run, with a test case an arm. Returns the line that says where it is, or why it is not."""
+    """Write a test suite a run, with a test case a trial. Returns the line that says where it is, or why it is not."""
     suites = ET.Element("testsuites")
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
-        kinds = [_case(suite, arm) for arm in run.arms]
+        kinds = [_case(suite, trial) for trial in run.trials]
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
         suite.set("tests", str(len(kinds)))
@@ -30,10 +30,10 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
     return f"JUnit XML: {path}"
 
 
-def _case(suite: ET.Element, arm: StoredArm) -> str:
-    """Add the test case of an arm; of which kind its outcome is to a reader of JUnit."""
-    file, _, name = str(arm.described.get("test", arm.directory.name)).rpartition("::")
-    seconds = max((event.t for event in arm.events), default=0) / 1e6
+def _case(suite: ET.Element, trial: StoredTrial) -> str:
+    """Add the test case of a trial; of which kind its outcome is to a reader of JUnit."""
+    file, _, name = str(trial.described.get("test", trial.directory.name)).rpartition("::")
+    seconds = max((event.t for event in trial.events), default=0) / 1e6
     case = ET.SubElement(
         suite,
         "testcase",
@@ -41,12 +41,10 @@ def _case(suite: ET.Element, arm: StoredArm) -> str:
         name=_text(name),
         time=f"{seconds:.3f}",
     )
-    result = arm.result
+    result = trial.result
     found = ET.SubElement(case, "properties")
-    claim = str(arm.described.get("claim", arm.directory.parent.name))
-    told = properties(
-        claim, sabotage=arm.sabotage, result=result, verdict=arm.verdict, described=arm.described
-    )
+    claim = str(trial.described.get("claim", trial.directory.parent.name))
+    told = properties(claim, sabotage=trial.sabotage, result=result, verdict=trial.verdict, described=trial.described)
     for key, value in told:
         ET.SubElement(found, "property", name=_text(key), value=_text(value))
     kind = (

@@ -1,11 +1,11 @@
-"""Where the replicas of an arm lay, second by second, as its reports draw it."""
+"""Where the replicas of a trial lay, second by second, as its reports draw it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.growth import Phase, phases
+from plugin.judge.trial import TrialEvidence
 from plugin.reports.series import SECOND, Band
 
 MOST_HELD = 3
@@ -16,8 +16,9 @@ MOST_HELD = 3
 class LayoutSeries:
     """Replicas by node, ``None`` where nobody knows or the node was not there.
 
-    ``joined``: with which change of size a node came, 0 for those that were there before. ``changes``: from the first action of a change
-    until the replicas lay evenly, or until the next one where they never did; ``mean``: what each node that is to stay would have, were all alike.
+    ``joined``: with which change of size a node came, 0 for those that were there before. ``changes``: from the first
+    action of a change until the replicas lay evenly, or until the next one where they never did; ``mean``: what each
+    node that is to stay would have, were all alike.
     """
 
     replicas: Mapping[str, Sequence[int | None]]
@@ -26,8 +27,8 @@ class LayoutSeries:
     mean: Sequence[float | None]
 
 
-def layout_series(evidence: ArmEvidence, seconds: int) -> LayoutSeries | None:
-    """The replicas of an arm in which they were sampled; nothing for any other."""
+def layout_series(evidence: TrialEvidence, seconds: int) -> LayoutSeries | None:
+    """The replicas of a trial in which they were sampled; nothing for any other."""
     known = [sample for sample in evidence.layout if not sample.lost]
     if not known or seconds <= 0:
         return None
@@ -49,8 +50,7 @@ def layout_series(evidence: ArmEvidence, seconds: int) -> LayoutSeries | None:
         replicas=replicas,
         joined={node: _joined(node, changes) for node in names},
         changes=tuple(
-            Band(begin=phase.begin, end=phase.found.balanced or phase.end, name=phase.name)
-            for phase in changes
+            Band(begin=phase.begin, end=phase.found.balanced or phase.end, name=phase.name) for phase in changes
         ),
         mean=mean,
     )

@@ -24,9 +24,7 @@ def print_claims(run: Run) -> None:
     )
     engines, lines = _targets(run)
     print("\n".join(lines))
-    unproven = dict.fromkeys(
-        f"{engine.version}: {said}" for engine in engines if (said := runs.not_run(engine))
-    )
+    unproven = dict.fromkeys(f"{engine.version}: {said}" for engine in engines if (said := runs.not_run(engine)))
     mark = f" ({'; '.join(unproven)})" if unproven else ""
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     rule = "-" * WIDTH
@@ -35,9 +33,7 @@ def print_claims(run: Run) -> None:
         reason = selection.reason_not_evaluated(claim, claim.nodes_for(settings.suite), run)
         here = possible if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
-        cost = (
-            f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
-        )
+        cost = f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
             ("", "claim", claim.sentence),
             ("", "source", str(claim.source) if claim.source else "-"),
@@ -139,9 +135,7 @@ def _database(item: pytest.Item, run: Run) -> str:
     callspec = getattr(item, "callspec", None)
     try:
         engine = (
-            run.named(sabotaged)
-            if sabotaged
-            else run.engine(callspec.params.get("target", "") if callspec else "")
+            run.named(sabotaged) if sabotaged else run.engine(callspec.params.get("target", "") if callspec else "")
         )
     except BadInput:
         return f"{sabotaged or run.settings.engine} (none at hand)"

@@ -20,8 +20,8 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """Shares the terminal of pytest's reporter between it and the live view.
 
-    The view stands on the lines below the cursor. Before pytest writes, it is erased and the cursor put back to where pytest
-    left it, also in the middle of a line.
+    The view stands on the lines below the cursor. Before pytest writes, it is erased and the cursor put back to where
+    pytest left it, also in the middle of a line.
     """
 
     def __init__(self, writer: Any, descriptor: int) -> None:
@@ -120,8 +120,8 @@ def _view(said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> "R
     for index, (worker, latest) in enumerate(said):
         clock = f"{elapsed_s:4.0f} s" if index == 0 else ""
         name = " ".join(filter(None, ["" if worker == "main" else worker, latest["test"]]))
-        arm = Path(latest["arm"]) if latest.get("arm") else None
-        rates = [workload.progress(arm) for workload in WORKLOADS.values()] if arm else []
+        trial = Path(latest["trial"]) if latest.get("trial") else None
+        rates = [workload.progress(trial) for workload in WORKLOADS.values()] if trial else []
         told = [
             latest["stage"],
             time_left(latest, now),

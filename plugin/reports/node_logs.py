@@ -1,4 +1,4 @@
-"""What the nodes logged around the faults of an arm: bounded, and without secrets."""
+"""What the nodes logged around the faults of a trial: bounded, and without secrets."""
 
 import datetime
 import re
@@ -32,7 +32,7 @@ _STAMPS = (
 
 
 def around(directory: Path, windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
-    """Each node below ``logs/`` of an arm, and what it logged then; the ends of its files where no time in them is known."""
+    """Each node below ``logs/`` of a trial, and what it logged then; the ends of its files where no time in them is known."""
     home = directory / "logs"
     for node in sorted(home.iterdir())[:MOST_NODES] if home.is_dir() else ():
         told = [_told(file, windows) for file in _files(node)] if node.is_dir() else []

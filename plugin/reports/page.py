@@ -14,11 +14,11 @@ from clusters.engines import SUBJECT
 from plugin.evidence.events import Event
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
-from plugin.reports.paper import beside
-from plugin.reports.said import decided, meaning
+from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.series import Resilience
-from plugin.reports.stored import StoredArm, StoredRun, names_of
+from plugin.reports.source_tables import beside
+from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
 from plugin.reports.text import SIGNS, machine, number, word
 from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
@@ -32,14 +32,17 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure"),
 }
 MOST_EVENTS = 500
-"""Events listed of one arm; a run of hours has many, and its charts show them all."""
+"""Events listed of one trial; a run of hours has many, and its charts show them all."""
 MOST_FACTS = 300
 FIRST = ("fail", "inconclusive")
 """Outcomes of checks that are listed before all others, in this order."""
 
 
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
-    """Write the page of these runs. ``judge``: the options that judge them again; ``control`` the notice of a control run."""
+    """Write the page of these runs.
+
+    ``judge``: the options that judge them again; ``control`` the notice of a control run.
+    """
     import jinja2
 
     environment = jinja2.Environment(
@@ -47,12 +50,12 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     names = names_of(runs)
-    arms = [(arm, name) for run, name in zip(runs, names, strict=True) for arm in run.arms]
-    on = [machine(run.described.get("host") or {}) for run in runs for _ in run.arms]
+    trials = [(trial, name) for run, name in zip(runs, names, strict=True) for trial in run.trials]
+    on = [machine(run.described.get("host") or {}) for run in runs for _ in run.trials]
     shown = [
-        _arm(arm, index, name if len(runs) > 1 else "", on[index]) for index, (arm, name) in enumerate(arms)
+        _trial(trial, index, name if len(runs) > 1 else "", on[index]) for index, (trial, name) in enumerate(trials)
     ]
-    drawn = {"arms": [_drawn(arm, told, name) for (arm, name), told in zip(arms, shown, strict=True)]}
+    drawn = {"trials": [_drawn(trial, told, name) for (trial, name), told in zip(trials, shown, strict=True)]}
     data = json.dumps(to_builtins(drawn, str_keys=True), separators=(",", ":"), allow_nan=False)
     claims, sabotages = ([told for told in shown if told["sabotage"] is wanted] for wanted in (False, True))
 
@@ -60,13 +63,11 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         return Markup((ASSETS / name).read_text(encoding="utf-8"))  # noqa: S704 - our own files
 
     text = environment.get_template("page.html").render(
-        title="Roachproof: "
-        + (", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"),
+        title="Roachproof: " + (", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"),
         runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
-        arms=shown,
+        trials=shown,
         groups=[("", claims)] * bool(claims)
-        + [("Sabotages: expected to be refuted, or inconclusive; no part of the verdict", sabotages)]
-        * bool(sabotages),
+        + [("Sabotages: expected to be refuted, or inconclusive; no part of the verdict", sabotages)] * bool(sabotages),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
         badge=lambda told: Markup('<span class="badge {}">{} {}</span>').format(
             told["style"], told["sign"], told["word"]
@@ -105,16 +106,16 @@ def _run_facts(run: StoredRun) -> Mapping[str, str]:
     return {name: str(value) for name, value in facts.items() if value}
 
 
-def _test(arm: StoredArm) -> str:
+def _test(trial: StoredTrial) -> str:
     """The test's name without its file; the number of an A/A run."""
-    name = str(arm.described.get("test", "")).rpartition("::")[2] or arm.directory.name
-    target = str(arm.described.get("target", ""))
+    name = str(trial.described.get("test", "")).rpartition("::")[2] or trial.directory.name
+    target = str(trial.described.get("target", ""))
     return f"{name} #{target.partition('#')[2]}" if "#" in target and "#" not in name else name
 
 
-def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
-    described = arm.described
-    verdict: Mapping[str, Any] = arm.verdict or {
+def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
+    described = trial.described
+    verdict: Mapping[str, Any] = trial.verdict or {
         "results": (),
         "conditions": (),
         "tuned": described.get("tuned", ()),
@@ -123,19 +124,19 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
     context = {
         **(described.get("context") or {}),
         "tuned": "; ".join(map(str, verdict["tuned"])),
-        **arm.builds,
+        **trial.builds,
     }
-    claim = arm.claim
-    shown = _outcome(arm)
-    why, points = decided(arm)
+    claim = trial.claim
+    shown = _outcome(trial)
+    why, points = decided(trial)
     told = {point.name for point in points}
     return {
         "anchor": f"a{index}",
         "index": index,
-        "claim": described.get("claim", arm.directory.parent.name),
-        "name": f"{run}: {_test(arm)}" if run else _test(arm),
-        "sabotage": arm.sabotage,
-        "about": arm.about,
+        "claim": described.get("claim", trial.directory.parent.name),
+        "name": f"{run}: {_test(trial)}" if run else _test(trial),
+        "sabotage": trial.sabotage,
+        "about": trial.about,
         "control": context.get("engine", SUBJECT) != SUBJECT,
         "tested": tested_of(described) or "no database",
         "word": shown[0],
@@ -152,13 +153,13 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
             for c in verdict["conditions"]
             if c["name"] in ("integrity", "no_errors") and not c["met"] and c["name"] not in told
         ]
-        + [arm.problem] * bool(arm.problem),
+        + [trial.problem] * bool(trial.problem),
         "facts": {name: value for name, value in context.items() if value},
-        "series": arm.series is not None,
-        "resilience": [_cost(fault) for fault in (arm.series.resilience if arm.series else ())],
+        "series": trial.series is not None,
+        "resilience": [_cost(fault) for fault in (trial.series.resilience if trial.series else ())],
         "checks": [_check(result, told) for result in _in_order(verdict["results"])],
-        "paper": beside(claim, verdict, machine=on, sections=arm.sections.values())
-        if claim and arm.verdict
+        "paper": beside(claim, verdict, machine=on, sections=trial.sections.values())
+        if claim and trial.verdict
         else [],
         "sections": [
             {
@@ -166,18 +167,18 @@ def _arm(arm: StoredArm, index: int, run: str, on: str) -> dict[str, Any]:
                 "sentences": [told for told in section.sentences if told not in section.notices],
                 "html": Markup(section.html(index)),  # noqa: S704 - the workload escapes it
             }
-            for section in arm.sections.values()
+            for section in trial.sections.values()
         ],
         "conditions": verdict["conditions"],
-        "events": [_event(event) for event in arm.events[:MOST_EVENTS]],
-        "happened": len(arm.events),
+        "events": [_event(event) for event in trial.events[:MOST_EVENTS]],
+        "happened": len(trial.events),
     }
 
 
-def _outcome(arm: StoredArm) -> tuple[str, str, str]:
+def _outcome(trial: StoredTrial) -> tuple[str, str, str]:
     """Word, sign and style."""
-    outcome = arm.result.outcome
-    return shown_result(arm.result), SIGNS.get(outcome, "…"), STYLES.get(outcome, "none")
+    outcome = trial.result.outcome
+    return shown_result(trial.result), SIGNS.get(outcome, "…"), STYLES.get(outcome, "none")
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -196,9 +197,7 @@ def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
         "metric": check["metric"],
         "meaning": meaning(check["metric"]),
         "measured": number(measured["value"]) + (unit if measured["value"] is not None else ""),
-        "limit": f"{check['comparison']} {number(check['limit'])}{unit}"
-        if check["limit"] is not None
-        else "–",
+        "limit": f"{check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else "–",
         "kind": check["kind"],
         "mark": check["mark"],
         "source": check["source"],
@@ -243,10 +242,10 @@ def _plain(value: object) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """What the charts of an arm are drawn from. ``names``: from what is common to what is its own."""
-    names = [told["claim"], told["tested"], run, _test(arm)]
-    results = _in_order(arm.verdict["results"]) if arm.verdict else ()
+def _drawn(trial: StoredTrial, told: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """What the charts of a trial are drawn from. ``names``: from what is common to what is its own."""
+    names = [told["claim"], told["tested"], run, _test(trial)]
+    results = _in_order(trial.verdict["results"]) if trial.verdict else ()
     checks = [
         {name: check[name] for name in ("metric", "measured", "limit", "word")}
         | {"value": result["measurement"]["value"]}
@@ -258,15 +257,15 @@ def _drawn(arm: StoredArm, told: Mapping[str, Any], run: str) -> dict[str, Any]:
         "word": told["word"],
         "sabotage": told["sabotage"],
         "checks": checks,
-        "groups": _groups(arm, told["paper"]),
+        "groups": _groups(trial, told["paper"]),
     }
 
 
-def _groups(arm: StoredArm, paper: Sequence[Beside]) -> dict[str, Sequence[Chart]]:
-    """The arm's charts, by the place of the page that they are drawn in."""
+def _groups(trial: StoredTrial, paper: Sequence[Beside]) -> dict[str, Sequence[Chart]]:
+    """The trial's charts, by the place of the page that they are drawn in."""
     found: dict[str, Sequence[Chart]] = {f"paper{i}": table.charts for i, table in enumerate(paper)}
-    for section in arm.sections.values():
+    for section in trial.sections.values():
         found |= section.charts
-    if arm.series is not None:
-        found["time"] = timeline_of(arm.series, arm.sections.values())
+    if trial.series is not None:
+        found["time"] = timeline_of(trial.series, trial.sections.values())
     return {name: charts for name, charts in found.items() if charts}

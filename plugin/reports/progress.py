@@ -1,6 +1,7 @@
 """What every process says it is doing, as it happens: plain lines in a pipe or in CI, a calm live view on a person's terminal.
 
-The processes of a run write what they do into ``<run_dir>/progress/<worker>.jsonl``; the controller follows those files.
+The processes of a run write what they do into ``<run_dir>/progress/<worker>.jsonl``; the controller follows those
+files.
 """
 
 import json

@@ -44,11 +44,11 @@ def csv_file(name: str, text: str) -> Attached:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
-    """One table of a source, its row for an arm and below it what was measured and the ratio; ``-`` where nothing answers.
+    """One table of a source, its row for a trial and below it what was measured and the ratio; ``-`` where nothing answers.
 
-    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured: (whose, what).
-    ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a terminal, which shows its
-    columns ``short``. ``charts`` are drawn from what was printed.
+    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured:
+    (whose, what). ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a
+    terminal, which shows its columns ``short``. ``charts`` are drawn from what was printed.
     """
 
     title: str
@@ -71,15 +71,14 @@ Setups = tuple[tuple[str, str], ...]
 class Section:
     """What a workload shows of one trial. All of it may be left out; nothing in it may hold a secret.
 
-    ``sentences``: what was found, each without its full stop; ``notices`` are those that everything else is to be read with.
-    ``told``: by metric, what it came to in words, for the sentence of a verdict.
-    ``lines``: more for a terminal of so many columns.
-    ``timeline``: the trial's charts, instead of those of ledger and probe; ``charts``: others, by the places that ``html`` has
-    for them. ``html``: a part of the page, given the trial's number there; a place for charts is an element of the class
-    ``charts`` with ``data-arm`` (that number) and ``data-group``.
-    ``description``: HTML for Allure; ``attached``: files for it, given a title; ``steps``: what was done, given when the trial
-    began in milliseconds since 1970, instead of its phases.
-    ``beside``: whole tables of the claim's source beside what was measured, given how tables are called and what was set up.
+    ``sentences``: what was found, each without its full stop; ``notices`` are those that everything else is to be read
+    with. ``told``: by metric, what it came to in words, for the sentence of a verdict. ``lines``: more for a terminal
+    of so many columns. ``timeline``: the trial's charts, instead of those of ledger and probe; ``charts``: others, by
+    the places that ``html`` has for them. ``html``: a part of the page, given the trial's number there; a place for
+    charts is an element of the class ``charts`` with ``data-trial`` (that number) and ``data-group``. ``description``:
+    HTML for Allure; ``attached``: files for it, given a title; ``steps``: what was done, given when the trial began in
+    milliseconds since 1970, instead of its phases. ``beside``: whole tables of the claim's source beside what was
+    measured, given how tables are called and what was set up.
     """
 
     sentences: Sequence[str] = ()
@@ -88,7 +87,7 @@ class Section:
     lines: Callable[[int], Iterable[str]] = lambda columns: ()
     timeline: "Sequence[Chart]" = ()
     charts: "Mapping[str, Sequence[Chart]]" = field(default_factory=dict)
-    html: Callable[[int], str] = lambda arm: ""
+    html: Callable[[int], str] = lambda trial: ""
     description: str = ""
     attached: Callable[[str], Iterable[Attached]] = lambda title: ()
     steps: Callable[[int], Sequence[Step]] | None = None

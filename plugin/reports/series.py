@@ -1,6 +1,6 @@
-"""What happened in an arm, second by second, as its reports draw it: from the evidence alone, through the judge's own functions.
+"""What happened in a trial, second by second, as its reports draw it: from the evidence alone, through the judge's own functions.
 
-All times are seconds on the arm's timeline.
+All times are seconds on the trial's timeline.
 """
 
 from array import array
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
 from plugin.evidence.events import (
-    ArmEnd,
     AuditBegin,
     AuditEnd,
     LedgerCreated,
@@ -20,15 +19,16 @@ from plugin.evidence.events import (
     NodeRemoved,
     ProvisionBegin,
     ResizeBegin,
+    TrialEnd,
     WritingEnd,
     seen,
 )
 from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
-from plugin.judge.analysis import cells_of
-from plugin.judge.arm import ArmEvidence, Fault, Timeline, Window, timeline
+from plugin.judge.analysis import routes_of
 from plugin.judge.availability import availability, endpoint
+from plugin.judge.trial import Fault, Timeline, TrialEvidence, Window, timeline
 
 if TYPE_CHECKING:
     from plugin.reports.layout_series import LayoutSeries
@@ -61,10 +61,11 @@ class Band:
 class Resilience:
     """What one fault cost (the adversity guide's resilience metrics). ``None`` for what cannot be said.
 
-    ``recovery_s``: from the begin of its undoing to the declared recovery. ``gap_s``: the longest stretch without a success on any range,
-    asked through nodes that were not hit; ``victim_gap_s`` through those that were. ``degraded_s``: time below 80 % of the
-    baseline's median. ``lost``: writes fewer than normal from its begin to recovery (or the end of writing);
-    ``lost_share``: the same as a share of normal. The last three are not known of a fault whose end was not recorded.
+    ``recovery_s``: from the begin of its undoing to the declared recovery. ``gap_s``: the longest stretch without a
+    success on any range, asked through nodes that were not hit; ``victim_gap_s`` through those that were.
+    ``degraded_s``: time below 80 % of the baseline's median. ``lost``: writes fewer than normal from its begin to
+    recovery (or the end of writing); ``lost_share``: the same as a share of normal. The last three are not known of a
+    fault whose end was not recorded.
     """
 
     fault: str
@@ -81,12 +82,13 @@ class Resilience:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """An arm in seconds ``0 … seconds - 1``.
+    """A trial in seconds ``0 … seconds - 1``.
 
-    ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds (``"p50"`` …) as the probe saw them, or in an arm without one
-    (``probed`` is false) those of acknowledged writes, from when each was sent; ``None`` in a second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown; ``error_kinds`` names
-    those of a second. ``reached``: by endpoint, the share of the probed ranges that answered through it.
-    ``normal``: the baseline's median a second. ``ended``: the second in which writing ended.
+    ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds (``"p50"`` …) as the probe saw them,
+    or in a trial without one (``probed`` is false) those of acknowledged writes, from when each was sent; ``None`` in a
+    second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown;
+    ``error_kinds`` names those of a second. ``reached``: by endpoint, the share of the probed ranges that answered
+    through it. ``normal``: the baseline's median a second. ``ended``: the second in which writing ended.
     """
 
     seconds: int
@@ -103,14 +105,14 @@ class Series:
     nodes: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
     resilience: tuple[Resilience, ...] = ()
     layout: "LayoutSeries | None" = None
-    """Where the replicas lay, of an arm in which that was sampled."""
+    """Where the replicas lay, of a trial in which that was sampled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Seen:
-    """An arm's evidence with what every series asks for. (The judge's ``Analysis`` would audit the ledger for it.)"""
+    """A trial's evidence with what every series asks for. (The judge's ``Analysis`` would audit the ledger for it.)"""
 
-    evidence: ArmEvidence
+    evidence: TrialEvidence
     timeline: Timeline
     activity: Activity | None
     baseline: throughput.Baseline | None
@@ -118,7 +120,7 @@ class _Seen:
     """Of the record: the last event, or where the run was cut off the last that any file tells of."""
 
 
-def _seen(evidence: ArmEvidence) -> _Seen:
+def _seen(evidence: TrialEvidence) -> _Seen:
     line, activity = timeline(evidence.events), None
     if evidence.history is not None:
         activity = Activity()
@@ -127,15 +129,15 @@ def _seen(evidence: ArmEvidence) -> _Seen:
                 pass
     normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
     last = line.end
-    if ArmEnd not in line.reached:
+    if TrialEnd not in line.reached:
         probe = evidence.probe[1] if evidence.probe else ()
         written = activity.acknowledged if activity else ()
         last = max([last, *(second.t + SECOND for second in probe), written[-1] if written else 0])
     return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal, end=last)
 
 
-def series(evidence: ArmEvidence) -> Series:
-    """The series of an arm, also of one that ended early or recorded nothing."""
+def series(evidence: TrialEvidence) -> Series:
+    """The series of a trial, also of one that ended early or recorded nothing."""
     a = _seen(evidence)
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
@@ -168,7 +170,7 @@ def series(evidence: ArmEvidence) -> Series:
     )
 
 
-def _layout(evidence: ArmEvidence, seconds: int) -> "LayoutSeries | None":
+def _layout(evidence: TrialEvidence, seconds: int) -> "LayoutSeries | None":
     if not evidence.layout:
         return None
     from plugin.reports.layout_series import layout_series
@@ -200,13 +202,13 @@ def _probed(
         for name, value in _percentiles(second.latency.values()).items():
             latency.setdefault(name, [None] * seconds)[index] = value
         served: dict[str, list[bool]] = {}
-        for cell, counted in second.cells.items():
-            served.setdefault(endpoint(cell), []).append(counted.ok > 0)
+        for route, counted in second.routes.items():
+            served.setdefault(endpoint(route), []).append(counted.ok > 0)
             for kind, count in counted.errors.items():
                 found = kinds.setdefault(index, {})
                 found[f"probe: {kind}"] = found.get(f"probe: {kind}", 0) + count
-        for name, cells in served.items():
-            reached.setdefault(name, [None] * seconds)[index] = round(sum(cells) / len(cells), 3)
+        for name, routes in served.items():
+            reached.setdefault(name, [None] * seconds)[index] = round(sum(routes) / len(routes), 3)
     return latency, reached, kinds
 
 
@@ -326,18 +328,18 @@ def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
         bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
 
 
-def _around(probe: Sequence[ProbeSecond], cells: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
-    """As much of the probe around the window as its gaps depend on: to where each cell had a success before it, and after it.
+def _around(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
+    """As much of the probe around the window as its gaps depend on: to where each route had a success before it, and after it.
 
     In a run of hours with many faults the rest would be gone through once for each of them.
     """
-    all_cells = frozenset(cells)
+    all_routes = frozenset(routes)
 
     def reach(indices: range) -> int:
-        missing = set(all_cells)
+        missing = set(all_routes)
         index = indices.start
         for index in indices:
-            missing -= {name for name, cell in probe[index].cells.items() if cell.ok}
+            missing -= {name for name, route in probe[index].routes.items() if route.ok}
             if not missing:
                 break
         return index
@@ -355,8 +357,8 @@ def _resilience(a: _Seen, fault: Fault) -> Resilience:
     worst = victims = None
     if a.evidence.probe is not None:
         header, probe = a.evidence.probe
-        cells = cells_of(header.get("cells"))
-        gaps = availability(_around(probe, cells, window), cells, window=window, victims=fault.nodes)
+        routes = routes_of(header.get("routes"))
+        gaps = availability(_around(probe, routes, window), routes, window=window, victims=fault.nodes)
         worst, victims = gaps.worst, gaps.victims
     degraded = lost = share = None
     told = fault.undone is not None and (recovered is not None or line.writing_end is not None)
@@ -375,9 +377,7 @@ def _resilience(a: _Seen, fault: Fault) -> Resilience:
         nodes=fault.nodes,
         begin=fault.begin / 1e6,
         end=done / 1e6,
-        recovery_s=(recovered - fault.undo) / 1e6
-        if recovered is not None and fault.undo is not None
-        else None,
+        recovery_s=(recovered - fault.undo) / 1e6 if recovered is not None and fault.undo is not None else None,
         gap_s=worst.seconds if worst else None,
         victim_gap_s=victims.seconds if victims else None,
         degraded_s=degraded,

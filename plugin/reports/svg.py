@@ -65,12 +65,12 @@ class _Drawn:
     def parts(self) -> Iterator[str]:
         chart = self.chart
         yield draw.text(self.left, self.top + 14, chart.title)
-        for row, x, (label, look) in self.legend:
+        for row, x, (label, style) in self.legend:
             y = self.top + 31 + 16 * row
-            if isinstance(look, Line):
-                yield draw.stroke(x, y - 4, x + 24, y - 4, look.colour, width=2, dash=look.dash)
+            if isinstance(style, Line):
+                yield draw.stroke(x, y - 4, x + 24, y - 4, style.colour, width=2, dash=style.dash)
             else:
-                yield draw.rect(x, y - 9, 24, 11, look.colour)
+                yield draw.rect(x, y - 9, 24, 11, style.colour)
             yield draw.text(x + 30, y, label, colour="quiet", size=SMALL)
         for mark in chart.behind:
             wide = max(1.5, self.x(mark.end) - self.x(mark.begin))
@@ -133,9 +133,7 @@ class _Drawn:
                 taken = x + half + 6
         yield draw.stroke(self.left, self.floor, self.right, self.floor, "quiet")
         if self.chart.across:
-            yield draw.text(
-                self.right, self.floor + 30, self.chart.across, colour="quiet", size=SMALL, anchor="end"
-            )
+            yield draw.text(self.right, self.floor + 30, self.chart.across, colour="quiet", size=SMALL, anchor="end")
 
     def _upwards(self) -> Iterator[str]:
         milliseconds = any(line.unit == "ms" for line in self.lines)
@@ -184,9 +182,7 @@ class _Drawn:
 
     def _bars(self, line: Line) -> Iterator[str]:
         points = [(place, value) for place, value in self._points(line) if value]
-        wide = max(
-            1.0, (self.right - self.left) / max(1, min(MOST_POINTS, self.chart.seconds))
-        )  # from its second on
+        wide = max(1.0, (self.right - self.left) / max(1, min(MOST_POINTS, self.chart.seconds)))  # from its second on
         path = "".join(
             f"M{self.x(place) + wide / 2:.1f} {self.floor:.1f}V{self.y(value):.1f}" for place, value in points
         )
@@ -214,9 +210,7 @@ class _Drawn:
                 continue
             if share is not None and share < 1:
                 deep = max(9 * (1 - share), 2)
-                yield draw.rect(
-                    self.x(low), top + 24 - deep, max(1.0, self.x(second + 1) - self.x(low)), deep, "bad"
-                )
+                yield draw.rect(self.x(low), top + 24 - deep, max(1.0, self.x(second + 1) - self.x(low)), deep, "bad")
             low = second + 1
 
     def _names(self, marks: Sequence[Mark]) -> Iterator[str]:
@@ -259,7 +253,7 @@ def intervals_svg(of: Mapping[str, Any], title: str) -> str:
             draw.text(
                 8,
                 y + 13,
-                draw.shortened(f"{row['cell']}, n = {row['n']}", 230, SMALL),
+                draw.shortened(f"{row['level']}, n = {row['n']}", 230, SMALL),
                 colour="quiet",
                 size=SMALL,
             ),
@@ -268,8 +262,7 @@ def intervals_svg(of: Mapping[str, Any], title: str) -> str:
         if row["low"] is not None:
             parts.append(draw.stroke(x(row["low"]), y, x(row["high"]), y, colour, width=2))
             parts += [
-                draw.stroke(x(row[name]), y - 6, x(row[name]), y + 6, colour, width=2)
-                for name in ("low", "high")
+                draw.stroke(x(row[name]), y - 6, x(row[name]), y + 6, colour, width=2) for name in ("low", "high")
             ]
         parts.append(draw.dot(x(row["mean"]), y, 5, colour))
     parts += [

@@ -65,9 +65,7 @@ def text(
     around: dict[str, str | float] = (
         {"stroke": _colour("paper"), "stroke_width": 3, "paint_order": "stroke"} if halo else {}
     )
-    return _element(
-        "text", _told(words), x=x, y=y, font_size=size, fill=_colour(colour), text_anchor=anchor, **around
-    )
+    return _element("text", _told(words), x=x, y=y, font_size=size, fill=_colour(colour), text_anchor=anchor, **around)
 
 
 def rect(x: float, y: float, wide: float, tall: float, colour: str) -> str:
@@ -83,9 +81,7 @@ def dot(x: float, y: float, radius: float, colour: str) -> str:
 def path(steps: str, colour: str, width: float = 1, dash: Sequence[int] = ()) -> str:
     """A line of steps as SVG writes them."""
     dashes = " ".join(map(str, dash)) or None
-    return _element(
-        "path", d=steps, fill="none", stroke=_colour(colour), stroke_width=width, stroke_dasharray=dashes
-    )
+    return _element("path", d=steps, fill="none", stroke=_colour(colour), stroke_width=width, stroke_dasharray=dashes)
 
 
 def stroke(

@@ -13,9 +13,9 @@ from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import ARM_FILE, as_stored, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, as_stored, stored_verdict
 from plugin.judge.model import Outcome, Verdict
-from plugin.reports import paper
+from plugin.reports import source_tables
 from plugin.reports.section import Section
 from plugin.reports.text import number, shown, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
@@ -101,34 +101,32 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run):
             terminal.write_line(line)
     if claims or sabotages:
-        terminal.write_line(
-            f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)"
-        )
+        terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)")
     if session.page:
         terminal.write_line(session.page)
 
 
 def _left_out(claims: Sequence[str], run: runs.Run) -> list[str]:
     suite = run.settings.suite
-    told = f"not tested: {len(claims)} more claims of the suite {suite}, which --suite {suite} (tox -e {suite}) requires: "
+    told = (
+        f"not tested: {len(claims)} more claims of the suite {suite}, which --suite {suite} (tox -e {suite}) requires: "
+    )
     return wrapped(told + ", ".join(claims), "") if claims else []
 
 
-def _print_outcome(
-    terminal: Any, outcome: "TestOutcome", claim: Claim | None = None, *, origin: bool = False
-) -> None:
+def _print_outcome(terminal: Any, outcome: "TestOutcome", claim: Claim | None = None, *, origin: bool = False) -> None:
     result = outcome.result
     name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown(result)}", **MARKUP.get(result.outcome, {}))
     for line in wrapped(name[1] if name else outcome.nodeid) + (
-        wrapped(about_of(outcome.arm)) if outcome.sabotage and outcome.arm else []
+        wrapped(about_of(outcome.trial)) if outcome.sabotage and outcome.trial else []
     ):
         terminal.write_line(line)
-    verdict = stored_verdict(outcome.arm) if outcome.arm else None
+    verdict = stored_verdict(outcome.trial) if outcome.trial else None
     lines = origin_lines(claim) if claim and origin else []
     lines += verdict_lines(verdict) if verdict else []
-    sections = _sections(outcome.arm, verdict) if outcome.arm and verdict else ()
+    sections = _sections(outcome.trial, verdict) if outcome.trial and verdict else ()
     lines += [line for section in sections for line in section_lines(section)]
     lines += paper_lines(claim, verdict, sections) if claim and verdict else []
     # Why a test ended otherwise than by its verdict, which the table ends with.
@@ -137,9 +135,9 @@ def _print_outcome(
         terminal.write_line(line)
 
 
-def about_of(arm: Path) -> str:
+def about_of(trial: Path) -> str:
     """What a sabotage does wrongly on purpose."""
-    return str(json.loads((arm / ARM_FILE).read_text(encoding="utf-8")).get("about") or "")
+    return str(json.loads((trial / TRIAL_FILE).read_text(encoding="utf-8")).get("about") or "")
 
 
 def origin_lines(claim: Claim) -> list[str]:
@@ -150,11 +148,11 @@ def origin_lines(claim: Claim) -> list[str]:
     return lines
 
 
-def _sections(arm: Path, verdict: Mapping[str, Any]) -> Sequence[Section]:
-    """What workloads show of an arm with this verdict."""
-    from plugin.reports.stored import sections_at
+def _sections(trial: Path, verdict: Mapping[str, Any]) -> Sequence[Section]:
+    """What workloads show of a trial with this verdict."""
+    from plugin.reports.stored_run import sections_at
 
-    return tuple(sections_at(arm, verdict).values())
+    return tuple(sections_at(trial, verdict).values())
 
 
 def section_lines(section: Section) -> list[str]:
@@ -164,15 +162,15 @@ def section_lines(section: Section) -> list[str]:
 
 
 def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Section] = ()) -> list[str]:
-    """What the source's tables printed for the arm with these parameters, to be read beside what was measured.
+    """What the source's tables printed for the trial with these parameters, to be read beside what was measured.
 
     Of a whole table only the judge's reading, and the rows that have an answer.
     """
     lines = []
-    for table in paper.beside(claim, verdict, sections=sections):
+    for table in source_tables.beside(claim, verdict, sections=sections):
         if table.long:
             lines += [part for told in table.reading for part in wrapped(f"{told}.")]
-            lines += [part for told in paper.answered(table) for part in wrapped(told)]
+            lines += [part for told in source_tables.answered(table) for part in wrapped(told)]
             continue
         for name, *cells in table.rows:
             figures = ", ".join(
@@ -219,9 +217,7 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             lines += wrapped(result["why"] or measured["note"], "      ")
             for example in measured["examples"]:
-                lines += textwrap.wrap(
-                    example, WIDTH, initial_indent="      - ", subsequent_indent="        "
-                )
+                lines += textwrap.wrap(example, WIDTH, initial_indent="      - ", subsequent_indent="        ")
         elif check["limit"] and measured["note"]:
             lines += wrapped(measured["note"], "      ")
     for condition in verdict["conditions"]:
@@ -237,9 +233,12 @@ def as_table(verdict: Verdict) -> str:
 
 
 def print_verdict(
-    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None, arm: Path
+    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None, trial: Path
 ) -> None:
-    """Write a verdict that was judged again. ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is; ``arm``: where."""
+    """Write a verdict that was judged again.
+
+    ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is; ``trial``: where.
+    """
     sabotage = about is not None
     writer.line("")
     for line in wrapped(title, ""):
@@ -250,7 +249,7 @@ def print_verdict(
     first, *others = as_table(verdict).split("\n")
     writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
     stored = redacted_json(as_stored(verdict))
-    sections = _sections(arm, stored)
+    sections = _sections(trial, stored)
     for line in [
         *(origin_lines(claim) if claim else []),
         *others,

@@ -29,7 +29,10 @@ def shown(result: Result) -> str:
 
 
 def number(value: float | str | None) -> str:
-    """A measured value: whole numbers whole, others with three significant places at the least. (No number is stored as text.)"""
+    """A measured value: whole numbers whole, others with three significant places at the least.
+
+    (No number is stored as text.)
+    """
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The timeline of an arm as charts and as a table (CSV)."""
+"""The timeline of a trial as charts and as a table (CSV)."""
 
 import csv
 import io
@@ -74,15 +74,11 @@ def charts(series: Series) -> list[Chart]:
         for name in dict.fromkeys([*series.nodes, *series.reached])
     ]  # fmt: skip
     if lanes or series.phases:
-        phases = [
-            Mark(begin=band.begin, end=band.end, name=band.name, colour="wait") for band in series.phases
-        ]
+        phases = [Mark(begin=band.begin, end=band.end, name=band.name, colour="wait") for band in series.phases]
         rows = [Lane(name="test", states=phases, quiet=True)] * bool(phases) + lanes
         title = "Nodes (red below: share of ranges that the probe did not reach through it)"
         usual = "all nodes up" if lanes else ""
-        found.append(
-            Chart(title=title, height=66 + 28 * len(rows), seconds=series.seconds, lanes=rows, usual=usual)
-        )
+        found.append(Chart(title=title, height=66 + 28 * len(rows), seconds=series.seconds, lanes=rows, usual=usual))
     return found
 
 

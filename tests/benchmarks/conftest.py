@@ -1,7 +1,7 @@
 """The benchmarks' own fixtures: the machine to themselves as far as it can be had, and a table of figures at the end.
 
-``--record`` writes the table into ``tests/benchmarks/README.md`` when every benchmark was measured;
-whether its promise was kept stands there too.
+``--record`` writes the table into ``tests/benchmarks/README.md`` when every benchmark was measured; whether its promise
+was kept stands there too.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from tests.benchmarks.measuring import Figure
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 LICENSED: Series = (23, 1)
-"""From here on versions (of 23.1 to 24.2 the late patches) come under the CockroachDB Software License, which has conditions for
-disclosing benchmarks."""
+"""From here on versions (of 23.1 to 24.2 the late patches) come under the CockroachDB Software License, which has
+conditions for disclosing benchmarks."""
 
 FULL = 13
 """Figures of a complete run."""
@@ -109,9 +109,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"{README.name} is left alone: {withheld}")
         return
     if len(figures) != FULL:
-        terminalreporter.write_line(
-            f"{README.name} is left alone: {len(figures)} of {FULL} figures were measured"
-        )
+        terminalreporter.write_line(f"{README.name} is left alone: {len(figures)} of {FULL} figures were measured")
         return
     text = README.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
@@ -123,13 +121,13 @@ def _withheld(config: pytest.Config) -> str | None:
     version = config.stash[FACTS].get("CockroachDB")
     if version is None or Version.parse(version).series < LICENSED:
         return None
-    return f"the licence of {version} has conditions for disclosing benchmarks; record an older one (--cockroach-version)"
+    return (
+        f"the licence of {version} has conditions for disclosing benchmarks; record an older one (--cockroach-version)"
+    )
 
 
 def _table(figures: list[Figure], facts: dict[str, str]) -> str:
     lines = [", ".join(f"{name}: {value}" for name, value in facts.items()) + ".", ""]
     lines += ["| what | promised | measured | kept | how |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {f.what} | {f.promised} | {f.measured} | {'yes' if f.kept else 'NO'} | {f.how} |" for f in figures
-    ]
+    lines += [f"| {f.what} | {f.promised} | {f.measured} | {'yes' if f.kept else 'NO'} | {f.how} |" for f in figures]
     return "\n".join(lines)

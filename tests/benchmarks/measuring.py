@@ -61,9 +61,7 @@ def used_by(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s
     try:
         while not ended:
             if time.monotonic() - began > timeout_s:
-                raise HarnessError(
-                    f"{' '.join(argv)} took longer than {timeout_s:.0f} s: nothing was measured"
-                )
+                raise HarnessError(f"{' '.join(argv)} took longer than {timeout_s:.0f} s: nothing was measured")
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             ended = pid != 0
             said += process.stdout.read() or b""
@@ -79,9 +77,7 @@ def used_by(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s
         process.stdout.close()
     out = said.decode(errors="replace")
     if process.returncode:
-        raise HarnessError(
-            f"{' '.join(argv)} ended with {process.returncode}: nothing was measured\n{out[-2000:]}"
-        )
+        raise HarnessError(f"{' '.join(argv)} ended with {process.returncode}: nothing was measured\n{out[-2000:]}")
     return Used(wall_s=wall, cpu_s=usage.ru_utime + usage.ru_stime, out=out)
 
 

@@ -12,7 +12,8 @@ FEW, MANY = 100_000, 1_000_000
 MOST_TIMES = 12.0
 """Ten times the rows may take ten times as long, and a fifth more."""
 MOST_BYTES_A_ROW = 64
-"""The columns of ``plugin.judge.rows`` take some 26 bytes a row, half as much again where they have grown beyond it."""
+"""The columns of ``plugin.judge.row_histories`` take some 26 bytes a row, half as much again where they have grown
+beyond it."""
 PAIRS = 3
 BUCKETS, SEED = 9, 5
 

@@ -1,9 +1,10 @@
 """What the suite adds to the time pytest takes to collect: what a gate collects, and all tests of the suite's own code with it.
 
 The comparison: on one side the suite as it stands, collected with our plugin, its catalogue, profiles and fixtures. On
-the other, bare pytest without our plugin and without any module of ours, with the same third-party plugins, over as many empty tests
-in as many files of the same names. Each of these files imports what the suite's file imports from elsewhere, because pytest
-plugins (Hypothesis') do more once their library is loaded. Both have their bytecode cached, which is what a second run has.
+the other, bare pytest without our plugin and without any module of ours, with the same third-party plugins, over as
+many empty tests in as many files of the same names. Each of these files imports what the suite's file imports from
+elsewhere, because pytest plugins (Hypothesis') do more once their library is loaded. Both have their bytecode cached,
+which is what a second run has.
 """
 
 import ast
@@ -93,9 +94,7 @@ def test_suite_adds_little_to_collection(part: str, tmp_path: Path, figures: lis
     bare.mkdir()
     write_bare(tests, bare)
     if collected(collect(bare).out) != tests:
-        raise HarnessError(
-            "bare pytest does not collect as many tests as the suite has: nothing was measured"
-        )
+        raise HarnessError("bare pytest does not collect as many tests as the suite has: nothing was measured")
     runs = in_turns(PAIRS, lambda: collect(ROOT), lambda: collect(bare))
     assert all(collected(ours.out) == collected(theirs.out) == tests for ours, theirs in runs)
     cpu = [ours.cpu_s - theirs.cpu_s for ours, theirs in runs]

@@ -16,7 +16,7 @@ from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
-from fixtures.workloads.control import Client
+from fixtures.workloads.client_process import Client
 from fixtures.workloads.ledger import table
 from fixtures.workloads.spec import LedgerSpec
 from plugin.evidence.records import GeneratorSecond, Invoke, Ok, Op, read_history
@@ -27,8 +27,8 @@ MOST_OF_A_CORE = 0.25
 RATE = 565.0
 """Writers' operations a second. 84 % insert a row, 5 % two, the others change and delete: 531 rows a second."""
 LEAST_OF_RATE = 0.5
-"""A server that takes no more than this of the rate lets the client be idle: nothing was measured. In between the cost of a row
-counts, which is the higher the fewer there are: what the process does once a second is shared by fewer."""
+"""A server that takes no more than this of the rate lets the client be idle: nothing was measured. In between the cost
+of a row counts, which is the higher the fewer there are: what the process does once a second is shared by fewer."""
 WARM_S, MEASURED_S = 4.0, 15.0
 BUCKETS = 9
 RESOURCES = NodeResources(cache_mib=384, sql_memory_mib=256)
@@ -82,9 +82,7 @@ def cost(history: Path) -> tuple[float, float, list[float]]:
                         costs.append(record.cpu_us / 1e6 * INSERTS_PER_S / inserted)
                     inserted, operations, last = 0, 0, record
     if len(costs) < MEASURED_S - 2:
-        raise HarnessError(
-            f"the client recorded {len(costs)} s of its {MEASURED_S:.0f} s: nothing was measured"
-        )
+        raise HarnessError(f"the client recorded {len(costs)} s of its {MEASURED_S:.0f} s: nothing was measured")
     return totals[0] / elapsed * 1e6, totals[1] / elapsed * 1e6, costs
 
 

@@ -21,7 +21,7 @@ from fixtures.growth import fill
 from fixtures.sampler import sampled
 from fixtures.workloads.tpcc.evidence import read_tpcc
 from fixtures.workloads.tpcc.load import load
-from fixtures.workloads.tpcc.running import TpccLoad
+from fixtures.workloads.tpcc.run_processes import TpccLoad
 from fixtures.workloads.tpcc.spec import TpccSpec
 from plugin.evidence.layout import read_layout
 from plugin.profiles import profile_named
@@ -31,7 +31,8 @@ MOST_SHARE = 0.02
 PAIRS, QUIET_S = 6, 10.0
 RAMP_S, MEASURED_S = 2, 10
 OFTEN = 10
-"""So many times as often as the profile asks, so that the cost stands out of the noise; it is divided by how many samples there really were."""
+"""So many times as often as the profile asks, so that the cost stands out of the noise; it is divided by how many
+samples there really were."""
 SAMPLE_S = profile_named("laptop").rebalance.sample_s
 RESOURCES = NodeResources(cache_mib=384, sql_memory_mib=256)
 

@@ -1,7 +1,7 @@
 """What the native TPC-C driver costs and reaches, beside CockroachDB's own, on one cluster of one node.
 
-The server has one core to itself and the drivers the other, where there are two. Both drive the same database, with as many connections, in
-turns; both repeat transactions that the server asks to be repeated.
+The server has one core to itself and the drivers the other, where there are two. Both drive the same database, with as
+many connections, in turns; both repeat transactions that the server asks to be repeated.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
 from fixtures.workloads.tpcc.evidence import TYPES, read_tpcc
 from fixtures.workloads.tpcc.load import load, open_link
-from fixtures.workloads.tpcc.running import TpccLoad
+from fixtures.workloads.tpcc.run_processes import TpccLoad
 from fixtures.workloads.tpcc.schema import TABLES, quoted
 from fixtures.workloads.tpcc.spec import TpccSpec
 from tests.benchmarks.measuring import Figure, Used, spread, used_by
@@ -123,9 +123,7 @@ class Bench:
         """No statistics are collected beside a run: they take half of the server's core for some seconds, now from one driver, now from the other."""
         link = await open_link(self.cluster.endpoints, self.cluster.credentials)
         try:
-            await link.connection.execute(
-                "SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false"
-            )
+            await link.connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
         finally:
             link.drop()
 
@@ -183,11 +181,7 @@ class Bench:
         if run.audit is None or status["errors"] > 0.01 * sum(status["done"].values()):
             raise HarnessError(f"the native driver did not do its work: {status}")
         # from the end of the first second to that of the last
-        done = sum(
-            second.types[kind].ok + second.types[kind].rolled_back
-            for second in measured[1:]
-            for kind in TYPES
-        )
+        done = sum(second.types[kind].ok + second.types[kind].rolled_back for second in measured[1:] for kind in TYPES)
         return Run(
             tpmc=sum(second.types["new_order"].ok for second in measured) * 60 / len(measured),
             transactions=done,
@@ -250,9 +244,7 @@ async def loads(bench: Bench, home: Path) -> list[tuple[float, float]]:
     return pairs
 
 
-async def test_native_tpcc_beside_the_built_in_one(
-    cockroach: Cockroach, tmp_path: Path, figures: list[Figure]
-) -> None:
+async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_path: Path, figures: list[Figure]) -> None:
     """As much throughput as the server has, at a cost that leaves it to be the bottleneck."""
     async with single_node(cockroach, tmp_path) as cluster:
         bench = Bench(cluster, cockroach, tmp_path)

@@ -3,10 +3,10 @@
 import pytest
 
 from clusters.model import NodeResources
-from fixtures.arm import Arm
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.resizing import Resizing
+from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
 
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.topology(nodes=3)
 
 
 @pytest.fixture
-def node_resources(arm: Arm, sizes: str) -> NodeResources:
+def node_resources(trial: Trial, sizes: str) -> NodeResources:
     """The cluster begins with the first size."""
-    return node_of_size(sizes.split()[0], arm.run.profile.node)
+    return node_of_size(sizes.split()[0], trial.run.profile.node)
 
 
 @pytest.mark.claim("scale-up")

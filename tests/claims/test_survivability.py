@@ -55,9 +55,7 @@ async def test_a_frozen_node(ledger: Ledger, probe: Probe, fault: Faults, judge:
 
 
 @pytest.mark.claim("survivability-drain")
-async def test_a_drained_node(
-    ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
-) -> None:
+async def test_a_drained_node(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
     """A node that is drained and stopped in good order loses nothing and is hardly noticed."""
     await write_through(fault.drain, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.decide()

@@ -345,9 +345,7 @@ class FakeDeployment:
 class FakeEngine:
     """Deploys on the substrate it was made for."""
 
-    kind = EngineKind(
-        name="fake", title="Fake", capabilities=frozenset(Capability), find=_nothing, sql=SqlTraits()
-    )
+    kind = EngineKind(name="fake", title="Fake", capabilities=frozenset(Capability), find=_nothing, sql=SqlTraits())
     generator = None
     version = "v0"
     detection_s = 0.1

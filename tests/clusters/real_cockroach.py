@@ -34,9 +34,7 @@ def cockroach(version: str = "") -> Cockroach:
     if not version and not os.environ.get("COCKROACH_BINARY"):
         known = [found for found in versions() if found]
         if not known:
-            pytest.skip(
-                f"no cockroach binary: none in {cache_dir(os.environ)} and $COCKROACH_BINARY is not set"
-            )
+            pytest.skip(f"no cockroach binary: none in {cache_dir(os.environ)} and $COCKROACH_BINARY is not set")
         version = known[-1]
     try:
         return find(Wanted(version=version or None, say=print))

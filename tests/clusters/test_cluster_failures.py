@@ -205,9 +205,7 @@ async def test_whose_fault_the_end_of_a_running_node_is(tmp_path: Path) -> None:
         await cluster.restart("n1")
         await cluster.substrate.signal("n1", signal.SIGKILL)
         await dies(cluster, "n1")
-        with pytest.raises(
-            HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent"
-        ) as died:
+        with pytest.raises(HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent") as died:
             await cluster.healthy()
         assert "SIGABRT" not in str(died.value), "that was the crash before"
 

@@ -1,6 +1,7 @@
 """The micro level: single statements as an application sends them, one client, one connection, prepared.
 
-Each is timed once a version and turn, and asserts what it read or wrote. They decide nothing: see the table's last line.
+Each is timed once a version and turn, and asserts what it read or wrote. They decide nothing: see the table's last
+line.
 """
 
 from functools import partial

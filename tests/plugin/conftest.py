@@ -65,7 +65,7 @@ async def test_harness_in_setup(broken, judge):
 
 
 @pytest.fixture
-def broken(arm):
+def broken(trial):
     assert not "the harness is broken"
 
 
@@ -76,14 +76,14 @@ async def test_late_harness(breaks_late, judge):
 
 
 @pytest.fixture
-def breaks_late(arm):
+def breaks_late(trial):
     yield
     raise OSError("cannot clear away")
 
 
 @pytest.mark.claim("question")
-async def test_node_died_in_a_group(arm, judge):
-    arm.store.event(NodeDeath(node="n1", code=-6))
+async def test_node_died_in_a_group(trial, judge):
+    trial.store.event(NodeDeath(node="n1", code=-6))
     raise ExceptionGroup("several", [HarnessError("a client lost its node"), NodeDied("n1 ended by itself")])
 
 
@@ -93,8 +93,8 @@ async def test_node_died_in_setup(dying, judge):
 
 
 @pytest.fixture
-def dying(arm):
-    arm.store.event(NodeDeath(node="n2", code=2))
+def dying(trial):
+    trial.store.event(NodeDeath(node="n2", code=2))
     raise NodeDied("n2 ended by itself")
 
 
@@ -114,7 +114,7 @@ async def test_skipped_in_part(judge, number):
 
 
 @pytest.mark.claim("answer")
-async def test_arms(judge, guess):
+async def test_trials(judge, guess):
     judge.measure("answer", 42)
     assert judge.decide()
 
@@ -196,9 +196,9 @@ class Gate:
     run_dir: Path
 
     @property
-    def arms(self) -> list[Path]:
-        """The arms in the run directory ``out``."""
-        return sorted(file.parent for file in self.run_dir.glob("claims/*/*/arm.json"))
+    def trials(self) -> list[Path]:
+        """The trials in the run directory ``out``."""
+        return sorted(file.parent for file in self.run_dir.glob("claims/*/*/trial.json"))
 
     def command(self, *args: str, catalogue: bool = True) -> list[str]:
         own = ["--catalogue", "claims.toml"] if catalogue else []

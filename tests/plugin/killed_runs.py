@@ -53,9 +53,9 @@ from plugin.evidence.events import OwnEvent
 @pytest.mark.claim("short")
 @pytest.mark.topology(nodes={nodes})
 @pytest.mark.parametrize("number", [1, 2])
-async def test_short(arm, cluster, ledger, probe, fault, judge, number):
+async def test_short(trial, cluster, ledger, probe, fault, judge, number):
     async def stage(name):
-        arm.store.event(OwnEvent(name="stage." + name))
+        trial.store.event(OwnEvent(name="stage." + name))
         await asyncio.sleep(1000 if "{rest}" == name else 0.5)
 
     async with ledger.writing(at_least=1), probe.watching(ledger):
@@ -157,7 +157,8 @@ class Doomed:
         prefixes = [file.name for file in (self.state / "subnets").glob("*")]
         assert prefixes, "a cluster leased addresses"
         found = [f"process {pid}: {' '.join(words)[:200]}" for pid, words in self._processes()]
-        # Once it has let go of its addresses another run may have them: a listener counts if its process was one of ours.
+        # Once it has let go of its addresses another run may have them: a listener counts if its process was one of
+        # ours.
         found += [
             f"listening: {c.laddr}"
             for c in psutil.net_connections("tcp")
@@ -193,9 +194,7 @@ class Doomed:
             with suppress(psutil.Error, OSError):
                 places.append(process.cwd())
             with suppress(ProcessLookupError):
-                if os.getsid(process.pid) == self.process.pid or any(
-                    str(self.directory) in w for w in places
-                ):
+                if os.getsid(process.pid) == self.process.pid or any(str(self.directory) in w for w in places):
                     yield process.pid, words
 
     def assert_gone(self) -> None:
@@ -214,8 +213,8 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def assert_ended_early(place: Path, *, arms: int = 1) -> None:
-    """A replay of all evidence in a directory says of each of its arms that it ended early and so decides nothing."""
+def assert_ended_early(place: Path, *, trials: int = 1) -> None:
+    """A replay of all evidence in a directory says of each of its trials that it ended early and so decides nothing."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", f"--judge={place}"],
         cwd=CHECKOUT,
@@ -226,9 +225,9 @@ def assert_ended_early(place: Path, *, arms: int = 1) -> None:
     )
     text = done.stdout + done.stderr
     assert done.returncode == 6, text
-    assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["INCONCLUSIVE"] * arms, text
-    assert text.count("the run ended before it was judged") == arms, text
-    assert text.count("evidence: integrity not met:") == arms, text
+    assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["INCONCLUSIVE"] * trials, text
+    assert text.count("the run ended before it was judged") == trials, text
+    assert text.count("evidence: integrity not met:") == trials, text
 
 
 def on_its_own() -> None:

@@ -101,28 +101,28 @@ BAD = {
     "unknown metric": (with_check('metric = "gaps_s", comparison = "<=", limit = 3'), r"metric: 'gaps_s' is nothing the judge measures; did you mean 'gap_s'.*recorded = true"),
     "metric not snake_case": (with_check('metric = "Gap-s", comparison = "<=", limit = 3'), r"metric: 'Gap-s' must be snake_case"),
     "recorded no flag": (with_check(GAP + 'limit = 3, recorded = "yes"'), r"recorded: 'yes' must be true or false"),
-    "arm no argument": (with_line('arms = { "two words" = [1] }'), r"arms\.\"two words\": .* must be the name of an argument"),
-    "arm empty": (with_line("arms.inserts = []"), r"arms\.inserts: an array must be an array of at least 1"),
-    "arm twice the same": (with_line("arms.inserts = [1, 1]"), r"arms\.inserts\[1\]: 1 stands there already"),
-    "arm a table": (with_line("arms.inserts = [{ a = 1 }]"), r"arms\.inserts\[0\]: a table must be a text, a number"),
-    "arm NaN": (with_line("arms.inserts = [nan]"), r"arms\.inserts\[0\]: nan must be"),
-    "arm lacks a suite": (with_line("arms.inserts = { gate = [1] }"), r"arms: has nothing for suite 'nightly'"),
-    "no warehouses": (with_line("arms.warehouses = [1, 0]"), r"arms\.warehouses\[1\]: 0 must be a whole number from 1 to \d+; give such"),
-    "negative warehouses": (with_line("arms.warehouses = { gate = [2], nightly = [-3] }"), r"arms\.warehouses\.nightly\[0\]: -3 must be a whole number from 1"),
-    "half a warehouse": (with_line("arms.warehouses = [1.5]"), r"arms\.warehouses\[0\]: 1\.5 must be a whole number"),
-    "one size": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["3"]'), r"arms\.sizes: '3' must be at least two numbers of nodes; give such as '3 6 9'"),
-    "sizes that are none": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["3 six"]'), r"arms\.sizes: '3 six' must be at least two numbers"),
-    "a smaller size among larger ones": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["3 9 6"]'), r"'3 9 6' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
-    "growth that shrinks": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["6 3"]'), r"'6 3' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
-    "shrinking that grows": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\narms.sizes = ["3 6"]'), r"'3 6' must be sizes of which each is smaller than the one before; give such as '6 3'"),
-    "shrinking that ends early": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\narms.sizes = ["9 6"]'), r"'9 6' must be sizes down to 3, since .* end with 3"),
-    "a size twice": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["3 3"]'), r"'3 3' must be sizes of which each is larger"),
-    "fewer nodes than replicas": (with_line('nodes = 9\ncapabilities = ["rebalance"]\narms.sizes = ["2 4"]'), r"'2 4' must be sizes of 3 nodes at the least, one for each replica"),
-    "one size of a node": (with_line('capabilities = ["node_resources"]\narms.sizes = ["0.5"]'), r"arms\.sizes: '0\.5' must be at least two sizes of a node; give such as '0\.5/1024 1/2048'"),
-    "a size of a node that is none": (with_line('capabilities = ["node_resources"]\narms.sizes = ["0.5 huge"]'), r"arms\.sizes: is '0\.5 huge', but profile 'huge' is unknown"),
-    "a node without memory": (with_line('capabilities = ["node_resources"]\narms.sizes = ["1 0.5/64"]'), r"but size '0\.5/64': give the name of a profile, or CPUs above 0, or '0\.5/1024' with at least 512 MiB"),
-    "more nodes than declared": (with_line('capabilities = ["rebalance"]\narms.sizes = ["3 6"]'), r"'3 6' must be sizes up to nodes \(3 in suite gate\); say nodes = 6"),
-    "arm of an unknown suite": (with_line("arms.inserts = { gate = [1], nightli = [2] }"), r"arms\.inserts\.nightli: 'nightli' must be a suite"),
+    "parameter no argument": (with_line('parameters = { "two words" = [1] }'), r"parameters\.\"two words\": .* must be the name of an argument"),
+    "parameter empty": (with_line("parameters.inserts = []"), r"parameters\.inserts: an array must be an array of at least 1"),
+    "parameter twice the same": (with_line("parameters.inserts = [1, 1]"), r"parameters\.inserts\[1\]: 1 stands there already"),
+    "parameter a table": (with_line("parameters.inserts = [{ a = 1 }]"), r"parameters\.inserts\[0\]: a table must be a text, a number"),
+    "parameter NaN": (with_line("parameters.inserts = [nan]"), r"parameters\.inserts\[0\]: nan must be"),
+    "parameter lacks a suite": (with_line("parameters.inserts = { gate = [1] }"), r"parameters: has nothing for suite 'nightly'"),
+    "no warehouses": (with_line("parameters.warehouses = [1, 0]"), r"parameters\.warehouses\[1\]: 0 must be a whole number from 1 to \d+; give such"),
+    "negative warehouses": (with_line("parameters.warehouses = { gate = [2], nightly = [-3] }"), r"parameters\.warehouses\.nightly\[0\]: -3 must be a whole number from 1"),
+    "half a warehouse": (with_line("parameters.warehouses = [1.5]"), r"parameters\.warehouses\[0\]: 1\.5 must be a whole number"),
+    "one size": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3"]'), r"parameters\.sizes: '3' must be at least two numbers of nodes; give such as '3 6 9'"),
+    "sizes that are none": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 six"]'), r"parameters\.sizes: '3 six' must be at least two numbers"),
+    "a smaller size among larger ones": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 9 6"]'), r"'3 9 6' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
+    "growth that shrinks": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["6 3"]'), r"'6 3' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
+    "shrinking that grows": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["3 6"]'), r"'3 6' must be sizes of which each is smaller than the one before; give such as '6 3'"),
+    "shrinking that ends early": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["9 6"]'), r"'9 6' must be sizes down to 3, since .* end with 3"),
+    "a size twice": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 3"]'), r"'3 3' must be sizes of which each is larger"),
+    "fewer nodes than replicas": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["2 4"]'), r"'2 4' must be sizes of 3 nodes at the least, one for each replica"),
+    "one size of a node": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5"]'), r"parameters\.sizes: '0\.5' must be at least two sizes of a node; give such as '0\.5/1024 1/2048'"),
+    "a size of a node that is none": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5 huge"]'), r"parameters\.sizes: is '0\.5 huge', but profile 'huge' is unknown"),
+    "a node without memory": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["1 0.5/64"]'), r"but size '0\.5/64': give the name of a profile, or CPUs above 0, or '0\.5/1024' with at least 512 MiB"),
+    "more nodes than declared": (with_line('capabilities = ["rebalance"]\nparameters.sizes = ["3 6"]'), r"'3 6' must be sizes up to nodes \(3 in suite gate\); say nodes = 6"),
+    "parameter of an unknown suite": (with_line("parameters.inserts = { gate = [1], nightli = [2] }"), r"parameters\.inserts\.nightli: 'nightli' must be a suite"),
     "estimate lacks a suite": (with_line("estimate = { gate = { seconds = 1 } }"), r"estimate: has nothing for suite 'nightly'"),
     "estimate negative": (with_line("estimate = { seconds = -1 }"), r"estimate\.seconds: -1 must be greater than 0"),
     "source without a work": (with_line('source = { section = "1" }'), r"source\.work: is missing"),
@@ -173,9 +173,7 @@ def test_duplicates_name_both_files(tmp_path: Path) -> None:
         match=rf"{first} and plugin/catalogue/survivability\.toml: both declare the claim 'survivability'",
     ):
         load([*SHIPPED, first])
-    first.write_text(
-        MINIMAL + '[checks]\nledger-audit = [{ metric = "lost", comparison = "==", limit = 9 }]\n'
-    )
+    first.write_text(MINIMAL + '[checks]\nledger-audit = [{ metric = "lost", comparison = "==", limit = 9 }]\n')
     with pytest.raises(BadInput, match="both declare the set of checks 'ledger-audit'"):
         load([*SHIPPED, first])
 
@@ -206,9 +204,7 @@ JUNK = st.one_of(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,
 )
-@given(
-    edits=st.lists(st.tuples(st.integers(0, len(SMALL)), st.integers(0, 12), JUNK), min_size=1, max_size=3)
-)
+@given(edits=st.lists(st.tuples(st.integers(0, len(SMALL)), st.integers(0, 12), JUNK), min_size=1, max_size=3))
 def test_mutilated_text_loads_or_is_bad_input(edits: list[tuple[int, int, str]], tmp_path: Path) -> None:
     text = SMALL
     for at, dropped, junk in edits:
@@ -220,9 +216,7 @@ def test_mutilated_text_loads_or_is_bad_input(edits: list[tuple[int, int, str]],
         assert str(path) in str(error)  # noqa: PT017 - both ways out are lawful
 
 
-SPOTS = [
-    match.span(1) for match in re.finditer(r"= *([^\s=,{}\[\]\"]+|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\])", SMALL)
-]
+SPOTS = [match.span(1) for match in re.finditer(r"= *([^\s=,{}\[\]\"]+|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\])", SMALL)]
 VALUES = st.sampled_from(
     ["3", "-3", "0", "nan", "-inf", "1e400", "true", '""', '"x"', "[]", "{}", "[[1]]", "{ a = 1 }", "1979-05-27", "07:32:00", "0x" + "f" * 6000, "9" * 500, '"\\u0007"', '["gate"]', '"kill"']
 )  # fmt: skip
@@ -235,9 +229,7 @@ VALUES = st.sampled_from(
     derandomize=True,
 )
 @given(spot=st.sampled_from(SPOTS), value=VALUES)
-def test_any_value_in_any_place_loads_or_is_bad_input(
-    spot: tuple[int, int], value: str, tmp_path: Path
-) -> None:
+def test_any_value_in_any_place_loads_or_is_bad_input(spot: tuple[int, int], value: str, tmp_path: Path) -> None:
     text = SMALL[: spot[0]] + value + SMALL[spot[1] :]
     (path := tmp_path / "mutant.toml").write_text(text)
     try:

@@ -45,7 +45,7 @@ def test_a_refuted_claim_is_an_assertion_whose_text_is_the_table(gate: Gate) -> 
     assert "end it with: assert judge.decide()" in cases["test_unjudged"].findtext("failure", "")
     assert cases["test_passes"].find("failure") is None
     properties = {p.get("name") for p in cases["test_passes"].iter("property")}
-    assert {"arm", "verdict"} <= properties
+    assert {"trial", "verdict"} <= properties
     assert "HarnessError: the machine that thinks is out of order" in ran.text
 
 
@@ -116,9 +116,7 @@ def test_a_run_directory_is_used_once(gate: Gate) -> None:
         ("test_claims.py", '@pytest.mark.claim("answer")', '@pytest.mark.clam("answer")', (), "'clam' not found in `markers`"),
     ],
 )  # fmt: skip
-def test_bad_input(
-    gate: Gate, file: str, old: str, new: str, arguments: tuple[str, ...], expected: str
-) -> None:
+def test_bad_input(gate: Gate, file: str, old: str, new: str, arguments: tuple[str, ...], expected: str) -> None:
     gate.edit(file, old, new)
     ran = gate(*arguments)
     assert expected in ran.text
@@ -145,8 +143,8 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
         finally:
             process.kill()
     assert process.returncode == status, output.decode()
-    (arm,) = gate.arms
-    assert (arm / EVENTS).read_text().count('"arm.begin"') == 1
+    (trial,) = gate.trials
+    assert (trial / EVENTS).read_text().count('"trial.begin"') == 1
     again = gate("--judge", "out")
     assert again.status == 6, again.text
     text = " ".join(again.text.split())
@@ -163,17 +161,17 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def test_a_suite_asks_for_every_arm_on_every_version(gate: Gate) -> None:
+def test_a_suite_asks_for_every_trial_on_every_version(gate: Gate) -> None:
     """What was deselected, or tested on one of two versions only, is named and makes the suite undecided."""
     gate.edit(
         "claims.toml",
         'sentence = "The answer',
-        'arms.guess = { gate = [1, 2], nightly = [1], paper = [1] }\nsentence = "The answer',
+        'parameters.guess = { gate = [1, 2], nightly = [1], paper = [1] }\nsentence = "The answer',
     )
     for version in ("v24.1.3", "v24.2.0"):
         gate.fake_cockroach(version)
     ran = gate(
-        *gate.tests("arms"), "--suite", "gate", "--deselect", "test_claims.py::test_arms[v24.2.0-1]",
+        *gate.tests("trials"), "--suite", "gate", "--deselect", "test_claims.py::test_trials[v24.2.0-1]",
         "--cockroach-version", "v24.1.3", "--cockroach-version", "v24.2.0",
     )  # fmt: skip
     assert ran.status == 6, ran.text

@@ -78,9 +78,7 @@ def test_affinity_counts(tmp_path: Path) -> None:
         os.sched_setaffinity(0, before)
 
 
-@pytest.mark.parametrize(
-    "name", ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
-)
+@pytest.mark.parametrize("name", ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"])
 def test_plenty_carries_everything(name: str) -> None:
     assert carries(profile_named(name), PLENTY, 15) is None
 

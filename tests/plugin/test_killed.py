@@ -28,7 +28,7 @@ def test_killed_at_each_stage(tmp_path: Path) -> None:
         for run in runs.values():
             assert run.ends() == -signal.SIGKILL
             run.assert_gone()
-    assert_ended_early(tmp_path, arms=len(STAGES))
+    assert_ended_early(tmp_path, trials=len(STAGES))
 
 
 def test_interrupted_at_each_stage(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_interrupted_at_each_stage(tmp_path: Path) -> None:
             events = run.events()
             assert events.count("fault.bit") == events.count("fault.undone"), stage
             assert ("fault.bit" in events) == (stage in ("fault", "audit")), stage
-    assert_ended_early(tmp_path, arms=len(STAGES))
+    assert_ended_early(tmp_path, trials=len(STAGES))
 
 
 def test_interrupted_again_while_it_clears_away(tmp_path: Path) -> None:
@@ -49,7 +49,8 @@ def test_interrupted_again_while_it_clears_away(tmp_path: Path) -> None:
         run.interrupt()
         run.reach("fault.undo")
         run.interrupt()
-        # Where the second one interrupts a task in the middle of a step, the task raises it once more while pytest finishes.
+        # Where the second one interrupts a task in the middle of a step, the task raises it once more while pytest
+        # finishes.
         assert run.ends() in (2, -signal.SIGINT), run.output
         run.assert_gone()
     assert_ended_early(tmp_path)
@@ -89,7 +90,7 @@ def test_the_controller_is_killed_or_interrupted(tmp_path: Path) -> None:
             assert run.ends() == (-signal.SIGKILL if run is first else 2), run.output
             run.assert_gone()
             assert not any(map(_lives, workers))
-    assert_ended_early(tmp_path, arms=4)
+    assert_ended_early(tmp_path, trials=4)
 
 
 def test_a_worker_is_killed(tmp_path: Path) -> None:

@@ -73,9 +73,7 @@ def test_moves_are_replicas_added_and_removed_of_ranges_that_were_there() -> Non
     assert moved(before, before) == 0
     assert moved(before, layout(r1="124", r2="123")) == 2
     assert moved(before, layout(r1="1234", r2="123")) == 1
-    assert moved(before, layout(r1="123", r2="123", r3="456")) == 0, (
-        "a range that was split off moved nothing"
-    )
+    assert moved(before, layout(r1="123", r2="123", r3="456")) == 0, "a range that was split off moved nothing"
     assert moved(before, layout(r1="456")) == 6
 
 
@@ -115,17 +113,13 @@ async def test_a_lost_sample_is_a_hole_and_moves_are_counted_across_it(tmp_path:
     assert (first.unavailable, first.underreplicated) == (0, 3)
     assert "nobody says" in hole.lost
     assert (after.moves, after.replicas, after.leases) == (4, {"n1": 2, "n2": 1, "n3": 1, "n4": 2}, None)
-    assert (last.moves, last.unavailable, last.underreplicated) == (4, 0, 3), (
-        "what the others say is a lower bound"
-    )
+    assert (last.moves, last.unavailable, last.underreplicated) == (4, 0, 3), "what the others say is a lower bound"
     assert (first.silent, last.silent, last.leases) == ((), ("n4",), None)
 
 
 async def test_where_no_range_is_listed_each_node_is_asked_how_many_it_has(tmp_path: Path) -> None:
     """Internal tables may be forbidden (26.1), or a range with system tables away."""
-    gauges = {
-        f"n{n}": NodeGauges(replicas=10 * n, leases=n, unavailable=0, underreplicated=0) for n in (1, 2)
-    }
+    gauges = {f"n{n}": NodeGauges(replicas=10 * n, leases=n, unavailable=0, underreplicated=0) for n in (1, 2)}
     servers = Servers(layout(r1="12"), None, None, gauges=gauges)
     cluster: Any = SimpleNamespace(deployment=servers, nodes=["n1", "n2"])
     recorder = Recorder(cast("Cluster", cluster), tmp_path / "layout.jsonl", now=iter(range(9)).__next__)
@@ -134,8 +128,6 @@ async def test_where_no_range_is_listed_each_node_is_asked_how_many_it_has(tmp_p
     assert (counted.replicas, counted.moves, counted.source) == ({"n1": 10, "n2": 20}, None, METRICS)
     assert (counted.leases, counted.unavailable, counted.lost) == ({"n1": 1, "n2": 2}, 0, "")
     gauges["n2"] = NodeGauges(replicas=None)
-    assert "nobody says" in (await recorder.record(gauges=False)).lost, (
-        "a node that does not say leaves a hole"
-    )
+    assert "nobody says" in (await recorder.record(gauges=False)).lost, "a node that does not say leaves a hole"
     with (tmp_path / "layout.jsonl").open() as lines:
         assert [bool(sample.lost) for sample in read_layout(lines)] == [False, False, True]

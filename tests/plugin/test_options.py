@@ -72,7 +72,7 @@ def test_versions_may_be_repeated_and_are_followed_by_paths(gate: Gate) -> None:
     versions = [word for name in ("v24.1.3", "v24.2.0", "v24.1.3") for word in ("--cockroach-version", name)]
     ran = gate(*versions, "test_it.py", "-v", "--run-dir", "out", "--suite", "gate")
     assert sorted(re.findall(r"test_it\[(\S+)\] PASSED", ran.text)) == ["v24.1.3#1", "v24.1.3#2", "v24.2.0"]
-    assert len(gate.arms) == 3
+    assert len(gate.trials) == 3
     assert "testing cockroach v24.1.3" in ran.text
 
 
@@ -104,10 +104,7 @@ def test_auto_passes_over_no_binary_that_was_named(
     monkeypatch.setenv("COCKROACH_BINARY", str(gate.path / "claims.toml"))
     ran = gate(*gate.tests("passes"), "--engine", "auto", *workers)
     assert ran.status == 4, ran.text
-    assert (
-        f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml is not executable. Make it so: chmod +x"
-        in ran.text
-    )
+    assert f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml is not executable. Make it so: chmod +x" in ran.text
     assert "CONTROL RUN" not in ran.text
     assert "passed" not in ran.text
 

@@ -66,7 +66,7 @@ def test_the_readmes_example(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Non
     assert text.count("orders-survive  PASS") == text.count("orders-survive  REFUTED AS EXPECTED") == 1
     assert text.count("testing postgres v") == 1
 
-    verdicts = {arm.name: json.loads((arm / VERDICT).read_text()) for arm in gate.arms}
+    verdicts = {trial.name: json.loads((trial / VERDICT).read_text()) for trial in gate.trials}
     values = {
         name: {result["check"]["metric"]: result["measurement"]["value"] for result in verdict["results"]}
         for name, verdict in verdicts.items()
@@ -97,9 +97,7 @@ def test_the_readmes_commands_fit_tox_and_refuse_what_is_not_there(gate: Gate) -
         (gate.path / "nothing" / name).write_text(text)
     refused = ran(f"{run} --run-dir {gate.run_dir}", gate.path / "nothing", gate.run_dir)
     assert refused.returncode == 4
-    assert (
-        refused.stderr.count("no CockroachDB to test") + refused.stdout.count("no CockroachDB to test") == 1
-    )
+    assert refused.stderr.count("no CockroachDB to test") + refused.stdout.count("no CockroachDB to test") == 1
     missing = ran(judge, gate.path / "nothing", gate.path / "nowhere")
     assert missing.returncode == 4
     assert "no such directory" in missing.stderr

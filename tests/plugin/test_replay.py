@@ -5,17 +5,17 @@ import re
 import shutil
 from pathlib import Path
 
-from plugin.evidence.store import ARM_FILE, EVENTS, MANIFEST, MEASUREMENTS, VERDICT
+from plugin.evidence.store import EVENTS, MANIFEST, MEASUREMENTS, TRIAL_FILE, VERDICT
 from tests.plugin.conftest import Gate, edited
 
 SAME = "same verdict as stored"
 
 
 def run(gate: Gate, *names: str) -> dict[str, Path]:
-    """A stored run of these tests; its arms by the tests' names."""
+    """A stored run of these tests; its trials by the tests' names."""
     ran = gate(*gate.tests(*names), "--run-dir", "out")
-    assert len(gate.arms) == len(names), ran.text
-    return {arm.name.removeprefix("test_claims-test_"): arm for arm in gate.arms}
+    assert len(gate.trials) == len(names), ran.text
+    return {trial.name.removeprefix("test_claims-test_"): trial for trial in gate.trials}
 
 
 def said(text: str) -> str:
@@ -23,26 +23,26 @@ def said(text: str) -> str:
 
 
 def test_the_same_verdict(gate: Gate) -> None:
-    arms = run(gate, "passes", "refuted", "inconclusive", "sabotage")
-    verdicts = {arm: (arm / VERDICT).read_bytes() for arm in arms.values()}
+    trials = run(gate, "passes", "refuted", "inconclusive", "sabotage")
+    verdicts = {trial: (trial / VERDICT).read_bytes() for trial in trials.values()}
     again = gate("--judge", "out")
     assert again.status == 1, again.text
     assert again.text.count(SAME) == 4
     assert "differs" not in again.text
     assert again.text.count("(a sabotage: expected to be refuted)") == 1
-    assert {arm: (arm / VERDICT).read_bytes() for arm in arms.values()} == verdicts, "a replay writes nothing"
+    assert {trial: (trial / VERDICT).read_bytes() for trial in trials.values()} == verdicts, "a replay writes nothing"
     assert gate("--judge", "out", "-n", "2").text == again.text
     statuses = {"passes": 0, "refuted": 1, "inconclusive": 6, "sabotage": 6}
     for name, status in statuses.items():
-        one = gate("--judge", str(arms[name]))
+        one = gate("--judge", str(trials[name]))
         assert one.status == status, one.text
         assert one.text.count(SAME) == 1
 
 
 def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
-    arms = run(gate, "passes", "refuted")
+    trials = run(gate, "passes", "refuted")
     gate.edit("claims.toml", "limit = 42", "limit = 41")
-    again = gate("--judge", str(arms["passes"]))
+    again = gate("--judge", str(trials["passes"]))
     assert again.status == 1, again.text
     for change in (
         "differs: verdict: was pass, is fail",
@@ -52,7 +52,7 @@ def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
         assert change in again.text
     assert "claim answer: REFUTED" in again.text
     assert SAME not in again.text
-    other = gate("--judge", str(arms["refuted"]))
+    other = gate("--judge", str(trials["refuted"]))
     assert other.status == 0, other.text
     assert "differs: verdict: was fail, is pass" in other.text
 
@@ -72,22 +72,22 @@ def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:
     assert "differs: verdict: was pass, is inconclusive" in again.text
 
 
-def tamper(arm: Path, edit: str) -> None:
+def tamper(trial: Path, edit: str) -> None:
     match edit:
         case "measurement":
-            (arm / MEASUREMENTS).write_text((arm / MEASUREMENTS).read_text().replace("41", "42") + "\n")
+            (trial / MEASUREMENTS).write_text((trial / MEASUREMENTS).read_text().replace("41", "42") + "\n")
         case "event":
-            (arm / EVENTS).write_text((arm / EVENTS).read_text().replace('"t": ', '"t": 1'))
+            (trial / EVENTS).write_text((trial / EVENTS).read_text().replace('"t": ', '"t": 1'))
         case "description":
-            edited(arm / ARM_FILE, seed=1)
+            edited(trial / TRIAL_FILE, seed=1)
         case "removed":
-            (arm / EVENTS).unlink()
+            (trial / EVENTS).unlink()
         case "added":
-            (arm / "notes.txt").write_text("all was well")
+            (trial / "notes.txt").write_text("all was well")
         case "unsealed":
-            (arm / MANIFEST).unlink()
+            (trial / MANIFEST).unlink()
         case "manifest":
-            (arm / MANIFEST).write_text("{}")
+            (trial / MANIFEST).write_text("{}")
 
 
 def test_evidence_that_was_edited_passes_nothing(gate: Gate) -> None:
@@ -95,20 +95,20 @@ def test_evidence_that_was_edited_passes_nothing(gate: Gate) -> None:
     problems = {
         "measurement": "measurements.jsonl was changed after the run",
         "event": "events.jsonl was changed after the run",
-        "description": "arm.json was changed after the run",
+        "description": "trial.json was changed after the run",
         "removed": "events.jsonl is missing",
         "added": "notes.txt was added after the run",
         "unsealed": "the evidence was never sealed: the run ended early",
         "manifest": "manifest.json is unreadable",
     }
-    arms = run(gate, "passes", "refuted")
+    trials = run(gate, "passes", "refuted")
     for edit in problems:
-        for name, arm in arms.items():
-            tamper(Path(shutil.copytree(arm, gate.path / "copies" / edit / name)), edit)
+        for name, trial in trials.items():
+            tamper(Path(shutil.copytree(trial, gate.path / "copies" / edit / name)), edit)
     again = gate("--judge", "copies")
     assert again.status == 6, again.text
     told = re.split(r"^(\w+/\w+)$", again.text, flags=re.MULTILINE)[1:]
-    assert told[::2] == sorted(f"{edit}/{name}" for edit in problems for name in arms)
+    assert told[::2] == sorted(f"{edit}/{name}" for edit in problems for name in trials)
     for title, table in zip(told[::2], map(said, told[1::2]), strict=True):
         assert table.startswith("claim answer: INCONCLUSIVE"), title
         assert problems[title.partition("/")[0]] in table
@@ -117,10 +117,10 @@ def test_evidence_that_was_edited_passes_nothing(gate: Gate) -> None:
 
 
 def test_a_verdict_that_was_edited_is_noticed(gate: Gate) -> None:
-    arms = run(gate, "refuted", "passes", "inconclusive")
-    edited(arms["refuted"] / VERDICT, outcome="pass")
-    (arms["passes"] / VERDICT).write_text("[]")
-    (arms["inconclusive"] / VERDICT).write_text('{"outcome": "inconclusive", "results": [{}]}')
+    trials = run(gate, "refuted", "passes", "inconclusive")
+    edited(trials["refuted"] / VERDICT, outcome="pass")
+    (trials["passes"] / VERDICT).write_text("[]")
+    (trials["inconclusive"] / VERDICT).write_text('{"outcome": "inconclusive", "results": [{}]}')
     again = gate("--judge", "out")
     assert again.status == 1, again.text
     assert "differs: verdict: was pass, is fail" in again.text
@@ -130,8 +130,8 @@ def test_a_verdict_that_was_edited_is_noticed(gate: Gate) -> None:
 
 
 def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
-    arms = run(gate, "refuted", "passes")
-    edited(arms["passes"] / ARM_FILE, schema=0)
+    trials = run(gate, "refuted", "passes")
+    edited(trials["passes"] / TRIAL_FILE, schema=0)
     again = gate("--judge", "out")
     assert again.status == 4
     assert "claim answer: REFUTED" in again.text
@@ -144,21 +144,21 @@ def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
 
 
 def test_what_is_no_stored_run(gate: Gate) -> None:
-    arm = run(gate, "passes")["passes"]
-    described = json.loads((arm / ARM_FILE).read_text())
+    trial = run(gate, "passes")["passes"]
+    described = json.loads((trial / TRIAL_FILE).read_text())
     newer, broken = gate.path / "newer", gate.path / "broken"
     for directory, text in (
         (newer, json.dumps({**described, "schema": 99})),
         (broken, json.dumps({**described, "checks": None})),
     ):
         directory.mkdir()
-        (directory / ARM_FILE).write_text(text)
+        (directory / TRIAL_FILE).write_text(text)
     for name, message in (
-        ("nowhere", "nowhere: no such directory; give a run directory or one arm of it"),
+        ("nowhere", "nowhere: no such directory; give a run directory or one trial of it"),
         ("claims.toml", "claims.toml: no such directory"),
-        ("nothing", "nothing: holds no evidence (no arm.json); give a run directory or one arm of it"),
+        ("nothing", "nothing: holds no evidence (no trial.json); give a run directory or one trial of it"),
         ("newer", "evidence of schema 99; this release reads schema 1: judge it with the release that recorded it"),
-        ("broken", "not the description of an arm ('checks' is missing or no list); give a directory as a run wrote it"),
+        ("broken", "not the description of a trial ('checks' is missing or no list); give a directory as a run wrote it"),
     ):  # fmt: skip
         ran = gate("--judge", name)
         assert ran.status == 4, ran.text
@@ -168,20 +168,20 @@ def test_what_is_no_stored_run(gate: Gate) -> None:
 
 def test_a_claim_of_ones_own_without_its_catalogue(gate: Gate) -> None:
     """It is judged by the checks that were stored with it, to the same verdict."""
-    arms = run(gate, "passes", "refuted", "sabotage")
+    trials = run(gate, "passes", "refuted", "sabotage")
     again = gate("--judge", "out", catalogue=False)
     assert again.status == 1, again.text
     assert again.text.count(SAME) == 3
-    edited(arms["passes"] / ARM_FILE, checks=[{"metric": "answer"}])
-    again = gate("--judge", str(arms["passes"]), catalogue=False)
+    edited(trials["passes"] / TRIAL_FILE, checks=[{"metric": "answer"}])
+    again = gate("--judge", str(trials["passes"]), catalogue=False)
     assert again.status == 4, again.text
     assert "its checks cannot be read" in said(again.text)
     assert "name the claim's catalogue with --catalogue FILE" in said(again.text)
 
 
 def test_a_replayed_control_says_so_in_its_first_and_last_line(gate: Gate) -> None:
-    arm = run(gate, "passes")["passes"]
-    edited(arm / ARM_FILE, context={"engine": "postgres"})
+    trial = run(gate, "passes")["passes"]
+    edited(trial / TRIAL_FILE, context={"engine": "postgres"})
     lines = [line for line in gate("--judge", "out").lines if line]
     assert lines[0] == lines[-1] == "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
 

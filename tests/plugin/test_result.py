@@ -18,7 +18,7 @@ from plugin.result import (
 )
 from tests.plugin.recorded import recorded
 
-END = recorded(9, "arm.end", {})
+END = recorded(9, "trial.end", {})
 ERROR = recorded(10, "error", {"what": "OSError: no"})
 
 

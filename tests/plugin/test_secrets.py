@@ -54,7 +54,7 @@ async def test_in_a_group(judge):
 
 
 @pytest.fixture
-def breaks_early(arm):
+def breaks_early(trial):
     raise OSError(f"setting up {DSN}")
 
 
@@ -64,7 +64,7 @@ async def test_breaks_early(breaks_early, judge):
 
 
 @pytest.fixture
-def breaks_late(arm):
+def breaks_late(trial):
     yield
     raise OSError(f"putting away {DSN}")
 
@@ -98,10 +98,10 @@ async def test_is_expected_to_fail(judge):
 
 
 @pytest.mark.claim("answer")
-async def test_refuted(arm, judge):
-    arm.store.event(OwnEvent(name="note", data={"dsn": DSN, "password": SECRET, "tokens_found": 3}))
-    arm.say(f"connecting to {DSN}")
-    arm.know(commands=["cockroach", "--token", SECRET])
+async def test_refuted(trial, judge):
+    trial.store.event(OwnEvent(name="note", data={"dsn": DSN, "password": SECRET, "tokens_found": 3}))
+    trial.say(f"connecting to {DSN}")
+    trial.know(commands=["cockroach", "--token", SECRET])
     judge.measure("answer", 41, note=f"with password={SECRET}")
     assert judge.decide()
 
@@ -170,8 +170,7 @@ def holding(directory: Path, secret: str) -> list[str]:
     return [
         str(path.relative_to(directory))
         for path in sorted(directory.rglob("*"))
-        if secret in str(path.relative_to(directory))
-        or (path.is_file() and secret.encode() in path.read_bytes())
+        if secret in str(path.relative_to(directory)) or (path.is_file() and secret.encode() in path.read_bytes())
     ]
 
 
@@ -184,11 +183,9 @@ def secretive(gate: Gate) -> Gate:
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "workers"])
 def test_no_secret_is_left_anywhere(secretive: Gate, workers: tuple[str, ...]) -> None:
     options = ["-v", "-l", "-rA", "-o", "junit_logging=all", "-k", "not crash"]
-    ran = secretive(
-        *options, *workers, "--run-dir", "out", "--alluredir", "out/allure", "--junit-xml", "out/junit.xml"
-    )
+    ran = secretive(*options, *workers, "--run-dir", "out", "--alluredir", "out/allure", "--junit-xml", "out/junit.xml")
     assert "INTERNALERROR" not in ran.text
-    assert len(secretive.arms) == 17, ran.text
+    assert len(secretive.trials) == 17, ran.text
     assert holding(secretive.run_dir, SECRET) == []
     assert holding(secretive.run_dir, "12345678") == []
     assert [line for line in ran.lines if SECRET in line] == []
@@ -201,8 +198,7 @@ def test_no_secret_is_left_anywhere(secretive: Gate, workers: tuple[str, ...]) -
     assert "test_parameters[postgresql://…@db/shop-2]" in ran.text
     assert "test_parameters[postgresql://db/shop]" in ran.text
     cases = {
-        str(case.get("name")): case
-        for case in ElementTree.parse(secretive.run_dir / "junit.xml").iter("testcase")
+        str(case.get("name")): case for case in ElementTree.parse(secretive.run_dir / "junit.xml").iter("testcase")
     }
     failure = cases["test_raises"].find("failure")
     assert failure is not None

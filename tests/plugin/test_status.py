@@ -73,14 +73,10 @@ def test_precedence(pytest_status: int, seen: dict[str, Any]) -> None:
 def test_green_only_when_nothing_is_wrong(pytest_status: int, seen: dict[str, Any]) -> None:
     if exit_status(pytest_status, **seen) == Status.PASSED:
         assert pytest_status == 0
-        assert not any(
-            seen[name] for name in ("bad_input", "refuted", "harness", "inconclusive", "undecided")
-        )
+        assert not any(seen[name] for name in ("bad_input", "refuted", "harness", "inconclusive", "undecided"))
         assert seen["claims_collected"] or not seen["gate"]
 
 
-@given(
-    pytest_status=st.integers(0, 1), seen=SEEN, worse=st.sampled_from(["refuted", "harness", "inconclusive"])
-)
+@given(pytest_status=st.integers(0, 1), seen=SEEN, worse=st.sampled_from(["refuted", "harness", "inconclusive"]))
 def test_bad_news_never_turns_it_green(pytest_status: int, seen: dict[str, Any], worse: str) -> None:
     assert exit_status(pytest_status, **{**seen, worse: True}) != Status.PASSED

@@ -11,15 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.events import ArmEnd, Errored, OwnEvent
+from plugin.evidence.events import Errored, OwnEvent, TrialEnd
 from plugin.evidence.records import read_events
 from plugin.evidence.store import (
-    ARM_FILE,
     EVENTS,
     MANIFEST,
     MEASUREMENTS,
+    TRIAL_FILE,
     VERDICT,
-    ArmStore,
+    TrialStore,
     broken_seals,
     make_run_directory,
     record,
@@ -30,18 +30,16 @@ from plugin.evidence.store import (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ArmStore:
-    return ArmStore(tmp_path / "claims" / "answer" / "arm", {"claim": "answer"})
+def store(tmp_path: Path) -> TrialStore:
+    return TrialStore(tmp_path / "claims" / "answer" / "trial", {"claim": "answer"})
 
 
-def names(store: ArmStore) -> list[str]:
+def names(store: TrialStore) -> list[str]:
     with (store.directory / EVENTS).open() as lines:
         return [event.name for event in read_events(lines)]
 
 
-def test_every_record_is_one_write_at_the_end_of_its_file(
-    store: ArmStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_record_is_one_write_at_the_end_of_its_file(store: TrialStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another process appends meanwhile stays, and nothing waits in a buffer."""
     writes: list[bytes] = []
     write = os.write
@@ -61,7 +59,7 @@ def test_every_record_is_one_write_at_the_end_of_its_file(
     assert all(data.endswith(b"\n") for data in writes)
 
 
-def test_times_never_go_back(store: ArmStore) -> None:
+def test_times_never_go_back(store: TrialStore) -> None:
     for _ in range(50):
         store.event(OwnEvent(name="tick"))
     with (store.directory / EVENTS).open() as lines:
@@ -70,14 +68,14 @@ def test_times_never_go_back(store: ArmStore) -> None:
     assert 0 <= times[0] <= times[-1] <= store.now()
 
 
-def test_two_tests_never_share_a_directory(store: ArmStore) -> None:
+def test_two_tests_never_share_a_directory(store: TrialStore) -> None:
     with pytest.raises(HarnessError, match="already exists: two tests share a name"):
-        ArmStore(store.directory, {})
+        TrialStore(store.directory, {})
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_evidence_that_cannot_be_written_fails_the_harness(
-    store: ArmStore, monkeypatch: pytest.MonkeyPatch, code: int
+    store: TrialStore, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def full(*_: Any) -> int:
         raise OSError(code, os.strerror(code))
@@ -87,7 +85,7 @@ def test_evidence_that_cannot_be_written_fails_the_harness(
         store.event(OwnEvent(name="lost"))
 
 
-def test_a_closed_store_writes_no_more(store: ArmStore) -> None:
+def test_a_closed_store_writes_no_more(store: TrialStore) -> None:
     store.event(OwnEvent(name="only"))
     store.close()
     store.close()
@@ -97,13 +95,13 @@ def test_a_closed_store_writes_no_more(store: ArmStore) -> None:
 
 
 @pytest.mark.parametrize("value", ["much", None, [1]])
-def test_a_measurement_is_a_number(store: ArmStore, value: Any) -> None:
+def test_a_measurement_is_a_number(store: TrialStore, value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         store.measurement("answer", value)
     assert not (store.directory / MEASUREMENTS).exists()
 
 
-def test_seals(store: ArmStore) -> None:
+def test_seals(store: TrialStore) -> None:
     store.event(OwnEvent(name="begun"))
     store.measurement("answer", 42)
     (store.directory / "logs").mkdir()
@@ -124,7 +122,7 @@ def test_seals(store: ArmStore) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": 3}', '{"sha256": ["x"]}'])
-def test_a_manifest_that_cannot_be_read_seals_nothing(store: ArmStore, text: str) -> None:
+def test_a_manifest_that_cannot_be_read_seals_nothing(store: TrialStore, text: str) -> None:
     store.seal()
     (store.directory / MANIFEST).write_text(text)
     (problem,) = broken_seals(store.directory)
@@ -132,32 +130,30 @@ def test_a_manifest_that_cannot_be_read_seals_nothing(store: ArmStore, text: str
 
 
 @given(position=st.integers(0, 10_000), flip=st.integers(1, 255))
-def test_no_changed_byte_goes_unnoticed(
-    tmp_path_factory: pytest.TempPathFactory, position: int, flip: int
-) -> None:
-    store = ArmStore(tmp_path_factory.mktemp("arm") / "arm", {"claim": "answer"})
+def test_no_changed_byte_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, position: int, flip: int) -> None:
+    store = TrialStore(tmp_path_factory.mktemp("trial") / "trial", {"claim": "answer"})
     store.event(OwnEvent(name="begun", data={"by": "a test"}))
     store.close()
     store.seal()
-    for name in (EVENTS, ARM_FILE):
+    for name in (EVENTS, TRIAL_FILE):
         content = bytearray((store.directory / name).read_bytes())
         content[position % len(content)] ^= flip
         (store.directory / name).write_bytes(content)
     assert broken_seals(store.directory) == tuple(
-        f"{name} was changed after the run" for name in sorted((EVENTS, ARM_FILE))
+        f"{name} was changed after the run" for name in sorted((EVENTS, TRIAL_FILE))
     )
 
 
-def test_an_error_is_recorded_after_the_store_is_closed(store: ArmStore) -> None:
+def test_an_error_is_recorded_after_the_store_is_closed(store: TrialStore) -> None:
     """Sealed evidence stays sealed, what was never sealed does not become so."""
-    store.event(ArmEnd())
+    store.event(TrialEnd())
     store.close()
     record(store.directory, Errored(what="the harness broke"))
-    assert names(store) == ["arm.end", "error"]
+    assert names(store) == ["trial.end", "error"]
     assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
     store.seal()
     record(store.directory, Errored(what="and once more"))
-    assert names(store) == ["arm.end", "error", "error"]
+    assert names(store) == ["trial.end", "error", "error"]
     assert broken_seals(store.directory) == ()
 
 

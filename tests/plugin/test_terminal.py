@@ -54,9 +54,7 @@ VERDICTS = st.builds(
     claim=NAMES,
     outcome=st.sampled_from(Outcome),
     results=st.lists(RESULTS, max_size=4).map(tuple),
-    conditions=st.lists(st.builds(Condition, name=NAMES, met=st.booleans(), why=WORDS), max_size=3).map(
-        tuple
-    ),
+    conditions=st.lists(st.builds(Condition, name=NAMES, met=st.booleans(), why=WORDS), max_size=3).map(tuple),
     why=WORDS,
     tuned=st.lists(WORDS, max_size=3).map(tuple),
     context=st.dictionaries(NAMES, WORDS, max_size=4),
@@ -126,8 +124,8 @@ def test_names_with_brackets_colons_and_emoji(gate: Gate) -> None:
     )
     ran = gate("--run-dir", "out", "-n", "2")
     assert ran.status == 1, ran.text
-    assert len(gate.arms) == 7
-    assert all(arm.parent.parent == gate.run_dir / "claims" for arm in gate.arms)
+    assert len(gate.trials) == 7
+    assert all(trial.parent.parent == gate.run_dir / "claims" for trial in gate.trials)
     summary = ran.text.partition("= claims =")[2].partition("short test summary")[0]
     for name in ("test_it[a::b]", "test_it[[x]]", "test_it[{0}]", "test_it[%s]", "test_it[../..]"):
         assert f"\n  {name}\n" in summary
@@ -192,6 +190,6 @@ def test_a_limit_elsewhere_is_said_in_the_plan(gate: Gate) -> None:
     assert re.search(r"^ +mood +reported +report, R$", plan, re.MULTILINE)
 
 
-def test_stored_verdicts_of_an_empty_arm() -> None:
+def test_stored_verdicts_of_an_empty_trial() -> None:
     verdict = {"context": {}, "tuned": [], "results": [], "conditions": [], "why": ""}
     assert all(len(line) <= WIDTH for line in verdict_lines(verdict))

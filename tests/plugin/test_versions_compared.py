@@ -10,9 +10,9 @@ from tests.plugin.conftest import Gate
 TEST = '''
 
 @pytest.mark.claim("answer")
-async def test_old_and_new(arm, versions, judge):
+async def test_old_and_new(trial, versions, judge):
     """The answer is what it was said to be."""
-    arm.know(found=[engine.version for engine in versions])
+    trial.know(found=[engine.version for engine in versions])
     judge.measure("answer", 42)
     assert judge.decide()
 
@@ -41,26 +41,22 @@ def asked(*versions: str) -> list[str]:
 
 def test_both_versions_are_in_one_test_and_both_are_decided_by_it(both: Gate) -> None:
     ran = both(*both.tests("old_and_new"), "--suite=gate", "--run-dir=out", *asked(OLD, NEW))
-    (arm,) = both.arms
-    assert json.loads((arm / "arm.json").read_text())["found"] == [OLD, NEW]
+    (trial,) = both.trials
+    assert json.loads((trial / "trial.json").read_text())["found"] == [OLD, NEW]
     assert re.search(r"^answer  PASS", ran.text, re.MULTILINE), ran.text
     assert "REQUIRED AND NOT DECIDED: answer" not in ran.text
     assert "REQUIRED AND NOT DECIDED: question" in ran.text
 
 
 @pytest.mark.parametrize("versions", [(OLD,), (OLD, NEW, OLD)])
-def test_one_version_or_three_are_not_evaluated_and_not_required(
-    both: Gate, versions: tuple[str, ...]
-) -> None:
+def test_one_version_or_three_are_not_evaluated_and_not_required(both: Gate, versions: tuple[str, ...]) -> None:
     ran = both(*both.tests("old_and_new"), "--suite=gate", "-rs", *asked(*versions))
     assert "not evaluated: compares two versions: give the old and the new one" in ran.text
     assert "NOT DECIDED: answer" not in ran.text
 
 
 @pytest.mark.parametrize(("named", "red"), [("history_complete", True), ("integrity", False), ("", False)])
-def test_a_sabotage_of_the_measurement_names_exactly_what_is_missing(
-    gate: Gate, named: str, red: bool
-) -> None:
+def test_a_sabotage_of_the_measurement_names_exactly_what_is_missing(gate: Gate, named: str, red: bool) -> None:
     tests = gate.path / "test_claims.py"
     tests.write_text(tests.read_text() + f"CONDITIONS = {[named] if named else []}\n" + TEST)
     gate.edit("claims.toml", "[claims.question]", "[claims.question]\nneeds = ['history_complete']")

@@ -77,7 +77,9 @@ def test_what_cannot_be_used_is_refused_in_the_same_words(gate: Gate, problem: s
             claims = gate.path / "tests" / "claims"
             claims.mkdir(parents=True)
             (claims / "test_stray.py").write_text("def test_stray(): pass\n")
-            expected = r"tests/claims/test_stray\.py:1: a test in tests/claims without a claim; add @pytest\.mark\.claim"
+            expected = (
+                r"tests/claims/test_stray\.py:1: a test in tests/claims without a claim; add @pytest\.mark\.claim"
+            )
         case "unwritable":
             (gate.path / "occupied").write_text("a file")
             arguments = (*gate.tests("passes"), "--run-dir", "occupied")
@@ -87,24 +89,22 @@ def test_what_cannot_be_used_is_refused_in_the_same_words(gate: Gate, problem: s
         assert re.search(expected, ran.text), ran.text
         assert "Traceback" not in ran.text
         assert "passed" not in ran.text
-    assert not list(gate.path.glob("**/arm.json"))
+    assert not list(gate.path.glob("**/trial.json"))
 
 
 def test_progress_is_shown_for_each_worker(gate: Gate) -> None:
     (gate.path / "test_claims.py").write_text(
         "import asyncio, pytest\n"
         "@pytest.mark.claim('answer')\n"
-        "async def test_it(arm, judge):\n"
-        "    arm.say('thinking', 30)\n"
+        "async def test_it(trial, judge):\n"
+        "    trial.say('thinking', 30)\n"
         "    await asyncio.sleep(1)\n"
         "    judge.measure('answer', 42)\n"
         "    assert judge.decide()\n"
     )
     plain, workers = gate.both()
     assert plain.status == workers.status == 0
-    assert (
-        len(re.findall(r"^  \[ +\d+ s\] test_it: thinking, about \d+ s left", plain.text, re.MULTILINE)) == 1
-    )
+    assert len(re.findall(r"^  \[ +\d+ s\] test_it: thinking, about \d+ s left", plain.text, re.MULTILINE)) == 1
     assert len(re.findall(r"^  \[ +\d+ s\] gw[01] test_it: thinking", workers.text, re.MULTILINE)) == 1
 
 
@@ -114,6 +114,10 @@ def test_an_aa_run_and_two_versions(gate: Gate) -> None:
     ran = gate(*gate.tests("passes"), "--cockroach-version=v24.1.3", "--cockroach-version=v24.1.3", "--cockroach-version=v24.2.0",
                "-n", "2", "-v", "--run-dir", "out")  # fmt: skip
     assert ran.status == 0, ran.text
-    assert [arm.name.partition("passes-")[2][:7] for arm in gate.arms] == ["v24.1.3", "v24.1.3", "v24.2.0"]
+    assert [trial.name.partition("passes-")[2][:7] for trial in gate.trials] == [
+        "v24.1.3",
+        "v24.1.3",
+        "v24.2.0",
+    ]
     for name in ("v24.1.3#1", "v24.1.3#2", "v24.2.0"):
         assert f"PASSED test_claims.py::test_passes[{name}]" in ran.text

@@ -75,14 +75,10 @@ async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Clus
 
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
-async def test_replicas_move_at_a_crawl(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
-) -> None:
+async def test_replicas_move_at_a_crawl(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """Replicas are copied at 1 MiB/s, the least that v26.1 takes, and there are 4 MiB in each of the ballast's ranges."""
     growth._sizes = replace(growth._sizes, limit_s=24.0)
-    filler = (
-        f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth._sizes.ranges - 1}) AS g (part)"
-    )
+    filler = f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth._sizes.ranges - 1}) AS g (part)"
     for number in range(4096 // FILLER_KIB):
         await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
     await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
@@ -104,9 +100,7 @@ async def test_replicas_are_pinned_to_the_old_nodes(
         "RANGE timeseries",
         "DATABASE system",
     )
-    await execute(
-        cluster, *(f"ALTER {place} CONFIGURE ZONE USING constraints = '[+zone=zone-1]'" for place in places)
-    )
+    await execute(cluster, *(f"ALTER {place} CONFIGURE ZONE USING constraints = '[+zone=zone-1]'" for place in places))
     state = await grow(growth, ledger, 4, (NodeSpec(name="n4", zone="zone-2"),))
     assert state in (State.NOT_BEGUN, State.STALLED)
     assert judge.refuted("balanced")
@@ -161,9 +155,7 @@ async def test_a_node_dies_while_replicas_move(
 
 
 @pytest.mark.sabotage("rebalance-scale-in", engine="cockroach")
-async def test_a_node_too_many_is_let_go(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
-) -> None:
+async def test_a_node_too_many_is_let_go(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """With a single replica of each range two nodes seem enough to hold them."""
     await execute(cluster, "ALTER TABLE ballast CONFIGURE ZONE USING num_replicas = 1")
 
@@ -212,9 +204,7 @@ async def test_a_node_that_never_joins(
 
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
-async def test_replicas_are_traded_for_ever(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
-) -> None:
+async def test_replicas_are_traded_for_ever(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """Replicas of the even nodes are scattered again and again by somebody, which keeps them even and never at rest."""
     growth._sizes = replace(growth._sizes, quiet_s=8.0, limit_s=24.0)
 

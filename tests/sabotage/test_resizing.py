@@ -7,11 +7,11 @@ import pytest
 from clusters.cluster import Cluster
 from clusters.faults.disturbance import Fault
 from clusters.model import NodeResources
-from fixtures.arm import Arm
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.resizing import Resizing
+from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
 from tests.slow import slow
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.topology(nodes=3)
 
 
 @pytest.fixture
-def node_resources(arm: Arm) -> NodeResources:
+def node_resources(trial: Trial) -> NodeResources:
     """The first size."""
-    return node_of_size("0.75/1536", arm.run.profile.node)
+    return node_of_size("0.75/1536", trial.run.profile.node)
 
 
 async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -> None:

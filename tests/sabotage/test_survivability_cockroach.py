@@ -58,9 +58,7 @@ async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
             why=f"ranges {several} have several replicas; nodes {sorted(bare)} have none",
         )
 
-    await wait_until(
-        "the ledger's ranges to have one replica each", moved, timeout=180.0, watch=cluster.watch
-    )
+    await wait_until("the ledger's ranges to have one replica each", moved, timeout=180.0, watch=cluster.watch)
     await ledger.record_spread()
 
 

@@ -23,8 +23,9 @@ from tests.slow import slow
 pytestmark = pytest.mark.topology(nodes=3)
 
 HELD_BACK_ROWS = 50
-"""So many rows the primary acknowledges and does not send to its replicas before it dies: merely asynchronous, it loses nothing 9 times of 10.
-(Held back for half a second it lost about 100 rows of 200/s in 10 of 10 trials, and none where the disk stood still meanwhile.)"""
+"""So many rows the primary acknowledges and does not send to its replicas before it dies: merely asynchronous, it loses
+nothing 9 times of 10. (Held back for half a second it lost about 100 rows of 200/s in 10 of 10 trials, and none where
+the disk stood still meanwhile.)"""
 
 
 @pytest.fixture
@@ -44,9 +45,7 @@ async def unsent(
     home = cluster.deployment.process(node).cwd
     senders = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
-        if "walsender" in " ".join(process.info["cmdline"] or []) and str(process.info["cwd"]).startswith(
-            str(home)
-        ):
+        if "walsender" in " ".join(process.info["cmdline"] or []) and str(process.info["cwd"]).startswith(str(home)):
             process.send_signal(signal.SIGSTOP)
             senders.append(process)
     if not senders:

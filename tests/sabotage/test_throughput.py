@@ -11,8 +11,8 @@ from clusters import topology
 from clusters.engines import ENGINES, Engine
 from fixtures.judge import Judge
 from fixtures.workloads.tpcc import loaded_cluster as loading
-from fixtures.workloads.tpcc.fixture import Cells, Side, Work
-from fixtures.workloads.tpcc.judge.loads import Loads
+from fixtures.workloads.tpcc.fixture import Side, Tpcc, Work
+from fixtures.workloads.tpcc.judge.runs import MeasuredRuns
 from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
 from tests.sabotage.throttle import Throttle, stumbling
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.topology(nodes=3)
 FREE, NINE_TENTHS, SEVEN_TENTHS = "uncapped", "capped at 90 % of its CPU", "capped at 70 % of its CPU"
 SHARES = {NINE_TENTHS: 0.9, SEVEN_TENTHS: 0.7}
 SIZE = 0.6
-"""CPUs of the node, so that what else the machine does hardly matters: all arms are held to so much, whatever is left over."""
+"""CPUs of the node, so that what else the machine does hardly matters: all sides are held to so much, whatever is left
+over."""
 
 HURRIED = Work(warehouses=1, ramp_s=1, measured_s=5, workers=4)
 """Workers that do not wait."""
@@ -35,47 +36,46 @@ quiet = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def small(
-    cells: Cells, engine: Engine, *, warehouses: int = 1, cpus: float | None = None
-) -> AsyncIterator[Loaded]:
+async def small(tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, cpus: float | None = None) -> AsyncIterator[Loaded]:
     """A single node."""
-    resources = replace(cells.resources, cpus=cpus)
+    resources = replace(tpcc.resources, cpus=cpus)
     side = Side(name="small", engine=engine, topology=topology.of(nodes=1), resources=resources)
-    async with cells.loaded(side, warehouses, name=side.name) as loaded:
+    async with tpcc.loaded(side, warehouses, name=side.name) as loaded:
         yield loaded
 
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
-async def test_nodes_with_too_little_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_nodes_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so that CPU is what limits it."""
-    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8)
+    await capped(tpcc, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8)
     assert judge.refuted("tpmc_ratio_interval")
 
 
 @quiet
 @pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_that_needs_more_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_a_new_version_that_needs_more_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """What stands for the new version gets 70 % of the CPU that the old one used; the load does not think.
 
-    (With think times a server gets by with less: at 70 % it lost 0 to 30 % of tpmC from run to run, and p90 rose from 20 to 1500 ms.)
+    (With think times a server gets by with less: at 70 % it lost 0 to 30 % of tpmC from run to run, and p90 rose from
+    20 to 1500 ms.)
     """
-    await capped(cells, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8, old_and_new=True)
+    await capped(tpcc, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8, old_and_new=True)
     assert judge.refuted("tpmc_loss_interval")
 
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
-async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, and for the verdict at 70 %; the load does not think."""
     longer = replace(HURRIED, measured_s=8)
-    await capped(cells, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,))
-    found = Loads(cells.evidence)
+    await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,))
+    found = MeasuredRuns(tpcc.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     assert slower[1] < 0, f"a tenth of the CPU less does not show in tpmC: {slower}"
     assert waits[0] > 0, f"a tenth of the CPU less does not show in p90: {waits}"
-    lost = measure(cells.evidence, "headroom_lost")
+    lost = measure(tpcc.evidence, "headroom_lost")
     assert lost.value is not None
     assert lost.value > 0
     assert f"p90 of {NINE_TENTHS} / {FREE}" in lost.note
@@ -83,27 +83,28 @@ async def test_nodes_with_a_little_less_cpu(cells: Cells, judge: Judge, engine: 
 
 
 async def capped(
-    cells: Cells,
+    tpcc: Tpcc,
     engine: Engine,
-    *arms: str,
+    *names: str,
     work: Work,
     looks: Sequence[int],
     twice: int = 1,
     old_and_new: bool = False,
 ) -> None:
-    """The arms in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``.
+    """The sides in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``.
 
-    As ``Cells.order`` has it, one of the ``looks`` at so many blocks decides, and the first arm runs ``twice`` in so many blocks.
+    As ``Tpcc.order`` has it, one of the ``looks`` at so many blocks decides, and the first side runs ``twice`` in so
+    many blocks.
     """
-    async with small(cells, engine, warehouses=work.warehouses, cpus=float(cells.host.cores)) as loaded:
+    async with small(tpcc, engine, warehouses=work.warehouses, cpus=float(tpcc.host.cores)) as loaded:
         await at_rest(loaded)
         throttle, used = Throttle(loaded.cluster), 0.0
-        sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in arms]
-        async for block, name, side in cells.order(*sides, looks=looks, old_and_new=old_and_new, twice=twice):
+        sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
+        async for block, name, side in tpcc.order(*sides, looks=looks, old_and_new=old_and_new, twice=twice):
             throttle.limit(SIZE if side.name == FREE else SHARES[side.name] * used)
             if not used:
-                await cells.run(loaded, replace(work, workers=8), arm="warm-up")
-            await cells.run(loaded, work, arm=name, block=block)
+                await tpcc.run(loaded, replace(work, workers=8), side="warm-up")
+            await tpcc.run(loaded, work, side=name, block=block)
             used = used or loaded.cores
         throttle.limit(None)
         await loaded.check()
@@ -116,30 +117,28 @@ async def at_rest(loaded: Loaded) -> None:
             await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
 
 
-def ratios(found: Loads, metric: str, arms: str) -> Sequence[tuple[float, float]]:
-    """The intervals of the log ratio of these arms."""
+def ratios(found: MeasuredRuns, metric: str, names: str) -> Sequence[tuple[float, float]]:
+    """The intervals of the log ratio of these sides."""
     pairs = found.pairs(metric)
     assert pairs is not None
     every = pairs.ratios(found.declared[0])
-    return [each.interval for each in every if each.name.startswith(arms) and each.interval]
+    return [each.interval for each in every if each.name.startswith(names) and each.interval]
 
 
 @pytest.mark.sabotage("stress", engine="postgres")
-async def test_a_generator_that_is_held_back(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_a_generator_that_is_held_back(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """The load's processes are stopped four fifths of the time: what they measure is themselves."""
-    async with small(cells, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
-        await short_ramp(cells, loaded)
+    async with small(tpcc, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
+        await short_ramp(tpcc, loaded)
     assert judge.inconclusive("generator_not_starved", may=SHORT)
 
 
 @pytest.mark.sabotage("stress", engine="postgres")
-async def test_a_wrong_mix(
-    cells: Cells, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_wrong_mix(tpcc: Tpcc, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator deals itself four new-orders and sixteen payments of 23 cards, instead of ten and ten."""
     monkeypatch.setattr(loading, "TpccSpec", EasierSpec)
-    async with small(cells, engine, warehouses=2) as loaded:
-        await short_ramp(cells, loaded)
+    async with small(tpcc, engine, warehouses=2) as loaded:
+        await short_ramp(tpcc, loaded)
     assert judge.inconclusive("tpcc_audited", may=SHORT)
 
 
@@ -147,18 +146,18 @@ SHORT = ["efc_told_from_noise", "knee_found"]
 """Conditions that so short a ramp may leave open, too."""
 
 
-async def short_ramp(cells: Cells, loaded: Loaded) -> None:
+async def short_ramp(tpcc: Tpcc, loaded: Loaded) -> None:
     """A load with think times, which the cluster carries, and workers that do not wait, to have many transactions."""
-    await cells.run(loaded, Work(warehouses=2, ramp_s=2, measured_s=10), arm="small")
-    await cells.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=5, workers=4), arm="small")
+    await tpcc.run(loaded, Work(warehouses=2, ramp_s=2, measured_s=10), side="small")
+    await tpcc.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=5, workers=4), side="small")
     await loaded.check()
 
 
 @pytest.mark.sabotage("stress", engine="cockroach")
-async def test_an_order_line_that_is_gone(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_an_order_line_that_is_gone(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """One order line is deleted after the load, and nothing else is done."""
     await execute(
-        cells,
+        tpcc,
         engine,
         "DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 17 AND ol_number = 1",
     )
@@ -166,15 +165,15 @@ async def test_an_order_line_that_is_gone(cells: Cells, judge: Judge, engine: En
 
 
 @pytest.mark.sabotage("parity-resources", engine="postgres")
-async def test_a_district_whose_total_is_off_by_a_cent(cells: Cells, judge: Judge, engine: Engine) -> None:
+async def test_a_district_whose_total_is_off_by_a_cent(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """A cent is added to a district's year-to-date total after the load, and nothing else is done."""
-    await execute(cells, engine, "UPDATE district SET d_ytd = d_ytd + 0.01 WHERE d_w_id = 1 AND d_id = 5")
+    await execute(tpcc, engine, "UPDATE district SET d_ytd = d_ytd + 0.01 WHERE d_w_id = 1 AND d_id = 5")
     assert judge.refuted("inconsistent")
 
 
-async def execute(cells: Cells, engine: Engine, statement: str) -> None:
+async def execute(tpcc: Tpcc, engine: Engine, statement: str) -> None:
     """Change what was loaded, and look at it."""
-    async with small(cells, engine) as loaded:
+    async with small(tpcc, engine) as loaded:
         async with await loaded.cluster.deployment.connect() as connection:
             await connection.execute(statement)
         await loaded.check()

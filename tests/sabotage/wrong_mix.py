@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fixtures.workloads import program
-from fixtures.workloads.tpcc import cards, terminals
+from fixtures.workloads.tpcc import deck, terminals
 from fixtures.workloads.tpcc.spec import TpccSpec
 
 PACK = (0,) * 4 + (1,) * 16 + (2, 3, 4)
@@ -18,5 +18,5 @@ class EasierSpec(TpccSpec):
 
 
 if __name__ == "__main__":
-    cards.PACK = PACK
+    deck.PACK = PACK
     program.run(EasierSpec, terminals.main)

@@ -1,4 +1,7 @@
-"""The subject: CockroachDB. What is known of it before a binary is found; imported by every session, so it imports little."""
+"""The subject: CockroachDB.
+
+What is known of it before a binary is found; imported by every session, so it imports little.
+"""
 
 from clusters.engines import Choice, Engine, EngineKind, Wanted
 from clusters.model import Capability, SqlTraits
@@ -23,9 +26,9 @@ KIND = EngineKind(
     # What it could do, and nothing here yet makes it do.
     - {Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB},
     find=_find,
-    # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own for their type.
-    # A foreign key that is added looks for rows that refer to nothing by one lookup a row. The vectorised engine of
-    # v21.1.0-alpha.20210228 loses rows in joins.
+    # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own
+    # for their type. A foreign key that is added looks for rows that refer to nothing by one lookup a row. The
+    # vectorised engine of v21.1.0-alpha.20210228 loses rows in joins.
     sql=SqlTraits(
         annotation=":::",
         descending_keys=True,

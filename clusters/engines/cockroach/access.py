@@ -19,7 +19,8 @@ HTTP_PORT = 8080
 class Access:
     """Connections as the client root. ``session`` are variables that each of them is given.
 
-    Without a node's name the one that answered last is asked first: one that is frozen or slow is not waited for each time.
+    Without a node's name the one that answered last is asked first: one that is frozen or slow is not waited for each
+    time.
     """
 
     def __init__(self, certs: Path, *, session: Mapping[str, str]) -> None:

@@ -66,16 +66,15 @@ def resolve(
 ) -> Binary:
     """The binary to test, looked for in this order.
 
-    ``path`` (``--cockroach``); ``version`` (``--cockroach-version``, from the cache or else the vendor; ``latest`` asks the vendor
-    which it is); ``$COCKROACH_BINARY``; ``PATH``; the newest in the cache; the vendor's newest release. What is named
-    and unusable is an error and never passed over in silence. ``NO_VENDOR``: nothing is asked of the network. Blocks; call it once, at the start of a session.
-    Raises ``BadInput``, which names where the binary came from, or the ways to get one.
+    ``path`` (``--cockroach``); ``version`` (``--cockroach-version``, from the cache or else the vendor; ``latest`` asks
+    the vendor which it is); ``$COCKROACH_BINARY``; ``PATH``; the newest in the cache; the vendor's newest release. What
+    is named and unusable is an error and never passed over in silence. ``NO_VENDOR``: nothing is asked of the network.
+    Blocks; call it once, at the start of a session. Raises ``BadInput``, which names where the binary came from, or the
+    ways to get one.
     """
     if path:
         found = inspect(Path(path).expanduser(), "--cockroach", cache=cache, answer_s=answer_s)
-        if version and (
-            version == "latest" or Version.parse(version, origin="--cockroach-version") != found.version
-        ):
+        if version and (version == "latest" or Version.parse(version, origin="--cockroach-version") != found.version):
             raise BadInput(
                 f"--cockroach {path} is {found.version}, but --cockroach-version asks for {version}. Give one of the two."
             )
@@ -83,14 +82,8 @@ def resolve(
     if version:
         vendor = vendor or Vendor.from_environ(environ)
         if version == "latest" and vendor is NO_VENDOR:
-            raise BadInput(
-                "--cockroach-version latest: the vendor is not asked while nothing is run; name a version"
-            )
-        number = (
-            newest_release(vendor)
-            if version == "latest"
-            else Version.parse(version, origin="--cockroach-version")
-        )
+            raise BadInput("--cockroach-version latest: the vendor is not asked while nothing is run; name a version")
+        number = newest_release(vendor) if version == "latest" else Version.parse(version, origin="--cockroach-version")
         return _of_version(number, f"--cockroach-version {version}", cache, vendor, progress, answer_s)
     if named := environ.get("COCKROACH_BINARY"):
         return inspect(Path(named).expanduser(), "COCKROACH_BINARY", cache=cache, answer_s=answer_s)
@@ -143,7 +136,8 @@ def _none_to_be_had(cache: Path, why: str) -> str:
 def inspect(path: Path, origin: str, *, cache: Path, answer_s: float = ANSWER_S) -> Binary:
     """Ask the file at ``path`` what it is. ``origin`` names the option or variable it came from.
 
-    Raises ``BadInput`` if it is missing, no file, not executable, built for another machine, hangs, or is no CockroachDB.
+    Raises ``BadInput`` if it is missing, no file, not executable, built for another machine, hangs, or is no
+    CockroachDB.
     """
     path = path.absolute()
     here = f"{origin}: {path}"
@@ -151,9 +145,7 @@ def inspect(path: Path, origin: str, *, cache: Path, answer_s: float = ANSWER_S)
         if not path.exists():
             raise BadInput(f"{here} does not exist. Name the cockroach binary itself.")
         if not path.is_file():
-            raise BadInput(
-                f"{here} is not a file. Name the cockroach binary itself, not the directory it lies in."
-            )
+            raise BadInput(f"{here} is not a file. Name the cockroach binary itself, not the directory it lies in.")
         if not os.access(path, os.X_OK):
             raise BadInput(f"{here} is not executable. Make it so: chmod +x {path}")
         _fits_this_machine(path, here)
@@ -187,9 +179,7 @@ def _fits_this_machine(path: Path, here: str) -> None:
         wanted = _HERE.get(platform.machine().lower())
         if wanted is not None and machine != wanted:
             built = _ELF_MACHINES.get(machine, f"ELF machine {machine}")
-            raise BadInput(
-                f"{here} is built for {built}; this machine needs a build for {_ELF_MACHINES[wanted]}."
-            )
+            raise BadInput(f"{here} is built for {built}; this machine needs a build for {_ELF_MACHINES[wanted]}.")
 
 
 def _build(path: Path, here: str, answer_s: float) -> Build:
@@ -224,14 +214,16 @@ def _ask(argv: Sequence[str], here: str, answer_s: float) -> tuple[int, str, str
             start_new_session=True,
         )
     except OSError as error:
-        # ENOEXEC for what is neither a program nor a script, ENOENT where its loader is missing (a musl or NixOS machine).
+        # ENOEXEC for what is neither a program nor a script, ENOENT where its loader is missing (a musl or NixOS
+        # machine).
         raise BadInput(
             f"{here} can't be run on this machine ({platform.machine()}): {error.strerror}. Name a cockroach built for it."
         ) from error
     try:
         out, err = process.communicate(timeout=answer_s)
     except BaseException as error:
-        # Its children may hold the pipes open, so the whole group goes, while the process is still ours to be waited for.
+        # Its children may hold the pipes open, so the whole group goes, while the process is still ours to be waited
+        # for.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

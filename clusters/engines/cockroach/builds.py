@@ -55,18 +55,20 @@ RUN: Sequence[Build] = (
         ran="the suites gate and nightly, the sabotages of tox -e test",
     ),
 )
-"""The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made by the vendor.
+"""The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made
+by the vendor.
 
-Built with an upstream Go, v26.1 has no admission control that works: nobody tells it how many goroutines wait, and after 100 000
-answers (the first burst of tokens, never refilled) distributed queries of a node wait for ever. Its metric
-``admission_granter_total_slots_kv`` stays 0.
+Built with an upstream Go, v26.1 has no admission control that works: nobody tells it how many goroutines wait, and
+after 100 000 answers (the first burst of tokens, never refilled) distributed queries of a node wait for ever. Its
+metric ``admission_granter_total_slots_kv`` stays 0.
 """
 
 
 def run_before(build: Build) -> str:
     """What of the suite was run on a build of this commit, and from what that one was made; the empty text where nothing was.
 
-    The commit tells builds apart: anybody can give a build any tag, and a tag that was run says nothing about other commits.
+    The commit tells builds apart: anybody can give a build any tag, and a tag that was run says nothing about other
+    commits.
     """
     same = [one for one in RUN if build.commit.startswith(one.commit)]
     return f"{same[0].ran}; on a build of this commit from {same[0].made}" if same else ""
@@ -81,4 +83,6 @@ def not_run(build: Build) -> str:
     newer = [one for one in RUN if Version.parse(one.tag) > version]
     if older and newer:
         return f"documented, not run; {older[-1]} and {newer[0]} were"
-    return f"documented, not run; the {'newest' if older else 'oldest'} that was is {(older or newer)[-1 if older else 0]}"
+    return (
+        f"documented, not run; the {'newest' if older else 'oldest'} that was is {(older or newer)[-1 if older else 0]}"
+    )

@@ -1,7 +1,8 @@
 """The user's cache of ``cockroach`` binaries.
 
-A binary lies at ``<cache>/cockroach/<version>/cockroach``, with the vendor's ``lib`` directory beside it if there is one. Binaries may be put there
-by hand; the directory's name must be the version that the binary itself reports, for instance ``v24.1.3``.
+A binary lies at ``<cache>/cockroach/<version>/cockroach``, with the vendor's ``lib`` directory beside it if there is
+one. Binaries may be put there by hand; the directory's name must be the version that the binary itself reports, for
+instance ``v24.1.3``.
 """
 
 import errno
@@ -67,7 +68,8 @@ def cache_error(where: Path, error: OSError) -> BadInput:
 def lock(cache: Path, version: Version, *, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the right to bring this version into the cache; it ends with the process that holds it.
 
-    ``waiting`` is called about five times a second while another run holds it. Raises ``HarnessError`` after ``LOCK_WAIT_S``.
+    ``waiting`` is called about five times a second while another run holds it. Raises ``HarnessError`` after
+    ``LOCK_WAIT_S``.
     """
     path = writable(cache / "cockroach") / f".lock-{version}"
     try:

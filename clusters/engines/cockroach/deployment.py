@@ -41,10 +41,12 @@ from clusters.substrates import Nodes
 from clusters.waiting import wait_until
 
 FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
-"""Makes a server look through all its replicas in 10 s. By default that takes 10 minutes, and never more than a second a replica.
+"""Makes a server look through all its replicas in 10 s. By default that takes 10 minutes, and never more than a second
+a replica.
 
-Not in less: stores tell each other every 10 s how many replicas they have (``gossip.StoresInterval``). Looking through them more
-often than that, all stores give replicas to the one that had too few when it last said so, and the next time take them away again.
+Not in less: stores tell each other every 10 s how many replicas they have (``gossip.StoresInterval``). Looking through
+them more often than that, all stores give replicas to the one that had too few when it last said so, and the next time
+take them away again.
 """
 STATEMENTS_KEPT_S = 3600.0
 """So long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
@@ -117,7 +119,10 @@ class CockroachDeployment:
         return f"--ca-key={self._certs.parent / 'ca.key'}"
 
     async def _certify(self, *placements: Placement, again: bool = False) -> None:
-        """Take in new nodes, and put a certificate for their addresses into their homes. ``again``: an earlier one was made."""
+        """Take in new nodes, and put a certificate for their addresses into their homes.
+
+        ``again``: an earlier one was made.
+        """
         nodes = self._prepared
         for placement in placements:
             self._placements[placement.node.name] = placement
@@ -242,9 +247,7 @@ class CockroachDeployment:
         for node in self._placements:
             (row,) = await self._access.query(self._dialect.build_tag, node=node)
             servers[node] = str(row[0])
-            if str(parse_build(servers[node])) != str(
-                Version.parse(self._build_tag, origin=str(self._binary))
-            ):
+            if str(parse_build(servers[node])) != str(Version.parse(self._build_tag, origin=str(self._binary))):
                 raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {self._build_tag}")
         rows = await self._access.query(self._dialect.settings_set)
         settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
@@ -319,7 +322,8 @@ class CockroachDeployment:
         """Node ids of the live nodes by our names. Ids do not follow start order; a replaced node has a new one."""
         rows = await self._access.query(self._dialect.nodes)
         by_address = {f"{p.address}:{SQL_PORT}": name for name, p in self._placements.items()}
-        # In their order: where a lost node still seems to live beside the one in its place, the later id is the new one.
+        # In their order: where a lost node still seems to live beside the one in its place, the later id is the new
+        # one.
         live = {
             by_address[r["address"]]: int(r["node_id"])
             for r in sorted(rows, key=lambda r: int(r["node_id"]))
@@ -348,9 +352,7 @@ class CockroachDeployment:
                 await connection.execute(self._dialect.split(table, tuple(values)), timeout=RELOCATE_S)
             await self._relocate(connection, table, [0, *values], sorted(stores))
 
-    async def _relocate(
-        self, connection: Connection, table: str, values: Sequence[int], stores: Sequence[int]
-    ) -> None:
+    async def _relocate(self, connection: Connection, table: str, values: Sequence[int], stores: Sequence[int]) -> None:
         """A lease can move only to a node that has a replica, which a fresh range gets within seconds: so try, and wait.
 
         Where there are more nodes than replicas, the next node that has one leads the piece.
@@ -369,9 +371,7 @@ class CockroachDeployment:
                     if error.failure is Failure.LOST:
                         raise
                     if time.monotonic() > until:
-                        raise error.while_doing(
-                            f"`{statement}` still fails after {RELOCATE_S:.0f} s"
-                        ) from error
+                        raise error.while_doing(f"`{statement}` still fails after {RELOCATE_S:.0f} s") from error
                     await asyncio.sleep(0.25 if store == tried[-1] else 0)
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
@@ -384,9 +384,7 @@ class CockroachDeployment:
                     raise
                 rows = await self._ranges(table)  # the node that was silent is asked last now
         except Exception as error:
-            raise HarnessError(
-                f"the ranges of {table} cannot be listed: {type(error).__name__} {error}"
-            ) from error
+            raise HarnessError(f"the ranges of {table} cannot be listed: {type(error).__name__} {error}") from error
         return parse_ranges(rows, self._store_names)
 
     async def _ranges(self, table: str) -> Sequence[Any]:
@@ -414,7 +412,10 @@ class CockroachDeployment:
         return {str(row["why"]): int(row["times"]) for row in rows}
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
-        """See ``Dialect.by_hand``; of what several nodes tell, the most. Raises ``HarnessError``, also where nodes have forgotten it."""
+        """See ``Dialect.by_hand``; of what several nodes tell, the most.
+
+        Raises ``HarnessError``, also where nodes have forgotten it.
+        """
         if self._dialect.statements_of_one_node and seconds > STATEMENTS_KEPT_S:
             raise HarnessError(
                 f"these servers forget after {STATEMENTS_KEPT_S:g} s which statements they executed, and {seconds:.0f} s are asked for"

@@ -42,9 +42,7 @@ def download(version: Version, cache: Path, vendor: Vendor, progress: Progress |
         if place.is_file():
             return place
         if place.parent.is_dir() and any(place.parent.iterdir()):
-            raise BadInput(
-                f"{place.parent} is in the way: it holds no file named cockroach. Remove it, {OWN_BINARY}."
-            )
+            raise BadInput(f"{place.parent} is in the way: it holds no file named cockroach. Remove it, {OWN_BINARY}.")
         try:
             _remove(part, unpacked)
             _receive(version, vendor, part, progress)

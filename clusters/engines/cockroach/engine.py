@@ -59,9 +59,7 @@ class Cockroach:
             "notes": list(self.dialect.notes),
         }
 
-    def deploy(
-        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
-    ) -> CockroachDeployment:
+    def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> CockroachDeployment:
         """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
         return CockroachDeployment(
             binary=self.binary.path,

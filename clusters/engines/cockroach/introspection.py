@@ -40,8 +40,8 @@ def parse_sizes(arguments: str) -> dict[str, float]:
 def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeInfo, ...]:
     """Rows of ``Dialect.table_ranges`` as ranges, each once, ordered by id.
 
-    ``names`` are our names of node ids; a node without one is called ``node 7``. The lease of a range whose holder
-    is unknown is the empty string.
+    ``names`` are our names of node ids; a node without one is called ``node 7``. The lease of a range whose holder is
+    unknown is the empty string.
     """
 
     def name(node_id: int) -> str:

@@ -21,10 +21,10 @@ REFUSED = "Cannot decommission nodes"
 LET_GO_S = 600.0
 """How long an emptied node may take to be decommissioned for good; measured: a second."""
 REFUSAL_S = {True: 20.0, False: 60.0}
-"""How long replicas must stay on a node that cannot be spared: at the fast pace twice as long as servers take to look through all of
-theirs; at the default one the first of 174 left within seconds, the last after 190 s."""
+"""How long replicas must stay on a node that cannot be spared: at the fast pace twice as long as servers take to look
+through all of theirs; at the default one the first of 174 left within seconds, the last after 190 s."""
 
-LOOK_S = 1.0
+POLL_S = 1.0
 """How often it is looked whether they stay."""
 
 
@@ -90,9 +90,7 @@ class Membership:
 
         async def gone() -> Health:
             # The command itself prints what the node that it asked knew before.
-            kept = {
-                id_: how for id_, how in (await self._memberships()).items() if id_ in was and how != GONE
-            }
+            kept = {id_: how for id_, how in (await self._memberships()).items() if id_ in was and how != GONE}
             return Health(ok=not kept, why=", ".join(f"node {id_}: {how}" for id_, how in kept.items()))
 
         await wait_until(f"the cluster to let go of {node}", gone, timeout=60.0, interval=0.25)
@@ -100,11 +98,12 @@ class Membership:
     async def emptied(self, node: str, *, timeout: float) -> None:
         """Have a living node's replicas moved elsewhere, and wait until it holds none.
 
-        Raises ``TimedOut`` when it still has some then, or the command itself says that they cannot be moved; ``HarnessError``
-        when nobody answers.
+        Raises ``TimedOut`` when it still has some then, or the command itself says that they cannot be moved;
+        ``HarnessError`` when nobody answers.
 
-        It is decommissioned for good only once it was stopped: the others refuse to speak with a node that is,
-        and so it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be left.
+        It is decommissioned for good only once it was stopped: the others refuse to speak with a node that is, and so
+        it would not drain at SIGTERM (v20.2 runs on for minutes). Refused where fewer nodes than replicas would be
+        left.
         """
         if (nodes := len(self._access.addresses)) <= MOST_REPLICAS:
             raise HarnessError(
@@ -140,15 +139,14 @@ class Membership:
     async def refusal(self, node: str) -> str | None:
         """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave it.
 
-        The order is given without the checks that later versions make first: so the servers must keep the replicas where they are,
-        which is watched for a while. (Those checks try each range that cannot be moved again and again, one after another, and silence is no refusal.)
+        The order is given without the checks that later versions make first: so the servers must keep the replicas
+        where they are, which is watched for a while. (Those checks try each range that cannot be moved again and again,
+        one after another, and silence is no refusal.)
         """
         id_, store = await self._id_and_store(node)
         before, watched = await self._held(store), REFUSAL_S[self._tuned]
         try:
-            await self._decommission(
-                node, [id_], wait="none", timeout=60.0, flags=self._dialect.decommission_unchecked
-            )
+            await self._decommission(node, [id_], wait="none", timeout=60.0, flags=self._dialect.decommission_unchecked)
             if not await self._stay(store, before, watched):
                 return None
         finally:
@@ -156,10 +154,13 @@ class Membership:
         return f"all {sum(before.values())} replicas stayed where they were for {watched:.0f} s"
 
     async def _stay(self, store: int, before: Mapping[int, bool], seconds: float) -> bool:
-        """Whether a store keeps all its replicas for so long. Raises ``HarnessError`` when nobody says so at the end."""
+        """Whether a store keeps all its replicas for so long.
+
+        Raises ``HarnessError`` when nobody says so at the end.
+        """
         until = time.monotonic() + seconds
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             last = time.monotonic() > until
             try:
                 now = await self._held(store)

@@ -14,8 +14,8 @@ _LINE = re.compile(
 def parse_vars(text: str) -> dict[str, float]:
     """Each metric's sum over its labels (stores, tenants), by its exact name.
 
-    What is not a number (NaN) is left out; a metric that has nothing else is absent, so that "unknown" never reads as zero.
-    Lines that are no metric are passed over.
+    What is not a number (NaN) is left out; a metric that has nothing else is absent, so that "unknown" never reads as
+    zero. Lines that are no metric are passed over.
     """
     sums: dict[str, float] = {}
     for line in text.splitlines():

@@ -18,9 +18,7 @@ ANSWER_S = 3.0
 class Sampling:
     """``names`` gives our names of the stores by their ids; it is asked only when a replica stands on a store that is not known yet."""
 
-    def __init__(
-        self, access: Access, dialect: Dialect, names: Callable[[], Awaitable[Mapping[int, str]]]
-    ) -> None:
+    def __init__(self, access: Access, dialect: Dialect, names: Callable[[], Awaitable[Mapping[int, str]]]) -> None:
         self._access = access
         self._dialect = dialect
         self._ask_names = names
@@ -35,9 +33,7 @@ class Sampling:
                 if {store for stores in held.values() for store in stores} - self._names.keys():
                     self._names |= await self._ask_names()
         except Exception as error:
-            raise HarnessError(
-                f"nobody says where the replicas are: {type(error).__name__} {error}"
-            ) from error
+            raise HarnessError(f"nobody says where the replicas are: {type(error).__name__} {error}") from error
         if not held:
             raise HarnessError("nobody says where the replicas are: no range was listed")
         return Layout(

@@ -35,8 +35,8 @@ Progress = Callable[[int, int], None]
 class Vendor:
     """Where binaries come from.
 
-    ``stall_s``: seconds without a byte, connecting included, after which a transfer is given up. ``look_up_s``: seconds in all for
-    the list of releases, which may be asked for on a machine whose firewall silently drops everything.
+    ``stall_s``: seconds without a byte, connecting included, after which a transfer is given up. ``look_up_s``: seconds
+    in all for the list of releases, which may be asked for on a machine whose firewall silently drops everything.
     """
 
     downloads: str = DOWNLOADS
@@ -48,8 +48,8 @@ class Vendor:
     def from_environ(cls, environ: Mapping[str, str]) -> "Vendor":
         """The vendor, or the mirror in ``$ROACHPROOF_DOWNLOADS``.
 
-        A mirror serves ``cockroach-vX.Y.Z.linux-amd64.tgz``, the same with ``.sha256sum``, and, for ``latest``, ``releases.yml``.
-        Raises ``BadInput`` if the variable is no http or https address.
+        A mirror serves ``cockroach-vX.Y.Z.linux-amd64.tgz``, the same with ``.sha256sum``, and, for ``latest``,
+        ``releases.yml``. Raises ``BadInput`` if the variable is no http or https address.
         """
         base = environ.get("ROACHPROOF_DOWNLOADS", "").rstrip("/")
         if not base:
@@ -188,7 +188,8 @@ _FIELD = re.compile(r"(?P<head>- |  )(?P<key>[a-z_0-9]+):[ \t]*(?P<value>.*)")
 def release_entries(text: str) -> Iterator[dict[str, str]]:
     """The entries of the documentation's ``releases.yml``, top-level fields only, values as text.
 
-    The file is one flat list of mappings; nested mappings and folded texts are passed over, which needs no YAML library.
+    The file is one flat list of mappings; nested mappings and folded texts are passed over, which needs no YAML
+    library.
     """
     entry: dict[str, str] = {}
     for line in text.splitlines():
@@ -200,8 +201,6 @@ def release_entries(text: str) -> Iterator[dict[str, str]]:
                 yield entry
             entry = {}
         value = found["value"].split(" #")[0].strip()
-        entry[found["key"]] = (
-            value.strip("'\"").lower() if value.lower() in ("true", "false") else value.strip("'\"")
-        )
+        entry[found["key"]] = value.strip("'\"").lower() if value.lower() in ("true", "false") else value.strip("'\"")
     if entry:
         yield entry

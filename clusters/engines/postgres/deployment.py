@@ -41,7 +41,7 @@ OBSERVED = [
     "synchronous_standby_names",
 ]
 
-LOOK_S = 2.5
+ANSWER_S = 2.5
 """How long one node may take to say how it is: an answer takes milliseconds, and callers wait 3 s in all."""
 
 
@@ -82,9 +82,7 @@ class PostgresDeployment:
     @property
     def credentials(self) -> Credentials:
         """The application's: an ordinary user that owns the database and may read statistics."""
-        return Credentials(
-            user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application
-        )
+        return Credentials(user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application)
 
     backups: None = None
     """None are made here."""
@@ -112,7 +110,7 @@ class PostgresDeployment:
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """The size of the node's shared buffers."""
-        async with sql.session(self._sql(node), self._superuser, timeout=LOOK_S) as connection:
+        async with sql.session(self._sql(node), self._superuser, timeout=ANSWER_S) as connection:
             blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
             return {"cache_mib": float(await connection.value(blocks))}
 
@@ -138,8 +136,8 @@ class PostgresDeployment:
     async def bootstrap(self) -> None:
         """Wait for the primary that Patroni makes, create the application's user and database, wait until all is whole.
 
-        No less than whole: Patroni 4.1.5 starts a strict quorum cluster with ``synchronous_standby_names`` set to
-        ``ANY None (*)``, which PostgreSQL refuses, and so acknowledges alone until the first replicas stream.
+        No less than whole: Patroni 4.1.5 starts a strict quorum cluster with ``synchronous_standby_names`` set to ``ANY
+        None (*)``, which PostgreSQL refuses, and so acknowledges alone until the first replicas stream.
         """
         # Not for the first that takes SQL: Patroni may restart that once more before it makes it the leader.
         spent = await wait_until("Patroni to make a primary", self._led, timeout=BOOTSTRAP_S)
@@ -152,9 +150,7 @@ class PostgresDeployment:
 
     async def observe(self) -> Mapping[str, Any]:
         """The primary's version, and the settings on which its promises rest."""
-        async with sql.session(
-            self._sql(await self._primary()), self._superuser, timeout=LOOK_S
-        ) as connection:
+        async with sql.session(self._sql(await self._primary()), self._superuser, timeout=ANSWER_S) as connection:
             version = await connection.value("SELECT version()")
             rows = await connection.query(
                 "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", OBSERVED
@@ -164,7 +160,7 @@ class PostgresDeployment:
     async def accepting(self, node: str) -> Health:
         """Whether the application can query this node, be it primary or replica."""
         try:
-            async with sql.session(self._sql(node), self.credentials, timeout=LOOK_S) as connection:
+            async with sql.session(self._sql(node), self.credentials, timeout=ANSWER_S) as connection:
                 await connection.value("SELECT 1")
         except HarnessError as error:
             return Health(ok=False, why=str(error))
@@ -177,7 +173,7 @@ class PostgresDeployment:
             primary, why = health.only_primary(seen)
             if primary is None:
                 return Health(ok=False, why=why)
-            answer = await self._patroni(primary, "GET", "/cluster", timeout=LOOK_S)
+            answer = await self._patroni(primary, "GET", "/cluster", timeout=ANSWER_S)
             return health.whole(seen, answer.json, self._replication)
         except HarnessError as error:
             return Health(ok=False, why=str(error))
@@ -194,17 +190,13 @@ class PostgresDeployment:
         share = timeout / max(len(self._placed), 1)
         for name in sorted(self._placed, key=lambda name: name != self._latest_primary):
             try:
-                connection = await pgwire.connect(
-                    self._sql(name), self.credentials, timeout=share, primary=True
-                )
+                connection = await pgwire.connect(self._sql(name), self.credentials, timeout=share, primary=True)
             except SqlError as error:
                 refused.append(str(error))
             else:
                 self._latest_primary = name
                 return connection
-        raise SqlError(
-            f"no primary to connect to: {'; '.join(refused)}", failure=Failure.LOST, code="no primary"
-        )
+        raise SqlError(f"no primary to connect to: {'; '.join(refused)}", failure=Failure.LOST, code="no primary")
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Nothing: PostgreSQL keeps a table whole."""
@@ -215,7 +207,7 @@ class PostgresDeployment:
         primary, why = health.only_primary(seen)
         if primary is None:
             raise HarnessError(f"table {table}: {why}")
-        async with sql.session(self._sql(primary), self.credentials, timeout=LOOK_S) as connection:
+        async with sql.session(self._sql(primary), self.credentials, timeout=ANSWER_S) as connection:
             oid = await connection.value("SELECT to_regclass($1)::oid::bigint", table)
         if oid is None:
             raise HarnessError(f"table {table}: there is none of this name in {self.credentials.database}")
@@ -290,8 +282,8 @@ class PostgresDeployment:
         await self._nodes.put(placement.node.name, files.configuration_file(placement), content)
 
     async def _look(self) -> Mapping[str, sql.Seen]:
-        looks = (sql.look(self._sql(name), self._superuser, timeout=LOOK_S) for name in self._placed)
-        return dict(zip(self._placed, await asyncio.gather(*looks), strict=True))
+        asked = (sql.inspect(self._sql(name), self._superuser, timeout=ANSWER_S) for name in self._placed)
+        return dict(zip(self._placed, await asyncio.gather(*asked), strict=True))
 
     async def _primary(self) -> str:
         primary, why = health.only_primary(await self._look())
@@ -304,7 +296,7 @@ class PostgresDeployment:
         refused = []
         for name in self._placed:
             try:
-                await self._patroni(name, "GET", "/primary", timeout=LOOK_S)
+                await self._patroni(name, "GET", "/primary", timeout=ANSWER_S)
             except HarnessError as error:
                 refused.append(str(error))
             else:
@@ -327,7 +319,5 @@ class PostgresDeployment:
             host, method, path, timeout=timeout, body=body, password=self._secrets.rest if body else None
         )
         if answer.status != 200:
-            raise HarnessError(
-                f"Patroni of {node}: {method} {path}: status {answer.status}: {answer.text[:200]}"
-            )
+            raise HarnessError(f"Patroni of {node}: {method} {path}: status {answer.status}: {answer.text[:200]}")
         return answer

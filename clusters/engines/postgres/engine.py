@@ -16,8 +16,9 @@ from clusters.model import Fingerprint, NodeResources, NodeSpec
 class Postgres:
     """PostgreSQL under Patroni at the versions of the installed wheels.
 
-    ``version`` names both, as each program prints its own. ``detection_s`` is Patroni's ``ttl``: a silent leader's lease
-    ends then, and no sooner. ``replication`` other than quorum is a sabotage: writes are acknowledged by one node.
+    ``version`` names both, as each program prints its own. ``detection_s`` is Patroni's ``ttl``: a silent leader's
+    lease ends then, and no sooner. ``replication`` other than quorum is a sabotage: writes are acknowledged by one
+    node.
     """
 
     binaries: Binaries
@@ -50,15 +51,19 @@ class Postgres:
             "replication": str(self.replication),
         }
 
-    def deploy(
-        self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool
-    ) -> PostgresDeployment:
-        """The control on these nodes. ``tuned`` changes nothing: by default replicas are built as fast as the disk allows."""
+    def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> PostgresDeployment:
+        """The control on these nodes.
+
+        ``tuned`` changes nothing: by default replicas are built as fast as the disk allows.
+        """
         return PostgresDeployment(
             binaries=self.binaries, nodes=nodes, resources=resources, replication=self.replication
         )
 
 
 def find(wanted: Wanted = Wanted()) -> Postgres:  # noqa: B008 - frozen
-    """The control with the programs of the installed wheels. Raises ``BadInput`` that names the missing wheel and the way out."""
+    """The control with the programs of the installed wheels.
+
+    Raises ``BadInput`` that names the missing wheel and the way out.
+    """
     return Postgres(binaries=_binaries.find())

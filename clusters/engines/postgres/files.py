@@ -24,7 +24,10 @@ _ATTEMPTS = 200
 
 
 def free_ports(addresses: Sequence[str]) -> Ports:
-    """For each purpose the first port from its default on that is free on all ``addresses``. Raises ``HarnessError``."""
+    """For each purpose the first port from its default on that is free on all ``addresses``.
+
+    Raises ``HarnessError``.
+    """
     taken: set[int] = set()
 
     def choose(preferred: int) -> int:
@@ -32,9 +35,7 @@ def free_ports(addresses: Sequence[str]) -> Ports:
             if port not in taken and all(_is_free(address, port) for address in addresses):
                 taken.add(port)
                 return port
-        raise HarnessError(
-            f"no free port from {preferred} to {preferred + _ATTEMPTS - 1} on {', '.join(addresses)}"
-        )
+        raise HarnessError(f"no free port from {preferred} to {preferred + _ATTEMPTS - 1} on {', '.join(addresses)}")
 
     return Ports(
         sql=choose(PREFERRED_PORTS.sql),
@@ -101,9 +102,7 @@ def etcd_process(placement: Placement, ports: Ports, programs: Programs) -> Proc
     """The service beside the nodes."""
     return ProcessSpec(
         name=placement.node.name,
-        argv=configuration.etcd_arguments(
-            programs.etcd, address=placement.address, ports=ports, data=placement.store
-        ),
+        argv=configuration.etcd_arguments(programs.etcd, address=placement.address, ports=ports, data=placement.store),
         env=_environment(placement.home, programs),
         cwd=placement.home,
         output=placement.logs / "etcd.log",

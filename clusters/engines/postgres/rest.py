@@ -65,9 +65,7 @@ async def ask(
             finally:
                 writer.transport.abort()
     except TimeoutError as error:
-        raise HarnessError(
-            f"Patroni of {host.node}: {method} {path}: no answer within {timeout:g} s"
-        ) from error
+        raise HarnessError(f"Patroni of {host.node}: {method} {path}: no answer within {timeout:g} s") from error
     except OSError as error:
         raise HarnessError(f"Patroni of {host.node}: {method} {path}: {error}") from error
     head, _, text = answer.partition(b"\r\n\r\n")

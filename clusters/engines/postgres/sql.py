@@ -13,7 +13,7 @@ _REPLICAS = "SELECT application_name, state, sync_state FROM pg_stat_replication
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """One look at a node: ``error`` says why it did not answer.
+    """What a node answered: ``error`` says why it did not answer.
 
     ``replicas``: for each node that replicates from this one ``(state, sync_state)`` of ``pg_stat_replication``.
     """
@@ -38,7 +38,7 @@ async def session(host: Host, credentials: Credentials, *, timeout: float) -> As
         ) from error
 
 
-async def look(host: Host, credentials: Credentials, *, timeout: float) -> Seen:
+async def inspect(host: Host, credentials: Credentials, *, timeout: float) -> Seen:
     """What the node says of itself; never raises."""
     try:
         async with session(host, credentials, timeout=timeout) as connection:
@@ -47,9 +47,7 @@ async def look(host: Host, credentials: Credentials, *, timeout: float) -> Seen:
             rows = await connection.query(_REPLICAS)
     except SqlError as error:
         return Seen(error=str(error))
-    return Seen(
-        primary=True, replicas={row["application_name"]: (row["state"], row["sync_state"]) for row in rows}
-    )
+    return Seen(primary=True, replicas={row["application_name"]: (row["state"], row["sync_state"]) for row in rows})
 
 
 async def create_application(connection: Connection, credentials: Credentials) -> None:

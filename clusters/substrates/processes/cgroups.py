@@ -1,4 +1,7 @@
-"""Limits of CPU and memory by control groups, version 1 or 2, where this process may make some. Standard library only."""
+"""Limits of CPU and memory by control groups, version 1 or 2, where this process may make some.
+
+Standard library only.
+"""
 
 import os
 import time
@@ -67,7 +70,10 @@ def create(places: Mapping[str, str], cluster: str) -> None:
 def limit(
     places: Mapping[str, str], cluster: str, name: str, *, cpus: float | None, memory_mib: int | None
 ) -> list[str]:
-    """Make or adjust the groups of one node; the files into which a process writes ``0`` to join. Raises ``OSError``."""
+    """Make or adjust the groups of one node; the files into which a process writes ``0`` to join.
+
+    Raises ``OSError``.
+    """
     joins: list[str] = []
     quota = -1 if cpus is None else max(1000, int(cpus * _PERIOD_US))
     size = -1 if memory_mib is None else memory_mib << 20

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.processes import clearing, proctree
+from clusters.substrates.processes import cleanup, proctree
 
 STATE_VARIABLE = "ROACHPROOF_STATE"
 """Environment variable that names another state directory than ``/tmp/roachproof-<uid>``."""
@@ -47,9 +47,7 @@ def state_directory() -> Path:
         if not stat.S_ISDIR(found.st_mode):
             raise BadInput(f"{place}: must be a directory and not a link; {way_out}")
         if found.st_uid != os.geteuid():
-            raise BadInput(
-                f"{place}: belongs to user {found.st_uid}, must belong to user {os.geteuid()}; {way_out}"
-            )
+            raise BadInput(f"{place}: belongs to user {found.st_uid}, must belong to user {os.geteuid()}; {way_out}")
         if found.st_mode & 0o077:
             place.chmod(0o700)
         for name in ("subnets", "slots"):
@@ -134,7 +132,7 @@ class Subnet(Lease):
         """The open lock file, for who clears up to empty it."""
         return self.files[0]
 
-    def record(self, record: clearing.Record) -> None:
+    def record(self, record: cleanup.Record) -> None:
         """Write down what must be removed if everybody who knows of it is killed."""
         _write(self.files[0], record)
 
@@ -201,9 +199,7 @@ async def lease_slots(count: int, *, of: int, name: str, say: Callable[[str], No
     """
     global _held
     if not 0 <= count <= of:
-        raise BadInput(
-            f"capacity {count}: this machine has {of} slots; use a smaller topology or allow more slots"
-        )
+        raise BadInput(f"capacity {count}: this machine has {of} slots; use a smaller topology or allow more slots")
     if _held + count > of:
         raise HarnessError(
             f"{name} needs {count} of {of} slots, and this process itself holds {_held}: close its other clusters first"
@@ -263,12 +259,10 @@ def _bury(path: Path, opened: int) -> "Swept | None":
     def find() -> list[proctree.Process]:
         return proctree.strays(proctree.snapshot(), cluster=record["id"], directory=record["directory"])
 
-    if left := clearing.end_all(find, seconds=10.0):
-        return Swept(
-            directory=record["directory"], resists=f"process {left[0].pid} still there after SIGKILL"
-        )
+    if left := cleanup.end_all(find, seconds=10.0):
+        return Swept(directory=record["directory"], resists=f"process {left[0].pid} still there after SIGKILL")
     try:
-        clearing.remove(record, keep=record["keep"])
+        cleanup.remove(record, keep=record["keep"])
     except OSError as error:
         return Swept(directory=record["directory"], resists=f"{error.strerror}: {error.filename}")
     os.ftruncate(opened, 0)

@@ -1,7 +1,7 @@
 """Network namespaces: whether this machine lets us make some, and the two system calls. Standard library only.
 
-A namespace here has no name and no file: it lives as long as a process in it or an open file of it, so that nothing of it
-can outlive the cluster.
+A namespace here has no name and no file: it lives as long as a process in it or an open file of it, so that nothing of
+it can outlive the cluster.
 """
 
 import ctypes

@@ -1,12 +1,13 @@
 """A cluster's own network: a namespace a node, all on one bridge, and the cutting of links between them.
 
-Made and kept by the supervisor, a single thread. The bridge stands in a namespace of its own, the hub, out of reach of the
-host's firewall; one pair of virtual interfaces leads from the host to it, one from it to each node. None has a name on
-disk, and the kernel removes all of it when the last file and process of it is gone, the host's interface included.
+Made and kept by the supervisor, a single thread. The bridge stands in a namespace of its own, the hub, out of reach of
+the host's firewall; one pair of virtual interfaces leads from the host to it, one from it to each node. None has a name
+on disk, and the kernel removes all of it when the last file and process of it is gone, the host's interface included.
 
-A link is cut where packets leave: the sender's namespace is told, by a permanent neighbour entry, a hardware address for the
-receiver that nobody has. The bridge takes what is sent there and drops it. So packets vanish without a word, on old
-connections and new ones and in one direction at a time, with nothing needed but the kernel's virtual pairs and bridge.
+A link is cut where packets leave: the sender's namespace is told, by a permanent neighbour entry, a hardware address
+for the receiver that nobody has. The bridge takes what is sent there and drops it. So packets vanish without a word, on
+old connections and new ones and in one direction at a time, with nothing needed but the kernel's virtual pairs and
+bridge.
 """
 
 import errno
@@ -114,9 +115,7 @@ class Network:
     def attach(self, name: str, number: int) -> str:
         """Make a namespace with the address of that number; returns the address. Raises ``Unlinked``."""
         if name in self._places or not 1 <= number < HOST_NUMBER:
-            raise Unlinked(
-                f"{name} cannot have number {number}: it has a namespace, or the number is none of a node"
-            )
+            raise Unlinked(f"{name} cannot have number {number}: it has a namespace, or the number is none of a node")
         address = f"{self.prefix}.{number}"
         with _named(f"make the network namespace of {name}"):
             namespace, inner = self._fresh()
@@ -128,9 +127,7 @@ class Network:
                     kind="veth",
                     peer={"ifname": "eth0", "net_ns_fd": namespace, "address": self._hardware(number)},
                 )
-                self._hub_link.link(
-                    "set", index=_index(self._hub_link, port), master=self._bridge, state="up"
-                )
+                self._hub_link.link("set", index=_index(self._hub_link, port), master=self._bridge, state="up")
                 interface = _index(inner, "eth0")
                 inner.addr("add", index=interface, address=address, prefixlen=24)
                 inner.link("set", index=interface, state="up")
@@ -160,9 +157,7 @@ class Network:
             raise Unlinked(f"nothing that {sender} sends reaches {receiver} even before the link is cut")
         self._cut.add(link)
         with _named(f"cut the link from {sender} to {receiver}"):
-            frm.netlink.neigh(
-                "replace", dst=to.address, lladdr=_NOWHERE, ifindex=frm.interface, state=_permanent()
-            )
+            frm.netlink.neigh("replace", dst=to.address, lladdr=_NOWHERE, ifindex=frm.interface, state=_permanent())
         for _ in range(_ATTEMPTS):
             if (yield from self._arrives(frm, to, _LOST_S)):
                 raise Unlinked(f"what {sender} sends still reaches {receiver}")

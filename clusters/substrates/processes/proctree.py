@@ -46,7 +46,7 @@ class Leader(NamedTuple):
     home: str | None
 
 
-def look(pid: int | str) -> Process | None:
+def read(pid: int | str) -> Process | None:
     """The process with this id, or ``None``."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
@@ -67,8 +67,8 @@ def look(pid: int | str) -> Process | None:
 
 
 def snapshot() -> dict[int, Process]:
-    """All processes that can be seen, by id. Not atomic: who needs completeness looks until nothing changes."""
-    seen = (look(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - names alone are needed
+    """All processes that can be seen, by id. Not atomic: who needs completeness asks until nothing changes."""
+    seen = (read(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - names alone are needed
     return {process.pid: process for process in seen if process is not None}
 
 
@@ -172,7 +172,8 @@ def stopped(process: Process) -> bool:
 def awaits_child(process: Process) -> bool:
     """Whether it is held in the middle of starting another process (vfork), until that one runs its own program.
 
-    A SIGSTOP that was sent meanwhile takes effect then; if the other one is stopped, it never does, and neither of them runs.
+    A SIGSTOP that was sent meanwhile takes effect then; if the other one is stopped, it never does, and neither of them
+    runs.
     """
     if process.state != "D":
         return False
@@ -194,10 +195,10 @@ def send(process: Process, signum: int) -> bool:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return False
-    except OSError:  # A kernel older than 5.3: the window between look and kill stays.
+    except OSError:  # A kernel older than 5.3: the window between reading and killing stays.
         handle = -1
     try:
-        now = look(process.pid)
+        now = read(process.pid)
         if now is None or now.start != process.start:
             return False
         if handle < 0:
@@ -213,7 +214,7 @@ def send(process: Process, signum: int) -> bool:
 
 
 def freeze(find: Callable[[], list[Process]], *, seconds: float) -> Generator[None, None, list[Process]]:
-    """SIGSTOP what ``find`` finds until two looks in a row find the same, all stopped; yields between looks.
+    """SIGSTOP what ``find`` finds until two rounds in a row find the same, all stopped; yields between rounds.
 
     Returns what still moves after ``seconds`` (in uninterruptible sleep, say).
     """
@@ -234,7 +235,7 @@ def freeze(find: Callable[[], list[Process]], *, seconds: float) -> Generator[No
 
 
 def end(find: Callable[[], list[Process]], *, seconds: float) -> Generator[None, None, list[Process]]:
-    """Freeze what ``find`` finds, then SIGKILL all of it until nothing is found; yields between looks.
+    """Freeze what ``find`` finds, then SIGKILL all of it until nothing is found; yields between rounds.
 
     Freezing first keeps one part from reacting to the death of another, or from starting what was not found yet.
     Returns what is left after ``seconds``.

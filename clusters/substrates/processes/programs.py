@@ -8,11 +8,11 @@ from typing import Any
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Completed, ProcessSpec, ProcessState
-from clusters.substrates.processes import cgroups, clearing, proctree
-from clusters.substrates.processes.homes import Homes
-from clusters.substrates.processes.link import Link
-from clusters.substrates.processes.links import Links
-from clusters.substrates.processes.refusals import disk_error, refusal, refused
+from clusters.substrates.processes import cgroups, cleanup, proctree
+from clusters.substrates.processes.cluster_network import Links
+from clusters.substrates.processes.node_directories import Homes
+from clusters.substrates.processes.start_errors import disk_error, refusal, refused
+from clusters.substrates.processes.supervisor_client import Link
 from clusters.substrates.processes.watch import Run, Watch, crash, tail
 
 
@@ -105,15 +105,16 @@ class Programs(Homes):
             raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Start a node's process; returns once it was spawned. Leftovers of an earlier one of the name are killed first.
+        """Start a node's process; returns once it was spawned.
 
-        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it was never placed, runs already, or its limits cannot be set.
+        Leftovers of an earlier one of the name are killed first.
+
+        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it was never placed, runs already, or its
+        limits cannot be set.
         """
         self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
-            raise HarnessError(
-                f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again"
-            )
+            raise HarnessError(f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again")
         limits = None
         if spec.resources and (spec.resources.cpus is not None or spec.resources.memory_mib is not None):
             if Capability.NODE_RESOURCES not in self._offered:
@@ -190,7 +191,10 @@ class Programs(Homes):
         await self._linked().carry_out("signal", name=name, signal=int(signum))
 
     async def kill(self, name: str) -> None:
-        """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
+        """SIGKILL everything the node is; returns when all of it is gone.
+
+        Raises ``HarnessError`` if something stays.
+        """
         run = self._watch.run(name)
         await self._linked().carry_out("kill", name=name)
         await run.ended.wait()
@@ -205,9 +209,7 @@ class Programs(Homes):
             raise HarnessError(f"{self._cluster}: {name} cannot be paused, it is {self.state(name)}")
         await self._linked().carry_out("pause", name=name)
         if self.state(name) is not ProcessState.PAUSED:
-            raise HarnessError(
-                f"{self._cluster}: {name} ended while it was being paused: {self.log_tail(name, 3)}"
-            )
+            raise HarnessError(f"{self._cluster}: {name} ended while it was being paused: {self.log_tail(name, 3)}")
 
     async def resume(self, name: str) -> None:
         """SIGCONT everything the node is; returns when none of it is stopped."""
@@ -251,12 +253,10 @@ class Programs(Homes):
         """Delete the node's store and leave an empty one. Raises ``HarnessError`` if any process of the node lives."""
         store = Path(self._placement(name).store)
         if alive := [p.pid for p in self._watch.members(name) if not p.dead]:
-            raise HarnessError(
-                f"{self._cluster}: the store of {name} is in use by process {alive[0]}; kill it first"
-            )
+            raise HarnessError(f"{self._cluster}: the store of {name} is in use by process {alive[0]}; kill it first")
 
         def empty() -> None:
-            clearing.remove_tree(store)
+            cleanup.remove_tree(store)
             store.mkdir(mode=0o700)
 
         with refused(f"wipe the store of {name}"):

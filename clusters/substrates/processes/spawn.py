@@ -47,8 +47,8 @@ def adopt_orphans() -> None:
 def _enter_namespace() -> None:
     """Become nobody, if we are root, in a user namespace of one's own, with System V memory of its own.
 
-    Files stay owned by our user outside, so no directory is closed. A PostgreSQL that is killed leaves a segment of shared
-    memory behind, which no exit of a process frees; it goes with the namespace.
+    Files stay owned by our user outside, so no directory is closed. A PostgreSQL that is killed leaves a segment of
+    shared memory behind, which no exit of a process frees; it goes with the namespace.
     """
     uid, gid = os.geteuid(), os.getegid()
     _checked(_LIBC.unshare(_CLONE_NEWUSER | _CLONE_NEWIPC))
@@ -109,10 +109,9 @@ def spawn(
 ) -> int:
     """Start a process in a session of its own that dies with us, and return its id. Raises ``Refused``.
 
-    ``identity``: ``namespace`` or ``setuid`` to run as nobody (in a namespace only root becomes nobody), ``None`` to run as we
-    are. ``groups`` are the files of
-    control groups to join. ``error`` is where standard error goes if not to ``output``. ``network`` is the open file of a
-    network namespace to be in.
+    ``identity``: ``namespace`` or ``setuid`` to run as nobody (in a namespace only root becomes nobody), ``None`` to
+    run as we are. ``groups`` are the files of control groups to join. ``error`` is where standard error goes if not to
+    ``output``. ``network`` is the open file of a network namespace to be in.
     """
     supervisor = os.getpid()
     reading, writing = os.pipe()
@@ -121,7 +120,8 @@ def spawn(
         step, path = "prepare", argv[0]
         try:
             os.setsid()
-            # Some are changed here, others ignored where a shell started us in its background: a node must hear its stop signal.
+            # Some are changed here, others ignored where a shell started us in its background: a node must hear its
+            # stop signal.
             for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(signum, signal.SIG_DFL)
             step = "limit"

@@ -13,10 +13,10 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.processes import cgroups, leases
-from clusters.substrates.processes.founding import found
-from clusters.substrates.processes.homes import housed
-from clusters.substrates.processes.link import Link
+from clusters.substrates.processes.create import found
+from clusters.substrates.processes.node_directories import housed
 from clusters.substrates.processes.programs import Programs
+from clusters.substrates.processes.supervisor_client import Link
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOSE_S = 120.0
@@ -77,16 +77,13 @@ class Processes(Programs):
         With ``namespaces`` each node is in a network namespace of its own, so that links can be cut, where the machine
         allows it; elsewhere it stays on loopback, and ``cannot_cut`` says why.
 
-        Raises ``BadInput`` for a name, capacity or directory that cannot be used, ``HarnessError`` if the machine fails.
+        Raises ``BadInput`` for a name, capacity or directory that cannot be used, ``HarnessError`` if the machine
+        fails.
         """
         if sys.platform != "linux":
-            raise BadInput(
-                f"platform {sys.platform}: the processes substrate needs Linux; use another substrate"
-            )
+            raise BadInput(f"platform {sys.platform}: the processes substrate needs Linux; use another substrate")
         if not _NAME.fullmatch(name):
-            raise BadInput(
-                f"cluster name {name!r}: letters, digits, '.', '_' and '-' only, at most 63; rename it"
-            )
+            raise BadInput(f"cluster name {name!r}: letters, digits, '.', '_' and '-' only, at most 63; rename it")
         cluster = f"{name}-{secrets.token_hex(4)}"
         self = cls(cluster=cluster, directory=_real(workdir) / cluster)
         try:
@@ -159,8 +156,8 @@ class Processes(Programs):
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         """Give each node an address and directories. Can be called again to add nodes.
 
-        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk or the network
-        refuses.
+        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk or the
+        network refuses.
         """
         link = self._linked()
         assert self._subnet is not None
@@ -200,8 +197,8 @@ class Processes(Programs):
         """Let nothing pass from one process to another any more: packets vanish. Returns the proof, in words.
 
         The other direction, and both ways to clients and to helper commands, stay as they are. Processes beside the
-        nodes count as one. What a node is started as again stays cut. Raises ``HarnessError`` where links cannot be cut,
-        and when the cut cannot be proven; then it stays until it is healed.
+        nodes count as one. What a node is started as again stays cut. Raises ``HarnessError`` where links cannot be
+        cut, and when the cut cannot be proven; then it stays until it is healed.
         """
         told = await self._links.order(self._linked(), "cut", sender, receiver)
         before = ", the one before the cut arrived" if told["arrived_before"] else ", it was cut already"
@@ -243,9 +240,7 @@ class Processes(Programs):
         # There was no supervisor yet, or it and its guard were killed, or something resisted: once more, from here.
         for swept in await asyncio.to_thread(leases.sweep):
             if swept.resists and swept.directory == str(self._directory):
-                raise HarnessError(
-                    f"{self._cluster}: {self._directory} could not be cleared away: {swept.resists}"
-                )
+                raise HarnessError(f"{self._cluster}: {self._directory} could not be cleared away: {swept.resists}")
 
 
 async def _sweep_once(say: Callable[[str], None]) -> None:

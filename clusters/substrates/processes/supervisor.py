@@ -4,8 +4,8 @@ Started by ``link`` with ``python -I -S``. It reads orders as JSON lines from st
 ``id``, on standard output, where it also tells when something ``started`` or ended (``exit``). The end of the input or
 of the harness means: end everything, delete the cluster's directory, exit.
 
-It is two processes. The *guard* does nothing but wait for the *supervisor* proper, its child, and clears up in its place
-should that be killed; if the guard is killed, the supervisor is told by the kernel and clears up. Both hold the
+It is two processes. The *guard* does nothing but wait for the *supervisor* proper, its child, and clears up in its
+place should that be killed; if the guard is killed, the supervisor is told by the kernel and clears up. Both hold the
 cluster's locks, so that its addresses and capacity are free exactly when its processes are gone.
 """
 
@@ -33,7 +33,7 @@ if __name__ == "__main__":
         sys.modules[_name] = types.ModuleType(_name)
         sys.modules[_name].__path__ = [str(_place)]
 
-from clusters.substrates.processes import cgroups, clearing, proctree, spawn
+from clusters.substrates.processes import cgroups, cleanup, proctree, spawn
 
 if TYPE_CHECKING:
     from clusters.substrates.processes.network import Network
@@ -143,9 +143,7 @@ class Supervisor:
                 name = self.running.pop(dead.si_pid, None)
                 if name is not None:
                     with suppress(OSError):
-                        Path(self.config["directory"], "run", f"{name}.exit").write_text(
-                            f"{dead.si_pid} {code}"
-                        )
+                        Path(self.config["directory"], "run", f"{name}.exit").write_text(f"{dead.si_pid} {code}")
                 os.waitpid(dead.si_pid, 0)
                 if name is not None:
                     self.say(event="exit", name=name, pid=dead.si_pid, code=code)
@@ -188,7 +186,7 @@ class Supervisor:
             groups=groups,
             network=self.linked(lambda made: made.namespace(order["network"])) if order["network"] else None,
         )
-        seen = proctree.look(pid)
+        seen = proctree.read(pid)
         self.leaders[name] = proctree.Leader(pid, seen.start if seen else 0, order["home"])
         self.running[pid] = name
         self.say(event="started", name=name, pid=pid, start=seen.start if seen else 0, home=order["home"])
@@ -242,7 +240,7 @@ class Supervisor:
     def do_signal(self, order: dict[str, Any]) -> Reply:
         """Send a signal to the process that was started, not to what it started."""
         leader = self.leaders.get(order["name"])
-        seen = proctree.look(leader.pid) if leader else None
+        seen = proctree.read(leader.pid) if leader else None
         if leader and seen and seen.start == leader.start:
             proctree.send(seen, order["signal"])
         return {}
@@ -300,13 +298,13 @@ def clear(config: dict[str, Any], network: "Network | None" = None) -> int:
         return [table[pid] for pid in proctree.descendants(table, [os.getpid()])]
 
     trouble = ""
-    if left := clearing.end_all(find, seconds=_GONE_S):
+    if left := cleanup.end_all(find, seconds=_GONE_S):
         trouble = f"{_names(left)} still there {_GONE_S:.0f} s after SIGKILL"
     else:
         try:
             if network is not None:
                 network.close()
-            clearing.remove(config, keep=config["keep"])
+            cleanup.remove(config, keep=config["keep"])
         except OSError as error:
             trouble = f"{error.strerror}: {error.filename}"
     if trouble:

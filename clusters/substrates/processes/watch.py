@@ -83,7 +83,7 @@ class Watch:
         run = self.runs.get(name)
         if run is None or run.leader is None:
             return ProcessState.ABSENT
-        seen = proctree.look(run.leader.pid)
+        seen = proctree.read(run.leader.pid)
         if seen is None or seen.start != run.leader.start or seen.dead:
             return ProcessState.EXITED
         if seen.state in "TtD" and not proctree.unstopped([p for p in self.members(name) if not p.dead]):
@@ -95,7 +95,7 @@ class Watch:
         run = self.runs.get(name)
         if run is None or run.leader is None or run.code is not None:
             return None if run is None else run.code
-        seen = proctree.look(run.leader.pid)
+        seen = proctree.read(run.leader.pid)
         if seen is not None and seen.start == run.leader.start:
             return os.waitstatus_to_exitcode(seen.code) if seen.dead else None
         # Written before the process left the table; the event may still be on its way.

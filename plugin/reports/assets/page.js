@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { arms } = JSON.parse(document.getElementById("data").textContent);
+  const { trials } = JSON.parse(document.getElementById("data").textContent);
   const drawn = new Map(); // element -> its charts
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const clock = (s) => {
@@ -146,7 +146,7 @@
   }
 
   function drawArm(home) {
-    const all = arms[+home.dataset.arm].groups[home.dataset.group], group = home.dataset.arm + home.dataset.group;
+    const all = trials[+home.dataset.trial].groups[home.dataset.group], group = home.dataset.trial + home.dataset.group;
     const narrow = home.clientWidth < 500, long = all.some((c) => (c.lanes || []).some((row) => row.name.length > 8)), size = !long ? 72 : narrow ? 66 : 100;
     const charts = all.map((c) => {
       const x = c.x || xs(c.seconds), lines = (c.lines || []).filter(known), common = { title: c.title, height: c.height || 190 };
@@ -195,19 +195,19 @@
     });
   }
 
-  // Two arms on one axis, their zero where the reader wants it.
+  // Two trials on one axis, their zero where the reader wants it.
   const one = document.getElementById("one"), two = document.getElementById("two"), zero = document.getElementById("zero");
   const comparison = document.getElementById("comparison");
   function compare() {
     comparison.replaceChildren();
-    const pair = [one, two].map((choice) => arms[+choice.value]), all = pair.map((arm) => arm.groups.time);
+    const pair = [one, two].map((choice) => trials[+choice.value]), all = pair.map((trial) => trial.groups.time);
     const faults = all.map((charts) => (charts.find((c) => c.behind) || { behind: [] }).behind.filter((band) => band.colour === "fault"));
     const shifts = faults.map((found) => (zero.value === "fault" && found.length ? Math.floor(found[0].begin) : 0));
     const low = Math.min(...shifts.map((shift) => -shift)), high = Math.max(...all.map((charts, i) => charts[0].seconds - shifts[i]));
     const x = Array.from({ length: high - low }, (_, i) => i + low);
     const behind = bands(faults.flatMap((found, i) => found.map((f) => ({ begin: f.begin - shifts[i], end: f.end - shifts[i], name: `${i ? "second" : "first"}: ${f.name}`, colour: i ? "heal" : "fault" }))));
     const apart = pair[0].names.map((name, i) => name !== pair[1].names[i]);
-    const short = pair.map((arm, i) => (i ? "second: " : "first: ") + (arm.names.filter((_, i) => apart[i]).join(" · ") || arm.names[1]));
+    const short = pair.map((trial, i) => (i ? "second: " : "first: ") + (trial.names.filter((_, i) => apart[i]).join(" · ") || trial.names[1]));
     const charts = all[0].filter((c) => c.compared).flatMap((c) => {
       const both = [c, all[1].find((other) => other.compared && other.compared[0] === c.compared[0])];
       if (!both[1]) return [];
@@ -221,8 +221,8 @@
     const side = document.getElementById("side"), table = document.createElement("table");
     const row = (cells, tag) => { const tr = table.insertRow(); cells.forEach((text) => { const cell = document.createElement(tag); cell.textContent = text; tr.append(cell); }); };
     row(["", ...short, "second ÷ first"], "th");
-    row(["verdict", ...pair.map((arm) => arm.word), ""], "td");
-    const named = pair.map((arm) => new Map(arm.checks.map((check) => [check.metric, check])));
+    row(["verdict", ...pair.map((trial) => trial.word), ""], "td");
+    const named = pair.map((trial) => new Map(trial.checks.map((check) => [check.metric, check])));
     const ratio = (a, b) => (a && b && Number.isFinite(a.value) && Number.isFinite(b.value) && a.value ? (b.value / a.value).toFixed(2) : "");
     for (const metric of new Set(named.flatMap((m) => [...m.keys()]))) {
       const found = named.map((m) => m.get(metric));
@@ -231,11 +231,11 @@
     side.replaceChildren(table);
   }
   if (comparison) {
-    for (const choice of [one, two]) arms.forEach((arm, index) => arm.groups.time && choice.add(new Option(arm.label, index)));
+    for (const choice of [one, two]) trials.forEach((trial, index) => trial.groups.time && choice.add(new Option(trial.label, index)));
     // The same claim on something else, where there is such a one.
-    const options = [...two.options].map((option) => arms[+option.value]), base = options[0];
-    const likeness = (arm) => (arm.names[0] === base.names[0]) * 2 + (arm.sabotage === base.sabotage);
-    two.selectedIndex = options.slice(1).reduce((best, arm, i) => (likeness(arm) > likeness(options[best]) ? i + 1 : best), 1);
+    const options = [...two.options].map((option) => trials[+option.value]), base = options[0];
+    const likeness = (trial) => (trial.names[0] === base.names[0]) * 2 + (trial.sabotage === base.sabotage);
+    two.selectedIndex = options.slice(1).reduce((best, trial, i) => (likeness(trial) > likeness(options[best]) ? i + 1 : best), 1);
     for (const choice of [one, two, zero]) choice.addEventListener("change", () => make(comparison));
     keys(comparison);
   }

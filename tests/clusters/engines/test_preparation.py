@@ -81,9 +81,7 @@ async def test_the_control_is_told_what_holds_in_its_node() -> None:
         etcd_version="3.5.1",
         patroni_version="4.1.5",
     )
-    deployment = PostgresDeployment(
-        binaries=binaries, nodes=NODES, resources=RESOURCES, replication=Replication.QUORUM
-    )
+    deployment = PostgresDeployment(binaries=binaries, nodes=NODES, resources=RESOURCES, replication=Replication.QUORUM)
     placements = await substrate.place(NODES)
     await deployment.prepare(placements, substrate)
     for at in placements:

@@ -206,9 +206,7 @@ async def test_evidence_that_cannot_be_written_keeps_no_fault_from_being_undone(
 
 async def test_a_frozen_node_that_ends_is_noticed_when_it_is_to_be_thawed() -> None:
     fake = await Fake().up()
-    with pytest.raises(
-        HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent from here"
-    ):
+    with pytest.raises(HarnessError, match="n1 ended with exit code -9, by a SIGKILL that was not sent from here"):
         async with disturb(fake.cluster, PAUSE, ["n1"]):
             fake.substrate.states["n1"], fake.substrate.codes["n1"] = ProcessState.EXITED, -9
 
@@ -223,9 +221,7 @@ class Ending(NamedTuple):
 @pytest.mark.parametrize(
     "ending",
     [
-        Ending(
-            7, "fatal: something", NodeDied, "n2 ended with exit code 7, by itself; it wrote last:\nfatal"
-        ),
+        Ending(7, "fatal: something", NodeDied, "n2 ended with exit code 7, by itself; it wrote last:\nfatal"),
         Ending(0, "", NodeDied, r"exit code 0, by itself; it wrote last:\n\(nothing\)"),
         Ending(-6, "", NodeDied, "exit code -6, by itself"),
         Ending(-11, "", NodeDied, "exit code -11, by itself"),
@@ -272,9 +268,7 @@ async def test_a_look_that_hangs_hides_no_death() -> None:
     async with asyncio.timeout(5):
         with pytest.raises(NodeDied):
             await wait_until("it", hangs, timeout=100, watch=watch)
-        with pytest.raises(
-            TimedOut, match=r"not after 0\.\d s and 1 looks; last seen: never asked \(and the last"
-        ):
+        with pytest.raises(TimedOut, match=r"not after 0\.\d s and 1 attempts; last seen: never asked \(and the last"):
             await wait_until("it", hangs, timeout=0.2)
 
 
@@ -282,9 +276,7 @@ steps = st.tuples(
     st.sampled_from(FAULTS),
     st.lists(st.sampled_from(["n1", "n2", "n3"]), min_size=1, max_size=3, unique=True),
     st.booleans(),
-    st.dictionaries(
-        st.builds("{} n{}".format, st.sampled_from(ORDERS), st.integers(1, 3)), st.just(1), max_size=2
-    ),
+    st.dictionaries(st.builds("{} n{}".format, st.sampled_from(ORDERS), st.integers(1, 3)), st.just(1), max_size=2),
     st.booleans(),
     st.one_of(st.none(), st.integers(0, 30)),
 )

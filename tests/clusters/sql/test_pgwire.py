@@ -72,16 +72,12 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("failure", "code"), [(failure, code) for failure, codes in STATES.items() for code in codes]
-)
+@pytest.mark.parametrize(("failure", "code"), [(failure, code) for failure, codes in STATES.items() for code in codes])
 def test_a_server_s_own_answer_is_of_one_class(failure: Failure, code: str) -> None:
     assert pgwire.classified(state(code)) == (failure, code)
 
 
-@pytest.mark.parametrize(
-    ("error", "failure", "word"), OTHERS, ids=[f"{type(e).__name__}-{w}" for e, _, w in OTHERS]
-)
+@pytest.mark.parametrize(("error", "failure", "word"), OTHERS, ids=[f"{type(e).__name__}-{w}" for e, _, w in OTHERS])
 def test_what_was_not_answered_has_a_class_and_a_word(error: Exception, failure: Failure, word: str) -> None:
     assert pgwire.classified(error) == (failure, word)
 

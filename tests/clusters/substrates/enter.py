@@ -1,7 +1,7 @@
 """Run a program in a node of the substrate ``runner``: with the node's directory where every node has its own.
 
-Usage: enter.py DIRECTORY MOUNTPOINT WORKING-DIRECTORY PROGRAM ARGUMENT… Standard library only, and an ordinary user will do
-where user namespaces are allowed.
+Usage: enter.py DIRECTORY MOUNTPOINT WORKING-DIRECTORY PROGRAM ARGUMENT… Standard library only, and an ordinary user
+will do where user namespaces are allowed.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """The substrate ``runner``: the same processes behind a command runner, each with paths of its own, as a container has them.
 
-Every node sees its own directory as ``/srv`` and nobody else's; programs are put below it. ``-p tests.clusters.substrates.runner``
-registers it with pytest, for ``--substrate runner``.
+Every node sees its own directory as ``/srv`` and nobody else's; programs are put below it. ``-p
+tests.clusters.substrates.runner`` registers it with pytest, for ``--substrate runner``.
 """
 
 import os
@@ -76,9 +76,7 @@ class Runner:
     def _entered(self, name: str, argv: Sequence[str], cwd: PurePath) -> tuple[str, ...]:
         program = Path(self._outside(name, PurePath(argv[0])))
         if not program.is_file() or not os.access(program, os.X_OK):
-            raise BadInput(
-                f"{argv[0]}: no such file in {name}, or not executable; name a program that it has"
-            )
+            raise BadInput(f"{argv[0]}: no such file in {name}, or not executable; name a program that it has")
         return (*ENTER, str(self._homes[name]), str(INSIDE), str(cwd), *argv)
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
@@ -115,9 +113,7 @@ class Runner:
     ) -> Completed:
         if node in self._homes:
             argv, cwd = self._entered(node, argv, cwd or INSIDE), self._homes[node]
-        return await self._processes.run(
-            argv, env=env, timeout=timeout, node=node, cwd=cwd, unprivileged=unprivileged
-        )
+        return await self._processes.run(argv, env=env, timeout=timeout, node=node, cwd=cwd, unprivileged=unprivileged)
 
     async def start(self, spec: ProcessSpec) -> None:
         if (home := self._homes.get(spec.name)) is not None:

@@ -291,9 +291,7 @@ async def test_what_cannot_be_executed_is_bad_input(real: Substrate) -> None:
     spec = shell(at)
     for argv in (["/no/such/program"], [str(at.home)]):
         with pytest.raises(BadInput, match=argv[0]):
-            await real.start(
-                ProcessSpec(name="n1", argv=tuple(argv), env={}, cwd=spec.cwd, output=spec.output)
-            )
+            await real.start(ProcessSpec(name="n1", argv=tuple(argv), env={}, cwd=spec.cwd, output=spec.output))
         with pytest.raises(BadInput, match=argv[0]):
             await real.run(argv, env={}, timeout=20, node="n1")
     assert real.state("n1") is ProcessState.ABSENT
@@ -358,14 +356,10 @@ async def test_a_command_that_takes_too_long_is_killed(real: Substrate) -> None:
 async def test_paused_stands_still_and_resumed_goes_on(real: Substrate) -> None:
     at = await one(real)
     count = "while :; do echo x >> {}; sleep 0.01; done"
-    await real.start(
-        shell(at, f"({count.format('a')}) & setsid sh -c '{count.format('b')}' & {count.format('c')}")
-    )
+    await real.start(shell(at, f"({count.format('a')}) & setsid sh -c '{count.format('b')}' & {count.format('c')}"))
 
     async def sizes() -> list[int]:
-        return [
-            int(word) for word in (await said(real, "n1", "wc -c a b c 2>/dev/null || true")).split()[:6:2]
-        ]
+        return [int(word) for word in (await said(real, "n1", "wc -c a b c 2>/dev/null || true")).split()[:6:2]]
 
     async def grown(before: list[int]) -> None:
         async def all_of_them() -> Health:
@@ -388,9 +382,7 @@ async def test_paused_stands_still_and_resumed_goes_on(real: Substrate) -> None:
 
 async def test_kill_reaches_what_left_the_tree_and_no_other_node(real: Substrate) -> None:
     for at in (await one(real), await one(real, "n2")):
-        await real.start(
-            shell(at, f"(setsid sh -c 'while :; do echo x >> ticks; sleep 0.02; done' &) ; {HANGS}")
-        )
+        await real.start(shell(at, f"(setsid sh -c 'while :; do echo x >> ticks; sleep 0.02; done' &) ; {HANGS}"))
 
     async def ticks(node: str) -> int:
         return int(await said(real, node, "wc -c < ticks 2>/dev/null || echo 0"))

@@ -43,15 +43,11 @@ def test_a_node_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     assert unmet <= OF_THE_MACHINE, done.stdout
     outcomes = {result["check"]["metric"]: result["outcome"] for result in verdict["results"]}
     assert "fail" not in outcomes.values(), done.stdout
-    assert {
-        outcomes[metric] for metric in ("lost", "duplicated", "altered", "unreadable", "rows_missing")
-    } == {"pass"}
+    assert {outcomes[metric] for metric in ("lost", "duplicated", "altered", "unreadable", "rows_missing")} == {"pass"}
     assert (verdict["outcome"] == "pass") == (not unmet)
     events = [json.loads(line) for line in (trial / EVENTS).read_text().splitlines()]
     compared = [event["sources"] for event in events if event["event"] == "clocks"]
     assert [set(sources) for sources in compared] == [{"n1", "n2", "n3"}] * 2, "at the begin and at the end"
     assert all(0 < found["uncertainty_s"] < 60 for sources in compared for found in sources.values())
-    commands = json.loads((trial / "arm.json").read_text())["fingerprint"]["commands"]
-    assert {argv[-1] for argv in commands.values()} == {"/srv/patroni.yml"}, (
-        "the same path, in each node another file"
-    )
+    commands = json.loads((trial / "trial.json").read_text())["fingerprint"]["commands"]
+    assert {argv[-1] for argv in commands.values()} == {"/srv/patroni.yml"}, "the same path, in each node another file"

@@ -9,8 +9,8 @@ import pytest
 
 from clusters.errors import HarnessError
 from clusters.model import ProcessState
-from fixtures.arm import Arm
 from fixtures.fault import Faults
+from fixtures.trial import Trial
 from tests.clusters.fake import Fake
 from tests.docs.extending.pages import code, counted
 
@@ -40,11 +40,9 @@ async def fake() -> Fake:
 def faults(fake: Fake) -> Faults:
     """The fixture ``fault``, while a load is running that has a client on each node."""
     unused: Any = SimpleNamespace(say=lambda *_, **__: None, directory=Path())
-    arm = Arm(
-        run=unused, claim=unused, sabotage=False, test="t", seed=1, parameters={}, store=unused, facts={}
-    )
-    arm.load = SimpleNamespace(tables=("one",), connections=dict.fromkeys(fake.cluster.nodes, 1), status={})
-    return Faults(arm, fake.cluster)
+    trial = Trial(run=unused, claim=unused, sabotage=False, test="t", seed=1, parameters={}, store=unused, facts={})
+    trial.load = SimpleNamespace(tables=("one",), connections=dict.fromkeys(fake.cluster.nodes, 1), status={})
+    return Faults(trial, fake.cluster)
 
 
 async def test_it_bites_is_proven_and_undone(fake: Fake, faults: Faults, crash: Any) -> None:

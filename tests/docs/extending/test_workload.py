@@ -44,9 +44,7 @@ def cluster():
 def example() -> dict[str, str]:
     """The example's files by name."""
     files = {}
-    for block in re.findall(
-        r"^```(?:toml|python)\n(.*?)^```$", (PAGES / PAGE).read_text(), re.MULTILINE | re.DOTALL
-    ):
+    for block in re.findall(r"^```(?:toml|python)\n(.*?)^```$", (PAGES / PAGE).read_text(), re.MULTILINE | re.DOTALL):
         title = re.match(r"# ~/mine/(\S+)\n", block)
         assert title, f"the block does not say in its first line which file it is:\n{block}"
         files[title[1]] = block
@@ -75,8 +73,8 @@ def test_it_runs_through_gate_page_and_replay(gate: Gate, mine: Path) -> None:
     own = ("--catalogue", str(mine / "claims.toml"))
     done = gate(str(mine), *own, f"--run-dir={gate.run_dir}", catalogue=False)
     assert done.status == 0, done.text
-    (arm,) = gate.arms
-    verdict = json.loads((arm / VERDICT).read_text())
+    (trial,) = gate.trials
+    verdict = json.loads((trial / VERDICT).read_text())
     assert verdict["outcome"] == "pass"
     (result,) = verdict["results"]
     assert (result["check"]["metric"], result["measurement"]["note"]) == ("slowest_ping_ms", "of 20 pings")
@@ -89,21 +87,19 @@ def test_it_runs_through_gate_page_and_replay(gate: Gate, mine: Path) -> None:
     assert "same verdict as stored" in again.text
     assert found in " ".join(again.text.split())
 
-    (arm / "pings.jsonl").write_text('{"t": 1, "ms": 2000}\nnot a ping\n')
+    (trial / "pings.jsonl").write_text('{"t": 1, "ms": 2000}\nnot a ping\n')
     edited = gate(*own, f"--judge={gate.run_dir}", catalogue=False)
     assert edited.status == 6, edited.text
     assert "'not a ping' is no ping" in " ".join(edited.text.split())
 
 
-def test_a_size_is_asked_for_where_a_claim_needs_it_and_before_anything_starts(
-    gate: Gate, mine: Path
-) -> None:
+def test_a_size_is_asked_for_where_a_claim_needs_it_and_before_anything_starts(gate: Gate, mine: Path) -> None:
     edit(mine / "claims.toml", "[profiles.laptop.pings]", "[profiles.small.pings]")
     own = ("--catalogue", str(mine / "claims.toml"), f"--run-dir={gate.run_dir}")
     done = gate(str(mine), *own, catalogue=False)
     assert done.status == 4, done.text
     assert "plugin/profiles.toml: profiles.laptop.pings: is missing" in " ".join(done.text.split())
-    assert gate.arms == []
+    assert gate.trials == []
     other = gate(*gate.tests("passes"), *own, "--catalogue=claims.toml", catalogue=False)
     assert other.status == 0, other.text
 
@@ -122,15 +118,11 @@ def test_a_size_is_asked_for_where_a_claim_needs_it_and_before_anything_starts(
     ],
     ids=["no module", "no KIND", "another name", "a name of the suite", "no name", "a bad size", "an unknown workload", "a size again"],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_file_and_key(
-    gate: Gate, mine: Path, old: str, new: str, said: str
-) -> None:
+def test_what_is_wrong_is_said_with_file_and_key(gate: Gate, mine: Path, old: str, new: str, said: str) -> None:
     edit(mine / "claims.toml", old, new)
     done = gate(str(mine), "--catalogue", str(mine / "claims.toml"), "--collect-only", catalogue=False)
     assert done.status == 4, done.text
-    assert re.search(f"{re.escape(str(mine / 'claims.toml'))}: {said}", " ".join(done.text.split())), (
-        done.text
-    )
+    assert re.search(f"{re.escape(str(mine / 'claims.toml'))}: {said}", " ".join(done.text.split())), done.text
 
 
 def test_a_metric_has_one_meaning(gate: Gate, mine: Path) -> None:

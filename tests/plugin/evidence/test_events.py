@@ -84,7 +84,7 @@ def test_an_event_has_the_facts_that_are_known() -> None:
         ('{"t": 1, "event": "fault.begin", "nodes": "n1"}', "Expected `array`, got `str`"),
         ('{"t": 1, "event": "fault.bit"}', "missing required field `node`"),
         ('{"t": 1, "event": "run.begin", "run": "r01", "block": "first"}', "Expected `int`"),
-        ('{"t": "soon", "event": "arm.end"}', "invalid literal"),
+        ('{"t": "soon", "event": "trial.end"}', "invalid literal"),
         ('{"t": 1}', "'event'"),
         ("[1]", "integer"),
         ("{", "Expecting"),
@@ -92,16 +92,20 @@ def test_an_event_has_the_facts_that_are_known() -> None:
 )
 def test_what_is_malformed_is_named_with_its_line(line: str, why: str) -> None:
     with pytest.raises(MalformedRecord, match=r"line 2: .* is not an event") as raised:
-        read('{"t": 0, "event": "arm.begin"}\n', line + "\n")
+        read('{"t": 0, "event": "trial.begin"}\n', line + "\n")
     assert why in str(raised.value)
 
 
 def test_a_line_that_was_cut_off_is_dropped() -> None:
-    assert read('{"t": 0, "event": "arm.begin"}\n', '{"t": 1, "ev') == [recorded(0, "arm.begin")]
+    assert read('{"t": 0, "event": "trial.begin"}\n', '{"t": 1, "ev') == [recorded(0, "trial.begin")]
 
 
 def test_events_of_one_kind_are_found_with_their_times() -> None:
-    told = [recorded(1, "arm.begin"), recorded(2, "fault.begin", {"fault": "kill"}), recorded(3, "arm.end")]
+    told = [
+        recorded(1, "trial.begin"),
+        recorded(2, "fault.begin", {"fault": "kill"}),
+        recorded(3, "trial.end"),
+    ]
     assert seen(told, FaultBegin) == [(2, FaultBegin(fault="kill"))]
 
 

@@ -8,7 +8,6 @@ from plugin.evidence.events import Event
 from plugin.evidence.records import (
     BucketRead,
     BucketUnreadable,
-    CellSecond,
     Failed,
     FinalLine,
     FinalRow,
@@ -18,11 +17,12 @@ from plugin.evidence.records import (
     Ok,
     Op,
     ProbeSecond,
+    RouteSecond,
     Unknown,
     payload,
 )
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.audit import Audit, audit
+from plugin.judge.trial import TrialEvidence
 from tests.plugin.recorded import recorded
 
 SEED = 11
@@ -80,9 +80,7 @@ def row(key: int, version: int = 1) -> FinalRow:
     return FinalRow(key, version, payload(SEED, key, version))
 
 
-def final(
-    rows: Iterable[FinalRow], *, unreadable: Sequence[int] = (), unread: Sequence[int] = ()
-) -> list[FinalLine]:
+def final(rows: Iterable[FinalRow], *, unreadable: Sequence[int] = (), unread: Sequence[int] = ()) -> list[FinalLine]:
     """A final read of these rows, bucket by bucket; nothing is listed of buckets that were not read."""
     found = list(rows)
     lines: list[FinalLine] = []
@@ -106,12 +104,13 @@ def event(t: float, name: str, **data: Any) -> Event:
 
 
 def events(**changes: Any) -> list[Event]:
-    """A whole arm: baseline 1 to 11 s, n1 killed at 12 s, undone at 16 s, recovered at 20 s, writing to 30 s.
+    """A whole trial: baseline 1 to 11 s, n1 killed at 12 s, undone at 16 s, recovered at 20 s, writing to 30 s.
 
-    ``changes`` replace facts of an event (``fault_begin={…}``; ``None``: it lacks it), or leave the event out (``None``).
+    ``changes`` replace facts of an event (``fault_begin={…}``; ``None``: it lacks it), or leave the event out
+    (``None``).
     """
     told: dict[str, tuple[float, dict[str, Any]]] = {
-        "arm.begin": (0.0, {"past_recovery_s": 10}),
+        "trial.begin": (0.0, {"past_recovery_s": 10}),
         "provisioned": (0.1, {}),
         "replicated": (0.2, {}),
         "ledger.created": (
@@ -143,7 +142,7 @@ def events(**changes: Any) -> list[Event]:
         "writing.end": (30.1, {}),
         "audit.begin": (30.2, {}),
         "audit.end": (31.0, {}),
-        "arm.end": (31.1, {}),
+        "trial.end": (31.1, {}),
     }
     lines = []
     for name, (t, data) in told.items():
@@ -159,30 +158,28 @@ def probe(
     ok: Callable[[str, int], bool],
     *,
     until: int = 31,
-    cells: Sequence[str] = ("n1/0", "n2/1", "n3/2", "n2/0", "n2/2"),
+    routes: Sequence[str] = ("n1/0", "n2/1", "n3/2", "n2/0", "n2/2"),
 ) -> tuple[dict[str, Any], list[ProbeSecond]]:
-    """A probe with a success in each tenth of a second of which ``ok(cell, tenth)`` says so."""
+    """A probe with a success in each tenth of a second of which ``ok(route, tenth)`` says so."""
     seconds = []
     for second in range(until):
         told = {}
-        for cell in cells:
-            times = [tenth * 100_000 for tenth in range(10 * second, 10 * second + 10) if ok(cell, tenth)]
+        for route in routes:
+            times = [tenth * 100_000 for tenth in range(10 * second, 10 * second + 10) if ok(route, tenth)]
             pairs = itertools.pairwise(times)
-            told[cell] = CellSecond(
+            told[route] = RouteSecond(
                 ok=len(times),
                 first=times[0] if times else 0,
                 last=times[-1] if times else 0,
                 gap=max((b - a for a, b in pairs), default=0),
             )
         seconds.append(ProbeSecond(second * SECOND, 1000, told))
-    return {"roachproof": "probe", "schema": 1, "interval_us": 100_000, "cells": list(cells)}, seconds
+    return {"roachproof": "probe", "schema": 1, "interval_us": 100_000, "routes": list(routes)}, seconds
 
 
-def arm(**fields: Any) -> ArmEvidence:
-    """Evidence of an arm; ``history`` and ``final`` are given as lists."""
+def trial(**fields: Any) -> TrialEvidence:
+    """Evidence of a trial; ``history`` and ``final`` are given as lists."""
     for name in ("history", "final"):
         if fields.get(name) is not None:
             fields[name] = lambda lines=fields[name]: iter(lines)
-    return ArmEvidence(
-        **{"claim": "survivability", "profile": "laptop", "seed": SEED, "buckets": BUCKETS, **fields}
-    )
+    return TrialEvidence(**{"claim": "survivability", "profile": "laptop", "seed": SEED, "buckets": BUCKETS, **fields})

@@ -1,7 +1,7 @@
 """A store that keeps its promises, used by clients at random: histories that are lawful by construction.
 
-Every operation takes effect at one moment between its invocation and its answer. An indeterminate write takes effect before
-its client learns that it will not learn, at any time later (even after later writes of the row), or never.
+Every operation takes effect at one moment between its invocation and its answer. An indeterminate write takes effect
+before its client learns that it will not learn, at any time later (even after later writes of the row), or never.
 """
 
 from dataclasses import dataclass, field
@@ -162,9 +162,7 @@ class Simulation:
         for name, version in (("kept", 1), ("updated", 2), ("deleted", 0)):
             story.read(keys[name], version)
         story.ok(story.begin(Op.READ_PAIR, keys["one"], keys["other"]), 1, 1)
-        self.rows |= {keys[name]: 1 for name in ("kept", "one", "other", "half", "whole")} | {
-            keys["updated"]: 2
-        }
+        self.rows |= {keys[name]: 1 for name in ("kept", "one", "other", "half", "whole")} | {keys["updated"]: 2}
         story.lines.append(HistoryEnd(story.tick()))
         return keys
 
@@ -176,6 +174,5 @@ class Simulation:
             if isinstance(line, Invoke) and line.kind is kind and line.keys[0] == key
         )
         self.story.lines = [
-            Ok(line.t, op, seen) if isinstance(line, Ok) and line.op == op else line
-            for line in self.story.lines
+            Ok(line.t, op, seen) if isinstance(line, Ok) and line.op == op else line for line in self.story.lines
         ]

@@ -3,17 +3,16 @@
 import pytest
 
 from plugin.evidence.events import Event
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
+from plugin.judge.trial import TrialEvidence
 from tests.plugin.recorded import recorded
 
 
 def compared(**sources: tuple[float, float]) -> Event:
     found = {
-        name: {"clock": name, "offset_s": offset, "uncertainty_s": width}
-        for name, (offset, width) in sources.items()
+        name: {"clock": name, "offset_s": offset, "uncertainty_s": width} for name, (offset, width) in sources.items()
     }
     return recorded(0, "clocks", {"own": "boot 1", "sources": found})
 
@@ -55,7 +54,7 @@ def test_what_is_nearer_to_its_limit_than_the_clocks_are_known_is_not_decided(
         source="the test's own",
         unit=unit,
     )
-    evidence = ArmEvidence(
+    evidence = TrialEvidence(
         claim="c",
         profile="laptop",
         seed=1,

@@ -1,4 +1,4 @@
-"""The comparison of arms: by hand, and what it lets through in thousands of simulated runs."""
+"""The comparison of sides: by hand, and what it lets through in thousands of simulated runs."""
 
 from math import exp, log, sqrt
 from random import Random
@@ -143,16 +143,16 @@ def test_holm_by_hand() -> None:
 
 
 @pytest.mark.parametrize("aa", [[value + 0.3 for value in STEADY[:5]], [-0.2]])
-def test_an_arm_that_differs_from_itself_lets_nothing_be_said(aa: list[float]) -> None:
+def test_a_side_that_differs_from_itself_lets_nothing_be_said(aa: list[float]) -> None:
     for logs in (STEADY[:5], [value + 0.3 for value in STEADY[:5]]):
         for margin in (TEN, non_inferiority(10)):
             found = compare({"a": logs}, margin, aa={"A/A": aa})
             assert (found.decision, found.aa_differs) == (Decision.UNDECIDED, True)
-            assert "the same arm run twice differs" in str(found)
+            assert "the same side run twice differs" in str(found)
 
 
 @pytest.mark.parametrize("aa", [STEADY[:5], [8 * value for value in STEADY[:5]], [0.05], []])
-def test_a_quiet_pair_of_the_same_arm_changes_nothing(aa: list[float]) -> None:
+def test_a_quiet_pair_of_the_same_side_changes_nothing(aa: list[float]) -> None:
     found = compare({"a": STEADY[:5]}, TEN, aa={"A/A": aa})
     assert (found.decision, found.aa_differs) == (Decision.HOLDS, False)
     assert ("noise: A/A" in str(found)) == bool(aa)
@@ -165,14 +165,14 @@ def test_what_has_no_ratio(first: float, second: float) -> None:
 
 
 def test_nothing_to_compare() -> None:
-    with pytest.raises(ValueError, match="no arms"):
+    with pytest.raises(ValueError, match="no sides"):
         compare({}, TEN)
     with pytest.raises(ValueError, match="no pair of runs"):
         compare({"a": []}, TEN)
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=5, max_size=5), st.sampled_from([2.0, 10.0, 30.0]))
-def test_which_arm_is_divided_by_which_does_not_matter(logs: list[float], margin: float) -> None:
+def test_which_side_is_divided_by_which_does_not_matter(logs: list[float], margin: float) -> None:
     one = compare({"a": logs}, equivalence(margin))
     other = compare({"a": [-value for value in logs]}, equivalence(margin))
     assert one.decision is other.decision
@@ -180,9 +180,7 @@ def test_which_arm_is_divided_by_which_does_not_matter(logs: list[float], margin
 
 
 @given(st.lists(st.floats(-0.3, 0.3), min_size=5, max_size=12), st.floats(1, 40), st.floats(1, 40))
-def test_a_wider_margin_never_turns_a_look_from_holds_to_refuted(
-    logs: list[float], one: float, other: float
-) -> None:
+def test_a_wider_margin_never_turns_a_look_from_holds_to_refuted(logs: list[float], one: float, other: float) -> None:
     declared = looks(len(logs))
     narrow = compare({"a": logs}, equivalence(min(one, other)), declared).decision
     wide = compare({"a": logs}, equivalence(max(one, other)), declared).decision
@@ -195,24 +193,18 @@ def test_a_wider_margin_never_turns_a_look_from_holds_to_refuted(
 SLACK = 3.5 * sqrt(0.05 * 0.95 / TRIALS)
 
 
-def shares(
-    seed: int, shift: float, r: float, declared: Looks = SEQUENTIAL, arms: int = 1
-) -> dict[Decision, float]:
+def shares(seed: int, shift: float, r: float, declared: Looks = SEQUENTIAL, sides: int = 1) -> dict[Decision, float]:
     """How often each decision comes out, with a spread of ``1 / r`` margins and a true difference of ``shift`` margins."""
     random, counts = Random(seed), dict.fromkeys(Decision, 0)
     for _ in range(TRIALS):
-        pairs = {
-            str(arm): draw(random, declared.at[-1], sd=UNIT / r, shift=shift * UNIT) for arm in range(arms)
-        }
+        pairs = {str(side): draw(random, declared.at[-1], sd=UNIT / r, shift=shift * UNIT) for side in range(sides)}
         counts[compare(pairs, TEN, declared).decision] += 1
     return {decision: count / TRIALS for decision, count in counts.items()}
 
 
 @pytest.mark.parametrize("r", [4, 2, 1])
 @pytest.mark.parametrize("declared", [SEQUENTIAL, looks(5)], ids=["5, 8, 12", "5"])
-def test_at_the_margin_at_most_one_in_twenty_passes_and_one_in_twenty_is_refuted(
-    declared: Looks, r: float
-) -> None:
+def test_at_the_margin_at_most_one_in_twenty_passes_and_one_in_twenty_is_refuted(declared: Looks, r: float) -> None:
     found = shares(1, shift=1, r=r, declared=declared)
     assert found[Decision.HOLDS] <= 0.05 + SLACK
     assert found[Decision.REFUTED] <= 0.05 + SLACK
@@ -246,8 +238,8 @@ def test_within_the_margin_a_refutation_is_rare_and_beyond_it_a_pass(shift: floa
     assert shares(6, shift=2 - shift, r=2)[Decision.HOLDS] < 0.01
 
 
-def test_three_arms_pairwise_at_the_margin_are_refuted_no_more_often_than_one() -> None:
-    found = shares(7, shift=1, r=2, arms=3)
+def test_three_sides_pairwise_at_the_margin_are_refuted_no_more_often_than_one() -> None:
+    found = shares(7, shift=1, r=2, sides=3)
     assert found[Decision.REFUTED] <= 0.05 + SLACK
     assert found[Decision.HOLDS] < 0.01
 
@@ -262,7 +254,7 @@ def test_pairs_needed_at_the_margin_itself_are_more_than_anybody_runs() -> None:
     assert "lies at the margin itself" in str(compare({"a": [v + UNIT for v in STEADY]}, TEN))
 
 
-def test_non_inferiority_of_a_faster_arm_needs_fewer_pairs() -> None:
+def test_non_inferiority_of_a_faster_side_needs_fewer_pairs() -> None:
     """With 0.9 as the only bound, and half of the margin faster, half as many pairs are enough."""
     margin = non_inferiority(10)
     even = pairs_needed(sd=-margin.lower, shift=0, margin=margin)

@@ -1,4 +1,4 @@
-"""Each evidence condition: met by a whole arm, and not met when what it asks for is missing."""
+"""Each evidence condition: met by a whole trial, and not met when what it asks for is missing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,30 +24,24 @@ from plugin.evidence.records import (
 )
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
-from tests.plugin.judge.histories import SECOND, arm, event, events, probe
+from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole import history, host, last_read, seen, whole
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for name in KNOWN_CONDITIONS
-        if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS, *GROWTH_CONDITIONS}
-    ],
+    [name for name in KNOWN_CONDITIONS if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS, *GROWTH_CONDITIONS}],
 )
-def test_a_whole_arm_meets_every_condition(name: str) -> None:
+def test_a_whole_trial_meets_every_condition(name: str) -> None:
     found = condition(whole(), name)
     assert found.met, found.why
     assert found.why
     assert advice(name)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in KNOWN_CONDITIONS if name not in ("integrity", "no_errors")]
-)
-def test_an_arm_without_evidence_meets_none(name: str) -> None:
-    found = condition(arm(), name)
+@pytest.mark.parametrize("name", [name for name in KNOWN_CONDITIONS if name not in ("integrity", "no_errors")])
+def test_a_trial_without_evidence_meets_none(name: str) -> None:
+    found = condition(trial(), name)
     assert not found.met
     assert found.why
 
@@ -72,7 +66,7 @@ def reached_nobody() -> list[HistoryLine]:
 
 def late_probe() -> Any:
     header, lines = probe(seen)
-    lines[14] = ProbeSecond(lines[14].t, 600_000, lines[14].cells)
+    lines[14] = ProbeSecond(lines[14].t, 600_000, lines[14].routes)
     return header, lines
 
 
@@ -103,14 +97,14 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "a node unseen": ("spread_before", lambda: {"events": events(ledger_created={"leases": {"n1": 4, "n2": 5}})}, "3 nodes"),
     "few ranges": ("spread_before", lambda: {"events": events(ledger_created={"ranges": 8})}, "8 ranges on 3 nodes"),
     "probe with a hole": ("probe_complete", lambda: {"probe": without(range(14, 17))}, "nothing is recorded between"),
-    "probe without a bucket": ("probe_complete", lambda: {"probe": probe(seen, cells=("n2/0", "n2/1"))}, "bucket 2 has no cell"),
-    "probe of a dead cell": ("probe_complete", lambda: {"probe": probe(lambda c, t: c != "n3/2")}, "cell n3/2 had no success"),
+    "probe without a bucket": ("probe_complete", lambda: {"probe": probe(seen, routes=("n2/0", "n2/1"))}, "bucket 2 has no route"),
+    "probe of a dead route": ("probe_complete", lambda: {"probe": probe(lambda c, t: c != "n3/2")}, "route n3/2 had no success"),
     "probe ends early": ("probe_complete", lambda: {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
     "probe late": ("probe_on_time", lambda: {"probe": late_probe()}, "0.60 s"),
     "stopped at recovery": ("written_past_recovery", lambda: {"history": history(until=22)}, "2.0 s after recovery, 10 s"),
     "past recovery undeclared": (
         "written_past_recovery",
-        lambda: {"events": events(arm_begin={"past_recovery_s": None})},
+        lambda: {"events": events(trial_begin={"past_recovery_s": None})},
         "not declared",
     ),
     "idle under the fault": ("writes_in_window", lambda: {"history": history(quiet=range(12, 17))}, "no write was attempted"),
@@ -141,9 +135,7 @@ def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
         assert "line 101" in found.why
 
 
-@pytest.mark.parametrize(
-    "load", [{"others": 40.0, "cpu": 80.0}, {"others": 9.0}], ids=["room left", "a little"]
-)
+@pytest.mark.parametrize("load", [{"others": 40.0, "cpu": 80.0}, {"others": 9.0}], ids=["room left", "a little"])
 def test_other_work_that_left_room_makes_no_crowd(load: dict[str, float]) -> None:
     found = condition(whole(host=host(**load)), "machine_free")
     assert found.met, found.why
@@ -192,9 +184,7 @@ def test_what_broke_before_the_fault_or_after_recovery_is_no_hit() -> None:
 
 
 def test_an_engine_without_ranges_need_not_spread_them() -> None:
-    created: Event = event(
-        0.5, "ledger.created", table="ledger", buckets=3, reports_ranges=False, ranges=0, leases={}
-    )
+    created: Event = event(0.5, "ledger.created", table="ledger", buckets=3, reports_ranges=False, ranges=0, leases={})
     assert condition(whole(events=[*events(ledger_created=None), created]), "spread_before").met
 
 

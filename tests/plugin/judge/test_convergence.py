@@ -189,9 +189,7 @@ def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: 
     again = traded([*series, replace(series[0], t=200.0)])
     assert again.balanced is None
     assert "again for 0 s of 4 s asked for" in again.why
-    assert traded(trading(out_every=20, out_for=1)[:-1], hold_s=0).balanced == 160, (
-        "no excursion is short enough"
-    )
+    assert traded(trading(out_every=20, out_for=1)[:-1], hold_s=0).balanced == 160, "no excursion is short enough"
 
 
 def test_the_end_of_an_excursion_is_waited_for() -> None:
@@ -244,8 +242,7 @@ def test_whatever_moves_to_the_mean_and_rests_is_balanced_and_settled(
         Spread(
             t=step * every,
             replicas={
-                node: round(count + (mean - count) * step / steps)
-                for node, count in zip(nodes, start, strict=True)
+                node: round(count + (mean - count) * step / steps) for node, count in zip(nodes, start, strict=True)
             },
             moves=step,
         )
@@ -259,18 +256,14 @@ def test_whatever_moves_to_the_mean_and_rests_is_balanced_and_settled(
 
 
 @given(counts, st.lists(st.lists(st.integers(-30, 30), min_size=3, max_size=9), max_size=30), st.data())
-def test_what_is_said_of_any_series_is_true(
-    start: list[int], changes: list[list[int]], data: st.DataObject
-) -> None:
+def test_what_is_said_of_any_series_is_true(start: list[int], changes: list[list[int]], data: st.DataObject) -> None:
     """Balanced holds from that sample on and not before; settled is followed by as long a quiet as was asked for."""
     nodes = [f"n{number}" for number in range(len(start))]
     series, t, moves = [Spread(t=0, replicas=dict(zip(nodes, start, strict=True)), moves=0)], 0.0, 0
     for change in changes:
         t += data.draw(st.floats(0.5, 30))
         before = series[-1].replicas
-        now = {
-            node: max(0, before[node] + (change[i] if i < len(change) else 0)) for i, node in enumerate(nodes)
-        }
+        now = {node: max(0, before[node] + (change[i] if i < len(change) else 0)) for i, node in enumerate(nodes)}
         moves += sum(abs(now[node] - before[node]) for node in nodes)
         series.append(Spread(t=t, replicas=now, moves=moves))
     quiet_s = data.draw(st.floats(1, 60))
@@ -292,10 +285,7 @@ def test_what_is_said_of_any_series_is_true(
 
 def test_replicas_on_a_node_that_leaves_are_not_even_yet() -> None:
     """The others are even among themselves from the first sample on."""
-    leaving = [
-        Spread(t=t, replicas={"n1": 60 + t, "n2": 60 + t, "n3": max(0, 40 - 2 * t)}, moves=t)
-        for t in range(21)
-    ]
+    leaving = [Spread(t=t, replicas={"n1": 60 + t, "n2": 60 + t, "n3": max(0, 40 - 2 * t)}, moves=t) for t in range(21)]
     found = converge(leaving, ["n1", "n2"], quiet_s=5)
     assert found.balanced == 20
     stuck = converge(leaving[:11], ["n1", "n2"], quiet_s=5, stall_s=20)

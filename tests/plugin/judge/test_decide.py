@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plugin.judge.decide import decide
 from plugin.judge.metrics import SAFETY
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
-from tests.plugin.judge.histories import arm, event, events
+from tests.plugin.judge.histories import event, events, trial
 from tests.plugin.judge.whole import history, host, last_read, whole
 
 
@@ -38,10 +38,10 @@ NEEDS = ("fault_bit", "fault_hit", "written_past_recovery")
 
 
 def recorded(value: float | None) -> Any:
-    return arm(measurements=[Measurement(metric="own", value=value)])
+    return trial(measurements=[Measurement(metric="own", value=value)])
 
 
-def test_a_whole_arm_passes() -> None:
+def test_a_whole_trial_passes() -> None:
     verdict = decide(whole(), [check(), GAP, REPORT, ELSEWHERE], needs=NEEDS, tuned=["a faster pace"])
     assert verdict.outcome is Outcome.PASS, verdict.why
     assert verdict
@@ -73,9 +73,7 @@ LATE = [event(27, "not_recovered", limit_s=60.0, why="53 of 88 ranges lack repli
     [(1.0, Outcome.FAIL), (None, Outcome.FAIL), (40.0, Outcome.INCONCLUSIVE)],
     ids=["free", "not recorded", "crowded"],
 )
-def test_a_limit_of_time_refutes_only_where_other_work_left_the_cpu(
-    others: float | None, outcome: Outcome
-) -> None:
+def test_a_limit_of_time_refutes_only_where_other_work_left_the_cpu(others: float | None, outcome: Outcome) -> None:
     late = whole(events=[*events(recovered=None), *LATE], host=host(others=others))
     verdict = decide(late, [check(), UNRECOVERED])
     assert verdict.outcome is outcome
@@ -91,7 +89,7 @@ def test_a_crowded_machine_keeps_nothing_from_passing_and_excuses_no_lost_row() 
 
 @pytest.mark.parametrize("checks", [[], [REPORT], [ELSEWHERE], [REPORT, ELSEWHERE]])
 def test_a_claim_of_which_nothing_is_judged_never_passes(checks: list[Check]) -> None:
-    for evidence in (whole(), arm()):
+    for evidence in (whole(), trial()):
         verdict = decide(evidence, checks)
         assert verdict.outcome is Outcome.NOT_EVALUATED
         assert not verdict
@@ -105,7 +103,7 @@ def test_what_was_not_measured_is_inconclusive() -> None:
 
 @pytest.mark.parametrize("metric", SAFETY)
 def test_without_evidence_no_check_passes(metric: str) -> None:
-    assert decide(arm(), [check(metric)]).outcome is Outcome.INCONCLUSIVE
+    assert decide(trial(), [check(metric)]).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("value", [nan, inf, -inf])
@@ -162,9 +160,7 @@ def test_a_lost_row_in_a_history_that_was_cut_off_is_lost() -> None:
 
 def test_edited_evidence_neither_passes_nor_refutes() -> None:
     for final in (last_read(history()), last_read(history(), without=(3,))):
-        verdict = decide(
-            whole(final=final, problems=("ledger-final.tsv was changed after the run",)), [check()]
-        )
+        verdict = decide(whole(final=final, problems=("ledger-final.tsv was changed after the run",)), [check()])
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert "was changed" in verdict.why
 
@@ -191,10 +187,7 @@ def test_a_gap_beyond_its_limit_is_open_where_the_fault_did_not_hit() -> None:
 def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refutation() -> None:
     told = [*events(), event(31, "error", what="the prober died")]
     assert decide(whole(events=told), [check()]).outcome is Outcome.INCONCLUSIVE
-    assert (
-        decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome
-        is Outcome.FAIL
-    )
+    assert decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome is Outcome.FAIL
 
 
 def test_a_condition_that_only_a_check_needs() -> None:
@@ -255,19 +248,14 @@ def test_a_pass_means_that_something_was_measured_and_holds(value: float | None,
     if verdict:
         assert value is not None
         assert Outcome.PASS in outcomes
-    assert bool(verdict) == (
-        Outcome.PASS in outcomes and not {Outcome.FAIL, Outcome.INCONCLUSIVE} & set(outcomes)
-    )
+    assert bool(verdict) == (Outcome.PASS in outcomes and not {Outcome.FAIL, Outcome.INCONCLUSIVE} & set(outcomes))
     assert (verdict.outcome is Outcome.FAIL) == (Outcome.FAIL in outcomes)
 
 
-@pytest.mark.parametrize("problem", ["recovered", "fault_bit", "arm_begin"])
+@pytest.mark.parametrize("problem", ["recovered", "fault_bit", "trial_begin"])
 def test_losing_a_condition_of_the_claim_turns_a_pass_into_nothing_better(problem: str) -> None:
     for checks in ([check()], [GAP], [check(), GAP, REPORT]):
-        assert (
-            decide(whole(events=events(**{problem: None})), checks, needs=NEEDS).outcome
-            is Outcome.INCONCLUSIVE
-        )
+        assert decide(whole(events=events(**{problem: None})), checks, needs=NEEDS).outcome is Outcome.INCONCLUSIVE
 
 
 def test_the_same_evidence_gives_the_same_verdict() -> None:

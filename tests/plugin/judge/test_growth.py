@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from plugin.evidence.layout import LayoutSample
-from plugin.judge.arm import ArmEvidence
 from plugin.judge.conditions import condition
 from plugin.judge.growth import phases
 from plugin.judge.metrics import measure
-from tests.plugin.judge.histories import SECOND, arm, event, events
+from plugin.judge.trial import TrialEvidence
+from tests.plugin.judge.histories import SECOND, event, events, trial
 from tests.plugin.judge.whole import whole
 
 THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
@@ -31,9 +31,7 @@ def phase(
     for second in range(0, took + rest, 2):
         done = min(1.0, second / took)
         counts = {
-            node: round(
-                done * total / len(after) + (1 - done) * (total / len(before) if node in before else 0)
-            )
+            node: round(done * total / len(after) + (1 - done) * (total / len(before) if node in before else 0))
             for node in after
         }
         samples.append(
@@ -50,9 +48,7 @@ def phase(
     return samples
 
 
-def grown(
-    *, layout: Sequence[LayoutSample] | None = None, quiet: int | None = 75, **resize: Any
-) -> ArmEvidence:
+def grown(*, layout: Sequence[LayoutSample] | None = None, quiet: int | None = 75, **resize: Any) -> TrialEvidence:
     """3 → 6 nodes at 10 s, 6 → 9 at 60 s, no traffic from 75 s on."""
     events = [
         event(10, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24, **resize),
@@ -60,10 +56,10 @@ def grown(
     ]
     events += [event(quiet, "quiet.begin")] if quiet else []
     samples = [*phase(10, THREE, SIX), *phase(60, SIX, NINE)] if layout is None else layout
-    return arm(events=events, layout=samples, context={"nodes": "3"})
+    return trial(events=events, layout=samples, context={"nodes": "3"})
 
 
-def value(of: ArmEvidence, metric: str) -> float | None:
+def value(of: TrialEvidence, metric: str) -> float | None:
     return measure(of, metric).value
 
 
@@ -148,17 +144,14 @@ def test_nothing_is_left_to_wait_for_once_no_replica_moves_and_none_lacks() -> N
     assert not moved.at_rest, "it rested, and two replicas were moved then"
     for end in ({"underreplicated": 2}, {"silent": ("n9",)}):
         samples = [
-            replace(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s
-            for s in grown().layout
+            replace(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s for s in grown().layout
         ]
         assert not phases(grown(layout=samples))[-1].at_rest
 
 
 def test_what_was_not_looked_at_is_no_pass() -> None:
-    assert measure(grown(quiet=None), "settled").note.startswith(
-        "nobody looked whether the replicas come to rest"
-    )
-    nothing = arm()
+    assert measure(grown(quiet=None), "settled").note.startswith("nobody looked whether the replicas come to rest")
+    nothing = trial()
     for metric in (
         "balanced",
         "settled",
@@ -169,9 +162,7 @@ def test_what_was_not_looked_at_is_no_pass() -> None:
         "replicas_moved_per_s",
     ):
         assert value(nothing, metric) is None
-    blind = grown(
-        layout=[replace(s, leases=None, unavailable=None, underreplicated=None) for s in grown().layout]
-    )
+    blind = grown(layout=[replace(s, leases=None, unavailable=None, underreplicated=None) for s in grown().layout])
     for metric in ("ranges_unavailable", "ranges_underreplicated_at_end", "lease_spread"):
         assert value(blind, metric) is None
     assert not condition(nothing, "layout_sampled").met
@@ -179,11 +170,8 @@ def test_what_was_not_looked_at_is_no_pass() -> None:
 
 
 def test_a_lost_sample_is_a_hole_and_many_are_no_evidence() -> None:
-    def without(seconds: range) -> ArmEvidence:
-        lost = [
-            LayoutSample(t=s.t, lost="TimeoutError") if s.t // SECOND in seconds else s
-            for s in grown().layout
-        ]
+    def without(seconds: range) -> TrialEvidence:
+        lost = [LayoutSample(t=s.t, lost="TimeoutError") if s.t // SECOND in seconds else s for s in grown().layout]
         return grown(layout=lost)
 
     one = without(range(30, 31))
@@ -193,9 +181,7 @@ def test_a_lost_sample_is_a_hole_and_many_are_no_evidence() -> None:
     assert not many.met
     assert "7 lost" in many.why
     assert "TimeoutError" in many.why
-    assert not condition(grown(layout=phase(10, THREE, SIX)), "layout_sampled").met, (
-        "the second phase has none"
-    )
+    assert not condition(grown(layout=phase(10, THREE, SIX)), "layout_sampled").met, "the second phase has none"
 
 
 def test_what_was_done_by_hand_is_counted() -> None:
@@ -220,15 +206,15 @@ def test_why_replicas_moved_is_told_in_the_servers_words() -> None:
 
 
 def test_an_event_without_nodes_is_no_phase() -> None:
-    assert phases(arm(events=[event(1, "resize.begin", nodes=[])])) == ()
+    assert phases(trial(events=[event(1, "resize.begin", nodes=[])])) == ()
 
 
-def shrunk(*told: Any, layout: Sequence[LayoutSample] = ()) -> ArmEvidence:
+def shrunk(*told: Any, layout: Sequence[LayoutSample] = ()) -> TrialEvidence:
     begin = [
         event(at, "resize.begin", kind="in", nodes=rest, quiet_s=20, stall_s=24)
         for at, rest in ((10, SIX[:5]), (60, SIX[:4]))
     ]
-    return arm(events=sorted([*begin, *told], key=lambda e: e.t), layout=layout, context={"nodes": "6"})
+    return trial(events=sorted([*begin, *told], key=lambda e: e.t), layout=layout, context={"nodes": "6"})
 
 
 def test_nodes_that_were_taken_out() -> None:
@@ -272,9 +258,7 @@ def test_what_some_nodes_say_refutes_and_proves_nothing() -> None:
     assert (found.value, found.note) == (5, "the most in 10 samples, 1 of them not of all nodes")
     assert condition(grown(layout=away), "gauges_sampled").met
     never = [
-        replace(sample, silent=("n4",))
-        if sample.unavailable is not None and sample.t >= 60 * SECOND
-        else sample
+        replace(sample, silent=("n4",)) if sample.unavailable is not None and sample.t >= 60 * SECOND else sample
         for sample in grown().layout
     ]
     unmet = condition(grown(layout=never), "gauges_sampled")
@@ -299,7 +283,7 @@ def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
 
 
 def test_the_longest_stretch_without_a_write() -> None:
-    # the whole arm's writers are acknowledged nothing from 14 to 17 s
+    # the whole trial's writers are acknowledged nothing from 14 to 17 s
     loaded = event(13, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
     found = measure(whole(events=sorted([*events(), loaded], key=lambda each: each.t)), "write_gap_s")
     assert found.value is not None
@@ -330,7 +314,7 @@ def test_a_removal_that_must_be_refused() -> None:
 
 def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
     """The cluster of a scale-in is grown first, before anything is written."""
-    # the whole arm's baseline is 2 to 12 s
+    # the whole trial's baseline is 2 to 12 s
     quiet = event(0.5, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
     loaded = event(13, "resize.begin", kind="in", nodes=SIX[:5], quiet_s=20, stall_s=24)
     both = sorted([*events(), quiet, loaded], key=lambda each: each.t)
@@ -338,7 +322,5 @@ def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
     assert kept.note == "15 of 18 buckets of 1 s at 80 % of 300 writes a bucket or more", (
         "from 13 s to the end of writing"
     )
-    only = measure(
-        whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_resizing"
-    )
+    only = measure(whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_resizing")
     assert only.value is None

@@ -1,4 +1,4 @@
-"""Every metric on a whole arm, worked out by hand, and on an arm without evidence."""
+"""Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, SAFETY, measure
 from plugin.judge.model import Measurement
-from tests.plugin.judge.histories import SECOND, arm, event, events
+from tests.plugin.judge.histories import SECOND, event, events, trial
 from tests.plugin.judge.whole import RATE, history, last_read, whole
 
 ROWS = 27 * RATE
@@ -47,10 +47,8 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(
-    "metric", [name for name in KNOWN_METRICS if name not in {*TPCC_METRICS, *GROWTH_METRICS}]
-)
-def test_a_whole_arm(metric: str) -> None:
+@pytest.mark.parametrize("metric", [name for name in KNOWN_METRICS if name not in {*TPCC_METRICS, *GROWTH_METRICS}])
+def test_a_whole_trial(metric: str) -> None:
     found = measure(whole(), metric)
     assert found.metric == metric
     assert found.unit == KNOWN_METRICS[metric].unit
@@ -62,7 +60,7 @@ def test_a_whole_arm(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", KNOWN_METRICS)
 def test_without_evidence_there_is_no_value_and_the_note_says_why(metric: str) -> None:
-    found = measure(arm(), metric)
+    found = measure(trial(), metric)
     assert found.value is None
     assert found.note
 
@@ -90,9 +88,7 @@ def test_a_metric_that_the_test_recorded() -> None:
 
 
 def test_a_recorded_measurement_does_not_replace_what_the_judge_measures() -> None:
-    assert measure(
-        whole(measurements=[Measurement(metric="gap_s", value=0.0)]), "gap_s"
-    ).value == pytest.approx(3.0)
+    assert measure(whole(measurements=[Measurement(metric="gap_s", value=0.0)]), "gap_s").value == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(("counted", "missing"), [(ROWS - 3, 3), (ROWS, 0), (ROWS + 2, 2)])
@@ -121,9 +117,7 @@ def blocked(*writes: tuple[float, float]) -> float | None:
             Ok(int(done * SECOND), 10**6 + n),
         )
     ]
-    return measure(
-        whole(events=told, history=[*lines[:-1], *more, lines[-1]]), "acknowledged_without_quorum"
-    ).value
+    return measure(whole(events=told, history=[*lines[:-1], *more, lines[-1]]), "acknowledged_without_quorum").value
 
 
 def test_acknowledged_without_quorum() -> None:
@@ -146,9 +140,7 @@ def test_nothing_is_acknowledged_any_more() -> None:
     found = measure(whole(history=history(until=14)), "unresumed")
     assert found.value == 1
     assert "0 writes acknowledged in the" in found.note
-    assert (
-        measure(whole(history=history(until=14), events=events(writing_end=None)), "unresumed").value is None
-    )
+    assert measure(whole(history=history(until=14), events=events(writing_end=None)), "unresumed").value is None
 
 
 def test_a_node_that_ended_by_itself() -> None:

@@ -9,9 +9,9 @@ import pytest
 from plugin.evidence.events import Event
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis
-from plugin.judge.arm import ArmEvidence, timeline
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
+from plugin.judge.trial import TrialEvidence, timeline
 from tests.plugin.recorded import recorded
 
 S = 1_000_000
@@ -27,15 +27,13 @@ def step(t: float, node: str, shown: dict[str, float] | None = None, *, takes: f
     yield event(t, "fault.begin", fault="resize", nodes=[node])
     yield event(t + 1, "fault.bit", node=node)
     yield event(t + 2, "fault.undo", nodes=[node])
-    yield event(
-        t + takes, "node.resized", node=node, size="0.5/1024", shown=ASKED if shown is None else shown
-    )
+    yield event(t + takes, "node.resized", node=node, size="0.5/1024", shown=ASKED if shown is None else shown)
     yield event(t + takes, "fault.undone", nodes=[node])
     yield event(t + takes + 2, "recovered")
 
 
 def measured(name: str, *events: Event) -> tuple[float | None, str]:
-    evidence = ArmEvidence(
+    evidence = TrialEvidence(
         claim="scale-up", profile="laptop", seed=1, buckets=9, events=sorted(events, key=lambda e: e.t)
     )
     value, note, _ = KNOWN_METRICS[name].measure(Analysis(evidence))
@@ -74,9 +72,10 @@ def test_a_node_that_never_came_back_is_still_down_when_the_next_goes() -> None:
     ],
 )
 def test_what_differs_is_named(shown: dict[str, float], why: str) -> None:
-    assert measured(
-        "nodes_with_old_resources", BEGIN, *step(11, "n1"), *step(21, "n2", shown), *step(31, "n3")
-    ) == (1, why)
+    assert measured("nodes_with_old_resources", BEGIN, *step(11, "n1"), *step(21, "n2", shown), *step(31, "n3")) == (
+        1,
+        why,
+    )
 
 
 def test_a_node_that_was_left_out_has_its_old_size() -> None:
@@ -97,9 +96,7 @@ def test_a_node_that_was_left_out_has_its_old_size() -> None:
 
 def test_what_an_engine_does_not_tell_is_not_asked_of_it() -> None:
     control = {name: value for name, value in ASKED.items() if name != "sql_memory_mib"}
-    assert (
-        measured("nodes_with_old_resources", BEGIN, *(e for n in NODES for e in step(11, n, control)))[0] == 0
-    )
+    assert measured("nodes_with_old_resources", BEGIN, *(e for n in NODES for e in step(11, n, control)))[0] == 0
 
 
 def test_nothing_recorded_is_nothing_measured() -> None:
@@ -131,7 +128,7 @@ def test_half_of_the_restarts_must_hit_what_serves() -> None:
             for i, node in enumerate(NODES)
             for e in step(11 + 10 * i, node)
         ]
-        a = Analysis(ArmEvidence(claim="scale-up", profile="laptop", seed=1, buckets=9, events=events))
+        a = Analysis(TrialEvidence(claim="scale-up", profile="laptop", seed=1, buckets=9, events=events))
         activity = Activity()
         for i, node in enumerate(NODES):
             if node in cut:

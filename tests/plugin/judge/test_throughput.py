@@ -19,14 +19,10 @@ from tests.plugin.judge.histories import SECOND
 
 def times(*per_second: int) -> list[int]:
     """So many operations, evenly spread, in each second."""
-    return [
-        second * SECOND + i * SECOND // count for second, count in enumerate(per_second) for i in range(count)
-    ]
+    return [second * SECOND + i * SECOND // count for second, count in enumerate(per_second) for i in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("rate", "width"), [(200, 1), (250, 1), (199, 2), (100, 2), (67, 3), (10, 20), (1, 200)]
-)
+@pytest.mark.parametrize(("rate", "width"), [(200, 1), (250, 1), (199, 2), (100, 2), (67, 3), (10, 20), (1, 200)])
 def test_buckets_are_the_smallest_that_expect_two_hundred(rate: int, width: int) -> None:
     normal = baseline(times(*[rate] * 20), (0, 20 * SECOND))
     assert normal is not None

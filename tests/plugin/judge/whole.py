@@ -1,4 +1,4 @@
-"""A whole arm as it should be: n1 killed under a ledger of 300 inserts a second, everything survives."""
+"""A whole trial as it should be: n1 killed under a ledger of 300 inserts a second, everything survives."""
 
 import functools
 from typing import Any
@@ -16,8 +16,8 @@ from plugin.evidence.records import (
     SampledRow,
     payload,
 )
-from plugin.judge.arm import ArmEvidence, HostSecond
-from tests.plugin.judge.histories import SECOND, SEED, arm, events, final, probe, row
+from plugin.judge.trial import HostSecond, TrialEvidence
+from tests.plugin.judge.histories import SECOND, SEED, events, final, probe, row, trial
 
 RATE = 300
 
@@ -59,11 +59,9 @@ def last_read(lines: list[HistoryLine], *, without: tuple[int, ...] = (), **opti
     ]
 
 
-def seen(cell: str, tenth: int) -> bool:
+def seen(route: str, tenth: int) -> bool:
     """n1's own client is away from 12.0 to 17.0 s, bucket 1 from 12.0 to 15.0 s."""
-    return not (cell.startswith("n1/") and 120 < tenth < 170) and not (
-        cell.endswith("/1") and 120 < tenth < 150
-    )
+    return not (route.startswith("n1/") and 120 < tenth < 170) and not (route.endswith("/1") and 120 < tenth < 150)
 
 
 def host(*, others: float | None, cpu: float = 97.0) -> list[HostSecond]:
@@ -71,10 +69,10 @@ def host(*, others: float | None, cpu: float = 97.0) -> list[HostSecond]:
     return [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, 31)]
 
 
-def whole(**fields: Any) -> ArmEvidence:
-    """The arm, with some fields replaced."""
+def whole(**fields: Any) -> TrialEvidence:
+    """The trial, with some fields replaced."""
     lines = fields.pop("history", None) or history()
-    return arm(
+    return trial(
         **{
             "parameters": {"inserts": "2000"},
             "context": {"engine": "cockroach", "nodes": "3"},

@@ -107,9 +107,7 @@ def test_one_version_is_compared_with_what_is_stored_of_others(gate: Gate) -> No
     assert "2 stored runs of another machine or with other settings: not compared with" in plain(other)
 
 
-def test_a_version_is_no_baseline_when_a_benchmark_of_it_failed(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_version_is_no_baseline_when_a_benchmark_of_it_failed(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKEN", NEW)
     ran = gate(*prepared(gate, OLD, NEW))
     assert ran.status == 1, ran.text
@@ -132,9 +130,7 @@ def test_a_run_that_was_cut_short_leaves_no_baseline(gate: Gate, monkeypatch: py
     ]
 
 
-def test_what_is_refused_with_40001_is_repeated_and_counted(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_with_40001_is_repeated_and_counted(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONFLICTS", "1")
     ran = gate(*prepared(gate, OLD), "--benchmark-max-time", "0.2")
     assert ran.status == 0, ran.text
@@ -142,9 +138,7 @@ def test_what_is_refused_with_40001_is_repeated_and_counted(
     counts = {each["group"]: each["extra_info"]["roachproof"]["retries"] for each in whole["benchmarks"]}
     assert counts["a read"] == 0
     assert counts["a write"] > 0
-    assert re.search(
-        rf"Repeated after a serialization failure \(40001\), and timed with it: \d+ on {OLD}", plain(ran)
-    )
+    assert re.search(rf"Repeated after a serialization failure \(40001\), and timed with it: \d+ on {OLD}", plain(ran))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 from plugin.catalogue import load
 from plugin.reports import allure_results
-from plugin.reports.stored import stored_run
+from plugin.reports.stored_run import stored_run
 from tests.plugin.reports.samples import run_of
 
 
@@ -26,9 +26,7 @@ class Result:
 
     @property
     def labels(self) -> dict[str, str]:
-        return {
-            str(each["name"]): str(each["value"]) for each in self.json["labels"] if each["name"] != "tag"
-        }
+        return {str(each["name"]): str(each["value"]) for each in self.json["labels"] if each["name"] != "tag"}
 
     @property
     def tags(self) -> set[str]:
@@ -36,11 +34,7 @@ class Result:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {
-            each["name"]: each["value"]
-            for each in self.json.get("parameters", [])
-            if not each.get("excluded")
-        }
+        return {each["name"]: each["value"] for each in self.json.get("parameters", []) if not each.get("excluded")}
 
     @property
     def steps(self) -> list[Mapping[str, Any]]:
@@ -68,15 +62,15 @@ def by_test(home: Path) -> dict[str, Result]:
     return {re.sub(r"\[.*", "", name).removeprefix("test_"): r for name, r in found.items()}
 
 
-def written(place: Path, *arms: Mapping[str, Any], **settings: Any) -> list[Result]:
-    """The results of a stored run with these arms."""
-    run = run_of(place / "run", arms=arms or ({},), **settings)
+def written(place: Path, *trials: Mapping[str, Any], **settings: Any) -> list[Result]:
+    """The results of a stored run with these trials."""
+    run = run_of(place / "run", trials=trials or ({},), **settings)
     return again(place, run)
 
 
 def again(place: Path, run: Path, name: str = "results") -> list[Result]:
     stored = stored_run(run, load())
-    assert allure_results.write_run(place / name, [stored]) == len(stored.arms)
+    assert allure_results.write_run(place / name, [stored]) == len(stored.trials)
     return read(place / name)
 
 

@@ -25,9 +25,7 @@ class Seen:
     def wait(self, condition: str) -> None:
         """Until the JavaScript expression is true."""
         deadline = time.monotonic() + 60
-        while not self.page.evaluate(
-            condition
-        ):  # (the page's own policy forbids Playwright's way of waiting)
+        while not self.page.evaluate(condition):  # (the page's own policy forbids Playwright's way of waiting)
             assert time.monotonic() < deadline, condition
             self.page.wait_for_timeout(20)
 

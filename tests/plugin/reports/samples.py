@@ -16,7 +16,6 @@ from plugin.evidence.records import (
     HISTORY_HEADER,
     SCHEMA,
     BucketRead,
-    CellSecond,
     Connection,
     FinalRow,
     GeneratorSecond,
@@ -25,6 +24,7 @@ from plugin.evidence.records import (
     Ok,
     Op,
     ProbeSecond,
+    RouteSecond,
     RowCount,
     SampledRow,
     Unknown,
@@ -35,7 +35,7 @@ from plugin.evidence.records import (
     probe_header,
     probe_line,
 )
-from plugin.evidence.store import ARM_FILE, EVENTS, seal, write_json
+from plugin.evidence.store import EVENTS, TRIAL_FILE, seal, write_json
 from plugin.replay import conclude
 from tests.plugin.recorded import recorded
 
@@ -44,18 +44,18 @@ SEED = 7
 BUCKETS = 9
 
 
-def run_of(directory: Path, *, arms: Sequence[Mapping[str, Any]] = ({},), **settings: Any) -> Path:
-    """A run directory with these arms (arguments of ``arm_of``)."""
+def run_of(directory: Path, *, trials: Sequence[Mapping[str, Any]] = ({},), **settings: Any) -> Path:
+    """A run directory with these trials (arguments of ``trial_of``)."""
     directory.mkdir(parents=True)
     host = {"cores": 2.0, "memory_total_gib": 8.0, "kernel": "Linux"}
     asked = {"suite": "gate", "profile": "laptop", "seed": SEED, **settings}
     write_json(directory / "run.json", {"schema": SCHEMA, "started": "2026-01-02T03:04:05+00:00", "settings": asked, "host": host})  # fmt: skip
-    for number, arm in enumerate(arms):
-        arm_of(directory / "claims" / "survivability" / arm.get("name", f"arm-{number}"), **{k: v for k, v in arm.items() if k != "name"})  # fmt: skip
+    for number, trial in enumerate(trials):
+        trial_of(directory / "claims" / "survivability" / trial.get("name", f"trial-{number}"), **{k: v for k, v in trial.items() if k != "name"})  # fmt: skip
     return directory
 
 
-def arm_of(
+def trial_of(
     directory: Path,
     *,
     seconds: int = 60,
@@ -66,13 +66,16 @@ def arm_of(
     judged: bool = True,
     **described: Any,
 ) -> Path:
-    """One arm: ``faults`` are (kind, node, begin); each lasts 8 s, is undone in 4 s, and stops all writes for 3 s. ``silent``: nothing succeeds."""
+    """One trial: ``faults`` are (kind, node, begin); each lasts 8 s, is undone in 4 s, and stops all writes for 3 s.
+
+    ``silent``: nothing succeeds.
+    """
     directory.mkdir(parents=True)
     claim = load().claims["survivability"]
     names = [f"n{number + 1}" for number in range(nodes)]
     context = {"engine": "cockroach", "version": "v24.1.3", "nodes": str(nodes), "profile": "laptop", "inserts": "2000"}  # fmt: skip
     write_json(
-        directory / ARM_FILE,
+        directory / TRIAL_FILE,
         {
             "schema": SCHEMA, "origin_ns": 0, "claim": "survivability", "sentence": claim.sentence,
             "test": "tests/claims/test_survivability.py::test_a_killed_node[2000]", "sabotage": False,
@@ -96,7 +99,7 @@ def arm_of(
 
 def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int]]) -> Iterator[Event]:
     held = dict.fromkeys(names, 3)
-    yield recorded(0, "arm.begin", {"past_recovery_s": 5.0})
+    yield recorded(0, "trial.begin", {"past_recovery_s": 5.0})
     yield recorded(100, "provision.begin", {"nodes": names, "topology": str(len(names))})
     yield recorded(2 * SECOND, "provisioned", {"nodes": names})
     yield recorded(2 * SECOND + 1, "replicated", {"seconds": 0.1})
@@ -110,13 +113,11 @@ def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int
         yield recorded(t + 8 * SECOND, "fault.undo", {"nodes": [node]})
         yield recorded(t + 12 * SECOND, "fault.undone", {"nodes": [node]})
         yield recorded(t + 12 * SECOND + 1000, "recovered", {"seconds": 0.001})
-    for number, name in enumerate(("writing.end", "audit.begin", "audit.end", "arm.end")):
+    for number, name in enumerate(("writing.end", "audit.begin", "audit.end", "trial.end")):
         yield recorded((seconds - 1) * SECOND + number * 100_000, name, {})
 
 
-def _ledger(
-    directory: Path, seconds: int, rate: int, names: list[str], down: Sequence[tuple[int, int]]
-) -> list[int]:
+def _ledger(directory: Path, seconds: int, rate: int, names: list[str], down: Sequence[tuple[int, int]]) -> list[int]:
     """Writes ``rate`` inserts a second and returns the keys that were acknowledged."""
     written: list[int] = []
     op = 0
@@ -175,16 +176,16 @@ def _probe(
     silent: bool,
 ) -> None:
     encoded = _histograms()
-    cells = [f"{node}/{bucket}" for node in names for bucket in range(BUCKETS)]
+    routes = [f"{node}/{bucket}" for node in names for bucket in range(BUCKETS)]
     with (directory / "probe.jsonl").open("w") as file:
-        file.write(probe_header(200_000, cells))
+        file.write(probe_header(200_000, routes))
         for second in range(3, seconds):
             t = second * SECOND
             away = {node for _, node, begin in faults if begin <= second < begin + 11}
             stopped = any(begin <= second < end for begin, end in down)
-            fine = CellSecond(5, t + 50_000, t + 900_000, 200_000)
-            bad = CellSecond(errors={"timeout": 1})
-            seen = {cell: bad if stopped or cell.partition("/")[0] in away else fine for cell in cells}
+            fine = RouteSecond(5, t + 50_000, t + 900_000, 200_000)
+            bad = RouteSecond(errors={"timeout": 1})
+            seen = {route: bad if stopped or route.partition("/")[0] in away else fine for route in routes}
             served = [] if stopped else [node for node in names if node not in away]
             latency = {node: encoded[(second + number) % len(encoded)] for number, node in enumerate(served)}
             file.write(probe_line(ProbeSecond(t, 1000, seen, latency)))

@@ -91,9 +91,7 @@ def test_histories_run_across_versions(gate: Gate) -> None:
     both = [f"--cockroach-version={version}" for version in ("v24.1.3", "v24.2.0", "v24.2.0")]
     assert gate(*gate.tests("passes"), *both, "--alluredir", "both", "-n", "2").status == 0
     several = read(gate.path / "both")
-    assert len({result.json["historyId"] for result in several}) == 3, (
-        "one would hide the others as its retries"
-    )
+    assert len({result.json["historyId"] for result in several}) == 3, "one would hide the others as its retries"
     assert {r.parameters["place among the versions"] for r in several} == {"1 of 3", "2 of 3", "3 of 3"}
     assert {result.json["testCaseId"] for result in several} == {first.json["testCaseId"]}
 
@@ -132,9 +130,9 @@ def test_a_directory_that_cannot_be_written(gate: Gate, workers: tuple[str, ...]
     again = gate("--judge", "out", "--alluredir", "occupied")
     assert again.status == 6
     assert "Allure results: not written" in again.text
-    inside = gate("--judge", "out", "--alluredir", f"{gate.arms[0]}/here")
+    inside = gate("--judge", "out", "--alluredir", f"{gate.trials[0]}/here")
     assert "is sealed evidence" in " ".join(inside.text.split())
-    assert not (gate.arms[0] / "here").exists()
+    assert not (gate.trials[0] / "here").exists()
 
 
 def test_a_directory_that_goes_away_while_tests_run(gate: Gate) -> None:

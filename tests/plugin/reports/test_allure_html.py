@@ -20,7 +20,7 @@ def test_html_says_what_is_missing(
     (tmp_path / "nothing").mkdir()
     assert allure_html.main(["nothing"]) == 4
     assert "holds neither Allure results nor evidence" in capsys.readouterr().err
-    run_of(tmp_path / ".roachproof" / "run", arms=[{"judged": False}])
+    run_of(tmp_path / ".roachproof" / "run", trials=[{"judged": False}])
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert allure_html.main([]) == 4
@@ -41,7 +41,7 @@ def programs(place: Path, *, npm: str, node: str, monkeypatch: pytest.MonkeyPatc
 def test_html_without_a_registry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = run_of(tmp_path / "run", arms=[{"judged": False}])
+    run = run_of(tmp_path / "run", trials=[{"judged": False}])
     programs(tmp_path / "bin", npm="echo ENOTFOUND >&2; exit 1", node="exit 1", monkeypatch=monkeypatch)
     assert allure_html.main([str(run)]) == 4
     said = capsys.readouterr().err
@@ -52,7 +52,7 @@ def test_html_without_a_registry(
 def test_html_counts_a_run_once_and_asks_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = run_of(tmp_path / "runs" / "one", arms=[{"judged": False}])
+    run = run_of(tmp_path / "runs" / "one", trials=[{"judged": False}])
     counting = '<script async src="https://www.googletagmanager.com/gtag/js?id=G-X"></script>\n<script>gtag();</script>'
     (tmp_path / "page").write_text(f"<html>{counting}<p>kept</p><script>kept()</script></html>")
     programs(

@@ -12,14 +12,14 @@ import pytest
 from clusters.errors import BadInput
 from plugin.catalogue import load
 from plugin.evidence.events import OwnEvent
-from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, ArmStore
+from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT, TrialStore
 from plugin.replay import conclude
 from plugin.reports import allure_html, allure_results
 from plugin.reports.page import write_page
-from plugin.reports.stored import stored_run
+from plugin.reports.stored_run import stored_run
 from tests.plugin.conftest import edited
 from tests.plugin.reports.allure_reading import again, everything, read, written
-from tests.plugin.reports.samples import arm_of, run_of
+from tests.plugin.reports.samples import run_of, trial_of
 
 SECRETS = ("hunter2hunter2", "MIIEvQIBADANBgkqhkiG9w0", "tok3n-of-mine-123456", "sl-k3y-p4th")
 NASTY = """<script>alert("x")</script> 'quoted' "twice" 🪳 $x^2$"""
@@ -54,9 +54,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert [step["name"] for step in disturb["steps"]] == ["20.0 s  fault.begin", "20.1 s  fault.bit"]
     conditions, checks = result.steps[6:]
     assert conditions["status"] == checks["status"] == "passed"
-    lost = next(
-        step for step in checks["steps"] if step["name"].startswith("lost: 0 rows, must be == 0 rows")
-    )
+    lost = next(step for step in checks["steps"] if step["name"].startswith("lost: 0 rows, must be == 0 rows"))
     facts = {each["name"]: each["value"] for each in lost["parameters"]}
     assert facts["measured"] == "0 rows"
     assert facts["limit"] == "== 0 rows"
@@ -82,7 +80,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert audit["indeterminate"]["counted"].endswith(" operations")
     assert audit["lost"]["limit"] == "must be == 0"
     assert not [cell for row in audit.values() for cell in row.values() if cell.startswith(("=", "+", "@"))]
-    assert json.loads(result.attached("Plan and seed"))["arm"]["seed"] == 7
+    assert json.loads(result.attached("Plan and seed"))["trial"]["seed"] == 7
     assert json.loads(result.attached("verdict.json"))["outcome"] == "pass"
 
 
@@ -99,13 +97,11 @@ def test_the_picture(tmp_path: Path) -> None:
 
 def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> None:
     began = 1_700_000_000_000  # 2023-11-14 22:13:20 UTC
-    run = run_of(tmp_path / "run", arms=[{"began_ms": began, "judged": False}])
-    arm = next(run.glob("claims/*/*"))
-    final = arm / "ledger-final.tsv"
-    final.write_text(
-        re.sub(r"^R\t10\t1\t\w+$", f"R\t10\t1\t{'f' * 32}", final.read_text(), flags=re.MULTILINE)
-    )
-    logs = arm / "logs" / "n1"
+    run = run_of(tmp_path / "run", trials=[{"began_ms": began, "judged": False}])
+    trial = next(run.glob("claims/*/*"))
+    final = trial / "ledger-final.tsv"
+    final.write_text(re.sub(r"^R\t10\t1\t\w+$", f"R\t10\t1\t{'f' * 32}", final.read_text(), flags=re.MULTILINE))
+    logs = trial / "logs" / "n1"
     logs.mkdir(parents=True)
     lines = [
         "I231114 22:13:21.000000 1 long before the fault",
@@ -121,7 +117,7 @@ def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> 
     (logs / "link.log").symlink_to(logs / "cockroach.log")
     from plugin.replay import conclude
 
-    conclude(arm, load())
+    conclude(trial, load())
     (result,) = again(tmp_path, run)
     assert result.json["status"] == "failed"
     assert result.message.startswith("REFUTED: altered: 1 rows, must be == 0"), result.message
@@ -145,14 +141,14 @@ def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> 
 
 
 def test_half_written_evidence_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", arms=[{"judged": False}])
-    arm = next(run.glob("claims/*/*"))
-    (arm / "manifest.json").unlink()
-    lines = (arm / EVENTS).read_text().splitlines(keepends=True)
+    run = run_of(tmp_path / "run", trials=[{"judged": False}])
+    trial = next(run.glob("claims/*/*"))
+    (trial / "manifest.json").unlink()
+    lines = (trial / EVENTS).read_text().splitlines(keepends=True)
     until = next(number for number, line in enumerate(lines) if "fault.bit" in line)
-    (arm / EVENTS).write_text("".join(lines[: until + 1]) + '{"t": 2810')
-    probe = (arm / "probe.jsonl").read_text()
-    (arm / "probe.jsonl").write_text(probe[: len(probe) // 2])
+    (trial / EVENTS).write_text("".join(lines[: until + 1]) + '{"t": 2810')
+    probe = (trial / "probe.jsonl").read_text()
+    (trial / "probe.jsonl").write_text(probe[: len(probe) // 2])
     (result,) = again(tmp_path, run)
     assert result.json["status"] == "broken"
     assert result.message.startswith("ENDED EARLY: ")
@@ -165,17 +161,17 @@ def test_half_written_evidence_is_shown_as_far_as_it_goes(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("broken", ["schema", "cut off", "verdict"])
 def test_what_cannot_be_read(tmp_path: Path, broken: str) -> None:
-    run = run_of(tmp_path / "run", arms=[{}, {}])
-    arm = sorted(run.glob("claims/*/*"))[0]
+    run = run_of(tmp_path / "run", trials=[{}, {}])
+    trial = sorted(run.glob("claims/*/*"))[0]
     match broken:
         case "schema":
-            edited(arm / ARM_FILE, schema=0)
+            edited(trial / TRIAL_FILE, schema=0)
             expected = "evidence of schema 0; this release reads schema 1"
         case "cut off":
-            (arm / ARM_FILE).write_text((arm / ARM_FILE).read_text()[:200])
-            expected = "not the description of an arm"
+            (trial / TRIAL_FILE).write_text((trial / TRIAL_FILE).read_text()[:200])
+            expected = "not the description of a trial"
         case "verdict":
-            (arm / VERDICT).write_text("[]")
+            (trial / VERDICT).write_text("[]")
             expected = "there is no verdict"
     results = again(tmp_path, run)
     assert sorted(r.json["status"] for r in results) == ["broken", "passed"]
@@ -227,7 +223,7 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
     dsn = f"postgresql://maria:{password}@db:26257/shop?sslmode=verify-full&sslkey=/home/{path}"
     run = run_of(
         tmp_path / "run",
-        arms=[
+        trials=[
             {
                 "judged": False, "tuned": [f"password = {password}"],
                 "fingerprint": {"commands": {"n1": ["cockroach", "start", "--token", token, f"--url={dsn}"]}, "api_key": token},
@@ -235,16 +231,13 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
         ],
         dsn=dsn,
     )  # fmt: skip
-    arm = next(run.glob("claims/*/*"))
-    with (arm / EVENTS).open("a") as file:
+    trial = next(run.glob("claims/*/*"))
+    with (trial / EVENTS).open("a") as file:
+        file.write(json.dumps({"t": 58_000_000, "event": "error", "what": f"OSError: {dsn} refused\n{pem}"}) + "\n")
         file.write(
-            json.dumps({"t": 58_000_000, "event": "error", "what": f"OSError: {dsn} refused\n{pem}"}) + "\n"
+            json.dumps({"t": 58_000_001, "event": "note", "password": password, "auth": f"Bearer {token}"}) + "\n"
         )
-        file.write(
-            json.dumps({"t": 58_000_001, "event": "note", "password": password, "auth": f"Bearer {token}"})
-            + "\n"
-        )
-    logs = arm / "logs" / "n1"
+    logs = trial / "logs" / "n1"
     logs.mkdir(parents=True)
     (logs / "node.log").write_text(
         f"connecting to {dsn}\nALTER USER maria WITH PASSWORD '{password}'\nPGPASSWORD={password} psql\n"
@@ -271,7 +264,7 @@ def test_attached_json_stays_json(tmp_path: Path) -> None:
     }
     (result,) = written(tmp_path, {"fingerprint": fingerprint})
     shown = {"tokens": 5, "password": "…", "log": 'token: …, {"secret": "…"}', "list": ["--token", "…"]}
-    assert json.loads(result.attached("Plan and seed"))["arm"]["fingerprint"] == shown
+    assert json.loads(result.attached("Plan and seed"))["trial"]["fingerprint"] == shown
     for name in result.json["attachments"]:
         if name["type"] == "application/json":
             json.loads(result.attached(name["name"]))
@@ -280,22 +273,17 @@ def test_attached_json_stays_json(tmp_path: Path) -> None:
 def test_no_secret_gets_into_evidence_and_verdict(tmp_path: Path) -> None:
     password, _, token, path = SECRETS
     dsn = f"postgresql://maria:{password}@db:26257/shop?sslkey=/home/{path}"
-    description = json.loads((arm_of(tmp_path / "like", judged=False) / ARM_FILE).read_text())
-    store = ArmStore(
-        tmp_path / "arm", {**description, "commands": ["cockroach", "--token", token], "api_key": token}
+    description = json.loads((trial_of(tmp_path / "like", judged=False) / TRIAL_FILE).read_text())
+    store = TrialStore(
+        tmp_path / "trial", {**description, "commands": ["cockroach", "--token", token], "api_key": token}
     )
     store.event(
-        OwnEvent(
-            name="error", data={"what": f"OSError: {dsn} refused", "password": password, "tokens_found": 3}
-        )
+        OwnEvent(name="error", data={"what": f"OSError: {dsn} refused", "password": password, "tokens_found": 3})
     )
     store.close()
-    conclude(tmp_path / "arm", load())
-    text = everything(tmp_path / "arm")
-    assert (
-        "OSError: postgresql://…@db:26257/shop?…"
-        in json.loads((tmp_path / "arm" / VERDICT).read_text())["why"]
-    )
+    conclude(tmp_path / "trial", load())
+    text = everything(tmp_path / "trial")
+    assert "OSError: postgresql://…@db:26257/shop?…" in json.loads((tmp_path / "trial" / VERDICT).read_text())["why"]
     assert '"tokens_found":3' in text.replace(" ", "")
     assert [secret for secret in (*SECRETS, "maria:") if secret in text] == []
 
@@ -326,7 +314,7 @@ def test_a_pass_costs_little(tmp_path: Path) -> None:
     """Less than 5 % of the run's duration, the first time with the plotting library's import."""
     import time
 
-    arm_of(tmp_path / "claims" / "survivability" / "arm", seconds=90, judged=False)
+    trial_of(tmp_path / "claims" / "survivability" / "trial", seconds=90, judged=False)
     began = time.process_time()
     again(tmp_path, tmp_path)
     assert time.process_time() - began < 0.05 * 90
@@ -334,11 +322,9 @@ def test_a_pass_costs_little(tmp_path: Path) -> None:
 
 def test_no_run_hides_another(tmp_path: Path) -> None:
     """A refuted run beside one that passed, of the same test."""
-    runs = [run_of(tmp_path / name / "run", arms=[{"judged": False}]) for name in ("a", "b")]
+    runs = [run_of(tmp_path / name / "run", trials=[{"judged": False}]) for name in ("a", "b")]
     catalogue = load()
-    line = allure_results.write_replay(
-        tmp_path / "both", [stored_run(run, catalogue) for run in runs], clean=False
-    )
+    line = allure_results.write_replay(tmp_path / "both", [stored_run(run, catalogue) for run in runs], clean=False)
     assert line == f"Allure results: 2 written to {tmp_path / 'both'}"
     assert allure_html.hidden(tmp_path / "both") == 0
     once = [stored_run(runs[0], catalogue)]
@@ -353,11 +339,11 @@ def test_no_run_hides_another(tmp_path: Path) -> None:
 def test_html_shows_what_today_s_judge_says(tmp_path: Path) -> None:
     """Not what stands in a file that nothing seals, nor results of before."""
     run = run_of(tmp_path / "run")
-    arm = next(run.glob("claims/*/*"))
+    trial = next(run.glob("claims/*/*"))
     own, said = allure_html.results_of(run)
     assert (own.name, said) == ("allure-results", " (made from the evidence)")
     assert allure_html.results_of(run) == (own, "")
-    with (arm / "ledger-final.tsv").open("a") as file:
+    with (trial / "ledger-final.tsv").open("a") as file:
         file.write("R\t0\t9\tffff\n")
     made, said = allure_html.results_of(run)
     assert made.name == "allure-results-judged-again"

@@ -110,7 +110,7 @@ def test_verdicts_are_as_their_schema_says(gate: Gate) -> None:
         )
     names = gate.tests("passes", "refuted", "inconclusive", "sabotage", "node_died_in_setup")
     ran = gate(*names, "test_more.py", "--run-dir", "out")
-    verdicts = [strictly((arm / VERDICT).read_text()) for arm in gate.arms]
+    verdicts = [strictly((trial / VERDICT).read_text()) for trial in gate.trials]
     assert {v["outcome"] for v in verdicts} == {"pass", "fail", "inconclusive", "not evaluated"}, ran.text
     assert len(verdicts) == 7
     for verdict in verdicts:

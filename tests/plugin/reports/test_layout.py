@@ -5,7 +5,7 @@ import io
 from dataclasses import replace
 
 from plugin.evidence.layout import LayoutSample
-from plugin.judge.arm import ArmEvidence
+from plugin.judge.trial import TrialEvidence
 from plugin.reports.series import Series, series
 from plugin.reports.svg import as_svg
 from plugin.reports.timeline import as_csv, charts
@@ -13,9 +13,9 @@ from tests.plugin.judge.histories import event
 from tests.plugin.judge.test_growth import NINE, SIX, THREE, grown, shrunk
 
 
-def drawn(evidence: ArmEvidence) -> Series:
+def drawn(evidence: TrialEvidence) -> Series:
     events = [event(0, "provision.begin", nodes=list(THREE)), event(1, "provisioned", nodes=list(THREE))]
-    events = sorted([*events, *evidence.events, event(120, "arm.end")], key=lambda each: each.t)
+    events = sorted([*events, *evidence.events, event(120, "trial.end")], key=lambda each: each.t)
     return series(replace(evidence, events=events))
 
 

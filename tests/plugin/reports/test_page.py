@@ -11,13 +11,13 @@ import pytest
 from plugin.catalogue import load
 from plugin.evidence.layout import LAYOUT, layout_line
 from plugin.evidence.records import event_line
-from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT, seal
+from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT, seal
 from plugin.reports.page import write_page
-from plugin.reports.stored import stored_run
+from plugin.reports.stored_run import stored_run
 from tests.plugin.conftest import edited
 from tests.plugin.judge.test_growth import NINE, grown
 from tests.plugin.reports.browser import opened
-from tests.plugin.reports.samples import arm_of, run_of
+from tests.plugin.reports.samples import run_of, trial_of
 
 HOUR_S = 3600
 NASTY = "<script>alert('pwned')</script> \"'`&amp; 🪳 </script><!--"
@@ -36,9 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hour(home: Path) -> Path:
     """The page of an hour on nine nodes."""
     faults = [("kill", f"n{number % 9 + 1}", 60 + number * 300) for number in range(11)]
-    run = run_of(
-        home / "hour", arms=[{"seconds": HOUR_S, "nodes": 9, "rate": 15, "faults": faults, "judged": False}]
-    )
+    run = run_of(home / "hour", trials=[{"seconds": HOUR_S, "nodes": 9, "rate": 15, "faults": faults, "judged": False}])
     return page_of(home / "hour.html", run)
 
 
@@ -47,7 +45,7 @@ def two(home: Path) -> Path:
     """Two runs of the same claim on two versions."""
     context = {"engine": "cockroach", "version": "v24.2.0", "nodes": "3"}
     one = run_of(home / "one")
-    other = run_of(home / "other", arms=[{"context": context, "faults": [("kill", "n2", 25)], "seconds": 70}])
+    other = run_of(home / "other", trials=[{"context": context, "faults": [("kill", "n2", 25)], "seconds": 70}])
     return page_of(home / "two.html", one, other)
 
 
@@ -118,7 +116,7 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     page = seen.page
     assert page.title() == "Roachproof: cockroach v24.1.3, cockroach v24.2.0"
     assert page.locator("p.sum").inner_text() == "Claims: 2 pass"
-    cost = page.locator("section.arm").first.locator(".wide").first.inner_text()
+    cost = page.locator("section.trial").first.locator(".wide").first.inner_text()
     assert "kill n1" in cost
     assert "20.0 to 32.0 s" in cost
     page.locator(".charts").first.focus()
@@ -143,9 +141,7 @@ def test_two_runs_on_one_axis(chromium: Any, two: Path) -> None:
     seen.wait("document.querySelector('#comparison .uplot')")
     assert [page.locator(f"#{name}").evaluate("e => e.selectedIndex") for name in ("one", "two")] == [0, 1]
     # both faults begin at zero
-    fell = (
-        "charts[0].data.slice(1).map(d => charts[0].data[0][d.findIndex((v, i) => v === 0 && d[i - 1] > 0)])"
-    )
+    fell = "charts[0].data.slice(1).map(d => charts[0].data[0][d.findIndex((v, i) => v === 0 && d[i - 1] > 0)])"
     assert seen.of_charts(2, fell) == [0, 0]
     page.locator("#zero").select_option("begin")
     assert seen.of_charts(2, fell) == [20, 25]
@@ -162,10 +158,10 @@ def test_two_runs_on_one_axis(chromium: Any, two: Path) -> None:
 
 @pytest.fixture(scope="module")
 def odd(home: Path) -> Path:
-    """A run with an arm for everything that may be wrong with one."""
+    """A run with a trial for everything that may be wrong with one."""
     run = home / "odd"
     thousands = {"nodes": 3, "seconds": 60}
-    arms: dict[str, dict[str, Any]] = {
+    trials: dict[str, dict[str, Any]] = {
         "a-nasty": {"test": f"test_x.py::test_{NASTY}", "sentence": NASTY, "tuned": [NASTY], "context": {"engine": NASTY, "version": NASTY}},
         "b-half": {"judged": False},
         "c-older": {"judged": False},
@@ -177,28 +173,26 @@ def odd(home: Path) -> Path:
         "i-sabotage": {"sabotage": True},
         "j-harness": {},
     }  # fmt: skip
-    run_of(run, arms=[{"name": name, **arm} for name, arm in arms.items()])
+    run_of(run, trials=[{"name": name, **trial} for name, trial in trials.items()])
     place = run / "claims" / "survivability"
     for name in ("ledger.tsv", "probe.jsonl", EVENTS):
         path = place / "b-half" / name
         path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-    edited(place / "c-older" / ARM_FILE, schema=0)
+    edited(place / "c-older" / TRIAL_FILE, schema=0)
     with (place / "e-errors" / "probe.jsonl").open() as file:
         header, *seconds = map(json.loads, file)
     for second in seconds:
-        for cell in second["cells"].values():
-            cell["errors"] = {f"error {NASTY} {number}": 400 for number in range(12)}
+        for route in second["routes"].values():
+            route["errors"] = {f"error {NASTY} {number}": 400 for number in range(12)}
     lines = [json.dumps(line) + "\n" for line in (header, *seconds)]
     (place / "e-errors" / "probe.jsonl").write_text("".join(lines))
     for path in (place / "g-empty").iterdir():
-        if path.name != ARM_FILE:
+        if path.name != TRIAL_FILE:
             path.unlink()
     text = (place / "h-mangled" / "probe.jsonl").read_text()
     (place / "h-mangled" / "probe.jsonl").write_text(text.replace('"n2": "', '"n2": "AAAA'))
     with (place / "j-harness" / EVENTS).open("a") as file:
-        file.write(
-            json.dumps({"t": 60_000_000, "event": "error", "what": "OSError: cannot clear away"}) + "\n"
-        )
+        file.write(json.dumps({"t": 60_000_000, "event": "error", "what": "OSError: cannot clear away"}) + "\n")
     edited(place / "f-calm" / VERDICT, results=[{}])
     return page_of(home / "odd.html", run)
 
@@ -206,10 +200,10 @@ def odd(home: Path) -> Path:
 def test_bad_input_is_shown_for_what_it_is(chromium: Any, odd: Path) -> None:
     seen = opened(chromium, odd)
     page = seen.page
-    badges = page.locator("section.arm h2 .badge").all_inner_texts()
-    arms = page.locator("section.arm")
-    by_words = {arms.nth(i).locator("p strong").inner_text(): badges[i] for i in range(arms.count())}
-    assert arms.count() == 10
+    badges = page.locator("section.trial h2 .badge").all_inner_texts()
+    trials = page.locator("section.trial")
+    by_words = {trials.nth(i).locator("p strong").inner_text(): badges[i] for i in range(trials.count())}
+    assert trials.count() == 10
 
     def find(text: str) -> str:
         return str(next(badge for why, badge in by_words.items() if text in why))
@@ -230,7 +224,7 @@ def test_bad_input_is_shown_for_what_it_is(chromium: Any, odd: Path) -> None:
 
 def test_half_written_evidence_is_shown_as_far_as_it_goes(chromium: Any, odd: Path) -> None:
     seen = opened(chromium, odd)
-    section = seen.page.locator("section.arm", has_text="the run ended early, after fault").first
+    section = seen.page.locator("section.trial", has_text="the run ended early, after fault").first
     section.locator(".charts").scroll_into_view_if_needed()
     section.locator(".uplot").first.wait_for()
     number = section.locator(".charts").evaluate("e => [...document.querySelectorAll('.charts')].indexOf(e)")
@@ -242,9 +236,7 @@ def test_half_written_evidence_is_shown_as_far_as_it_goes(chromium: Any, odd: Pa
 @pytest.mark.parametrize(
     ("scheme", "width", "media"), [("light", 1200, "screen"), ("dark", 400, "screen"), ("dark", 800, "print")]
 )
-def test_it_can_be_read_everywhere(
-    chromium: Any, two: Path, odd: Path, scheme: str, width: int, media: str
-) -> None:
+def test_it_can_be_read_everywhere(chromium: Any, two: Path, odd: Path, scheme: str, width: int, media: str) -> None:
     """Nothing hangs over the edge, and every colour of text and line stands out from the ground."""
     for path in (two, odd):
         seen = opened(chromium, path, scheme=scheme, width=width, media=media)
@@ -274,9 +266,9 @@ def contrast(page: Any, one: str, other: str) -> float:
     """As the Web Content Accessibility Guidelines count it."""
 
     def luminance(name: str) -> float:
-        text = page.evaluate(
-            f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()"
-        ).lstrip("#")
+        text = page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()").lstrip(
+            "#"
+        )
         digits = "".join(2 * c for c in text) if len(text) == 3 else text
         parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
         red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
@@ -294,7 +286,7 @@ def test_the_page_is_one_file_without_an_address(two: Path) -> None:
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(home: Path) -> None:
-    run = run_of(home / "small", arms=[{"seconds": 20, "judged": False, "faults": []}])
+    run = run_of(home / "small", trials=[{"seconds": 20, "judged": False, "faults": []}])
     place = home / "taken.html"
     place.mkdir()
     with pytest.raises(OSError, match="taken"):
@@ -309,20 +301,20 @@ def _one(home: Path) -> Iterator[None]:
     shutil.rmtree(home)
 
 
-def test_an_arm_of_one_second(home: Path) -> None:
-    arm = arm_of(home / "short" / "claims" / "survivability" / "arm", seconds=5, faults=[], judged=False)
-    assert stored_run(arm, load()).arms[0].series is not None
-    assert page_of(home / "short.html", arm).stat().st_size > 50_000
+def test_a_trial_of_one_second(home: Path) -> None:
+    trial = trial_of(home / "short" / "claims" / "survivability" / "trial", seconds=5, faults=[], judged=False)
+    assert stored_run(trial, load()).trials[0].series is not None
+    assert page_of(home / "short.html", trial).stat().st_size > 50_000
 
 
 def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", arms=[{"seconds": 120, "faults": (), "judged": False}])
-    (arm,) = (run / "claims" / "survivability").iterdir()
-    (arm / LAYOUT).write_text("".join(map(layout_line, grown().layout)))
-    (arm / "probe.jsonl").unlink()
-    with (arm / EVENTS).open("a") as file:
+    run = run_of(tmp_path / "run", trials=[{"seconds": 120, "faults": (), "judged": False}])
+    (trial,) = (run / "claims" / "survivability").iterdir()
+    (trial / LAYOUT).write_text("".join(map(layout_line, grown().layout)))
+    (trial / "probe.jsonl").unlink()
+    with (trial / EVENTS).open("a") as file:
         file.writelines(map(event_line, grown().events))
-    seal(arm)
+    seal(trial)
     seen = opened(chromium, page_of(run / "page.html", run))
     seen.wait("document.querySelector('.uplot')")
     titles = seen.page.locator(".u-title").all_inner_texts()
@@ -331,9 +323,7 @@ def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> N
     assert seen.of_charts(0, "charts[0].series.map((s) => s.label)") == ["time", *NINE, "mean"]
     assert seen.of_charts(0, "[charts[0].data[1][20], charts[0].data[9][100]]") == [45, 20]
     assert seen.of_charts(0, "charts[2].data[2][60]") == 4, "milliseconds"
-    (spans,) = {
-        tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")
-    }
+    (spans,) = {tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")}
     assert spans[0] == 0
     assert seen.complaints == []
     seen.page.close()

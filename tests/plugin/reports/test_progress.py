@@ -15,7 +15,7 @@ import pytest
 
 from fixtures.workloads.ledger.progress import last_second
 from tests.plugin.conftest import Gate
-from tests.plugin.reports.samples import arm_of
+from tests.plugin.reports.samples import trial_of
 
 COLUMNS = 100
 TESTS = """
@@ -25,9 +25,9 @@ import pytest
 
 @pytest.mark.claim("answer")
 @pytest.mark.parametrize("number", [1, 2])
-async def test_it(arm, judge, number):
-    arm.say("thinking", 30)
-    ledger = arm.store.directory / "ledger.tsv"
+async def test_it(trial, judge, number):
+    trial.say("thinking", 30)
+    ledger = trial.store.directory / "ledger.tsv"
     with ledger.open("a") as file:
         file.write("# roachproof ledger history 1\\n")
         for second in range(1, 4):
@@ -129,9 +129,7 @@ def test_a_live_view_on_a_terminal(gate: Gate, workers: tuple[str, ...]) -> None
     # nothing is left of it, and pytest's own lines are as they are without it
     assert "thinking" not in shown
     assert "\x1b" not in shown
-    assert any(re.match(r"test_claims\.py \.\.\. +\[100%\]$", line) for line in last.shown()) or workers, (
-        shown
-    )
+    assert any(re.match(r"test_claims\.py \.\.\. +\[100%\]$", line) for line in last.shown()) or workers, shown
     assert re.search(r"^=+ 3 passed[^=]* in [\d.]+s =+$", shown, re.MULTILINE)
     assert re.search(r"^report: out/report.html$", shown, re.MULTILINE)
     for once in ("test session starts", "= claims =", "claims: 2 pass"):
@@ -145,9 +143,7 @@ def test_plain_lines_where_nobody_watches(gate: Gate, why: str) -> None:
     arguments = ("test_claims.py::test_it[1]", *(["-s"] if why == "no capture" else []))
     environment = {"CI": {"CI": "true"}, "dumb": {"TERM": "dumb"}}.get(why, {})
     text = "\n".join(watched(gate, *arguments, **environment)[2].shown())
-    assert (
-        len(re.findall(r"^  \[ +\d+ s\] test_it\[\d\]: thinking, about \d+ s left", text, re.MULTILINE)) == 1
-    ), text
+    assert len(re.findall(r"^  \[ +\d+ s\] test_it\[\d\]: thinking, about \d+ s left", text, re.MULTILINE)) == 1, text
     assert "writes/s" not in text
 
 
@@ -174,11 +170,9 @@ def old(path: Path) -> None:
     ],
     ids=["running", "ended", "just begun", "garbled", "stalled", "none"],
 )
-def test_the_last_seconds_throughput(
-    tmp_path: Path, what: Callable[[Path], None], expected: float | None
-) -> None:
-    arm = arm_of(tmp_path / "arm", seconds=20, faults=[], judged=False)
-    what(arm / "ledger.tsv")
+def test_the_last_seconds_throughput(tmp_path: Path, what: Callable[[Path], None], expected: float | None) -> None:
+    trial = trial_of(tmp_path / "trial", seconds=20, faults=[], judged=False)
+    what(trial / "ledger.tsv")
     began = time.process_time()
-    assert last_second(arm) == expected
+    assert last_second(trial) == expected
     assert time.process_time() - began < 0.1

@@ -1,4 +1,4 @@
-"""What an arm's reports draw: counted by hand from evidence that was written by hand, whole and broken."""
+"""What a trial's reports draw: counted by hand from evidence that was written by hand, whole and broken."""
 
 import json
 import random
@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 
 from plugin.catalogue import load
-from plugin.evidence.load import describe_arm, load_arm
-from plugin.evidence.store import ARM_FILE, EVENTS, VERDICT
-from plugin.judge.analysis import cells_of
+from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT
+from plugin.judge.analysis import routes_of
 from plugin.judge.availability import availability
 from plugin.reports.series import Series, _around, series
-from plugin.reports.stored import stored_arm, stored_run
+from plugin.reports.stored_run import stored_run, stored_trial
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, UNREADABLE, Result
 from tests.plugin.conftest import edited
-from tests.plugin.reports.samples import BUCKETS, arm_of, run_of
+from tests.plugin.reports.samples import BUCKETS, run_of, trial_of
 
-FILES = (ARM_FILE, EVENTS, "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "manifest.json", VERDICT)
+FILES = (TRIAL_FILE, EVENTS, "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "manifest.json", VERDICT)
 
 
 def of(directory: Path) -> Series:
-    return series(load_arm(directory, describe_arm(directory)))
+    return series(load_trial(directory, describe_trial(directory)))
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """n1 is killed at 20 s; nothing is written until 23 s, n1 is not reached until 31 s, all is whole again at 32 s."""
-    return arm_of(tmp_path_factory.mktemp("series") / "arm")
+    return trial_of(tmp_path_factory.mktemp("series") / "trial")
 
 
-def test_every_second_is_counted(arm: Path) -> None:
-    seen = of(arm)
+def test_every_second_is_counted(trial: Path) -> None:
+    seen = of(trial)
     assert seen.seconds == 60
     assert list(seen.throughput) == [0] * 3 + [100] * 17 + [0] * 3 + [100] * 36 + [0]
     assert seen.normal == 100
@@ -46,8 +46,8 @@ def test_every_second_is_counted(arm: Path) -> None:
     assert 1 < p50 < p95 < p99 < 200  # type: ignore[operator]
 
 
-def test_states_phases_and_what_the_fault_cost(arm: Path) -> None:
-    seen = of(arm)
+def test_states_phases_and_what_the_fault_cost(trial: Path) -> None:
+    seen = of(trial)
     assert [(band.name, band.begin, band.end) for band in seen.nodes["n1"]] == [
         ("starting", 0.0001, 2.0), ("up", 2.0, 20.05), ("killed", 20.05, 28.0), ("coming back", 28.0, 32.0), ("up", 32.0, 59.3),
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def test_states_phases_and_what_the_fault_cost(arm: Path) -> None:
 
 def test_a_fault_that_was_never_undone_lasts_to_the_end_of_the_record(tmp_path: Path) -> None:
     """Also where the events end long before ledger and probe do; what it cost by then is no cost of it."""
-    directory = arm_of(tmp_path / "arm", seconds=40, judged=False)
+    directory = trial_of(tmp_path / "trial", seconds=40, judged=False)
     lines = (directory / EVENTS).read_text().splitlines(keepends=True)
     until = next(number for number, line in enumerate(lines) if "fault.bit" in line)
     (directory / EVENTS).write_text("".join(lines[: until + 1]))
@@ -92,7 +92,7 @@ def test_a_fault_that_was_never_undone_lasts_to_the_end_of_the_record(tmp_path: 
 
 
 def test_what_a_fault_cost_until_writing_ended_where_nothing_recovered(tmp_path: Path) -> None:
-    directory = arm_of(tmp_path / "arm", seconds=40, judged=False)
+    directory = trial_of(tmp_path / "trial", seconds=40, judged=False)
     lines = (directory / EVENTS).read_text().splitlines(keepends=True)
     (directory / EVENTS).write_text("".join(line for line in lines if '"recovered"' not in line))
     seen = of(directory)
@@ -102,41 +102,41 @@ def test_what_a_fault_cost_until_writing_ended_where_nothing_recovered(tmp_path:
     assert [(band.name, band.end) for band in seen.phases[-2:]] == [("heal", 39.0), ("audit", 39.2)]
 
 
-def test_it_says_what_the_judge_says(arm: Path) -> None:
+def test_it_says_what_the_judge_says(trial: Path) -> None:
     """Gap, degraded time and baseline of the report are those of the verdict."""
-    verdict = json.loads((arm / VERDICT).read_text())
+    verdict = json.loads((trial / VERDICT).read_text())
     values = {r["check"]["metric"]: r["measurement"]["value"] for r in verdict["results"]}
-    (cost,) = of(arm).resilience
+    (cost,) = of(trial).resilience
     assert values["gap_s"] == cost.gap_s
     assert values["degraded_s"] == cost.degraded_s
-    assert values["throughput_before"] == of(arm).normal
+    assert values["throughput_before"] == of(trial).normal
     (note,) = [r["measurement"]["note"] for r in verdict["results"] if r["check"]["metric"] == "degraded_s"]
     assert note.endswith(" below 80 % of 200 writes a bucket"), "which are not those of a second"
 
 
 def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) -> None:
     faults = [("kill", "n1", 20), ("pause", "n2", 70), ("kill", "n3", 110)]
-    directory = arm_of(tmp_path / "arm", seconds=150, rate=5, faults=faults, judged=False)
-    header, probe = load_arm(directory, describe_arm(directory)).probe or ({}, [])
-    cells, drawn = cells_of(header["cells"]), random.Random(5)
+    directory = trial_of(tmp_path / "trial", seconds=150, rate=5, faults=faults, judged=False)
+    header, probe = load_trial(directory, describe_trial(directory)).probe or ({}, [])
+    routes, drawn = routes_of(header["routes"]), random.Random(5)
     for _ in range(60):
         window = (drawn.randrange(150_000_000), drawn.randrange(150_000_000))
         window = (min(window), max(window))
-        part = _around(probe, cells, window)
-        ours, theirs = (availability(seen, cells, window=window, victims=["n1"]) for seen in (part, probe))
+        part = _around(probe, routes, window)
+        ours, theirs = (availability(seen, routes, window=window, victims=["n1"]) for seen in (part, probe))
         for one, other in ((ours.worst, theirs.worst), (ours.victims, theirs.victims)):
             assert one is not None
             assert other is not None
             assert one.seconds == other.seconds
-    assert len(_around(probe, cells, (60_000_000, 61_000_000))) < 10
+    assert len(_around(probe, routes, (60_000_000, 61_000_000))) < 10
 
 
-def test_nothing_that_a_killed_run_left_is_too_little(arm: Path, tmp_path: Path) -> None:
+def test_nothing_that_a_killed_run_left_is_too_little(trial: Path, tmp_path: Path) -> None:
     """Every file cut off anywhere, or absent: what is there is shown, and nothing raises."""
     drawn = random.Random(3)
     catalogue = load()
-    contents = {name: (arm / name).read_bytes() for name in FILES}
-    copy = tmp_path / "claims" / "survivability" / "arm"
+    contents = {name: (trial / name).read_bytes() for name in FILES}
+    copy = tmp_path / "claims" / "survivability" / "trial"
     copy.mkdir(parents=True)
     for number in range(25):
         for name, content in contents.items():
@@ -146,8 +146,8 @@ def test_nothing_that_a_killed_run_left_is_too_little(arm: Path, tmp_path: Path)
                 (copy / name).write_bytes(contents[name][: drawn.randrange(len(contents[name]))])
             else:
                 (copy / name).unlink()
-        found = stored_run(tmp_path, catalogue).arms
-        assert len(found) == (copy / ARM_FILE).exists()
+        found = stored_run(tmp_path, catalogue).trials
+        assert len(found) == (copy / TRIAL_FILE).exists()
         if not found:
             continue
         stored = found[0]
@@ -157,28 +157,28 @@ def test_nothing_that_a_killed_run_left_is_too_little(arm: Path, tmp_path: Path)
         assert stored.series is None or json.dumps(asdict(stored.series), allow_nan=False)
 
 
-def test_one_flipped_byte_never_raises(arm: Path, tmp_path: Path) -> None:
+def test_one_flipped_byte_never_raises(trial: Path, tmp_path: Path) -> None:
     drawn = random.Random(4)
     catalogue = load()
-    copy = tmp_path / "arm"
+    copy = tmp_path / "trial"
     copy.mkdir()
-    small = {name: (arm / name).read_bytes() for name in FILES if name not in ("ledger-final.tsv", ARM_FILE)}
-    (copy / ARM_FILE).write_bytes((arm / ARM_FILE).read_bytes())
+    small = {name: (trial / name).read_bytes() for name in FILES if name not in ("ledger-final.tsv", TRIAL_FILE)}
+    (copy / TRIAL_FILE).write_bytes((trial / TRIAL_FILE).read_bytes())
     for _ in range(25):
         for name, content in small.items():
             mangled = bytearray(content)
             mangled[drawn.randrange(len(mangled))] = drawn.choice(b'\x00"{}[]9\t\n\xff')
             (copy / name).write_bytes(mangled)
-        stored = stored_arm(copy, catalogue)
+        stored = stored_trial(copy, catalogue)
         assert stored.result.outcome
         assert stored.result.why
 
 
-def test_outcomes_of_stored_arms(tmp_path: Path) -> None:
+def test_outcomes_of_stored_trials(tmp_path: Path) -> None:
     """A failure of the harness outweighs a verdict that came before it; a sabotage is red only by a check that it names."""
     run = run_of(
         tmp_path / "run",
-        arms=[{"name": name, "sabotage": name[0] == "s"} for name in ("a", "b", "s", "t", "u")],
+        trials=[{"name": name, "sabotage": name[0] == "s"} for name in ("a", "b", "s", "t", "u")],
     )
     place = run / "claims" / "survivability"
     with (place / "b" / EVENTS).open("a") as file:
@@ -191,10 +191,10 @@ def test_outcomes_of_stored_arms(tmp_path: Path) -> None:
             if result["check"]["metric"] == "gap_s":
                 result["outcome"] = "fail"
         edited(place / name / VERDICT, outcome="fail", results=verdict["results"])
-        edited(place / name / ARM_FILE, sabotage=True)
-    arms = {arm.directory.name: arm for arm in stored_run(run, load()).arms}
-    assert arms["b"].result == Result(outcome=HARNESS, why="OSError: no")
-    assert {name: (arm.result.outcome, arm.result.expected) for name, arm in arms.items()} == {
+        edited(place / name / TRIAL_FILE, sabotage=True)
+    trials = {trial.directory.name: trial for trial in stored_run(run, load()).trials}
+    assert trials["b"].result == Result(outcome=HARNESS, why="OSError: no")
+    assert {name: (trial.result.outcome, trial.result.expected) for name, trial in trials.items()} == {
         "a": ("pass", ""),
         "b": (HARNESS, ""),
         "s": (NOT_AS_EXPECTED, ""),

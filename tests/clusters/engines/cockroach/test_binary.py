@@ -48,9 +48,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def find(cache: Path, *, path: str | None = None, version: str | None = None, **environ: str) -> Binary:
-    return resolve(
-        path=path, version=version, environ={"PATH": "", **environ}, cache=cache, vendor=NOBODY, answer_s=5
-    )
+    return resolve(path=path, version=version, environ={"PATH": "", **environ}, cache=cache, vendor=NOBODY, answer_s=5)
 
 
 class TestOrder:
@@ -109,9 +107,7 @@ class TestOrder:
             find(cache, path=given, version="v24.1.2")
 
     @pytest.mark.parametrize("version", [None, "v24.1.3"])
-    def test_a_binary_that_lies_in_the_cache_under_another_name(
-        self, cache: Path, version: str | None
-    ) -> None:
+    def test_a_binary_that_lies_in_the_cache_under_another_name(self, cache: Path, version: str | None) -> None:
         fake(store.binary_path(cache, Version.parse("v24.1.3")), "v23.2.1")
         with pytest.raises(
             BadInput, match=r"as v24\.1\.3, but says that it is v23\.2\.1\. Move it to .*/v23\.2\.1/cockroach"
@@ -164,22 +160,16 @@ class TestUnusable:
             (b"#!/no/such/interpreter\n", "can't be run on this machine"),
         ],
     )
-    def test_not_a_program_for_this_machine(
-        self, tmp_path: Path, cache: Path, head: bytes, said: str
-    ) -> None:
+    def test_not_a_program_for_this_machine(self, tmp_path: Path, cache: Path, head: bytes, said: str) -> None:
         path = tmp_path / "cockroach"
         path.write_bytes(head)
         path.chmod(0o755)
         assert said in self.refusal(cache, path)
 
     def test_wrong_architecture(self, tmp_path: Path, cache: Path) -> None:
-        machine, name, mine = {"x86_64": (183, "arm64", "amd64"), "aarch64": (62, "amd64", "arm64")}[
-            platform.machine()
-        ]
+        machine, name, mine = {"x86_64": (183, "arm64", "amd64"), "aarch64": (62, "amd64", "arm64")}[platform.machine()]
         path = tmp_path / "cockroach"
-        path.write_bytes(
-            b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little") + bytes(44)
-        )
+        path.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little") + bytes(44))
         path.chmod(0o755)
         assert f"is built for {name}; this machine needs a build for {mine}" in self.refusal(cache, path)
 
@@ -198,9 +188,7 @@ class TestUnusable:
         assert said in refusal
 
     def test_a_build_without_a_version(self, tmp_path: Path, cache: Path) -> None:
-        assert "'d98e083' is not a CockroachDB version" in self.refusal(
-            cache, fake(tmp_path / "cockroach", "d98e083")
-        )
+        assert "'d98e083' is not a CockroachDB version" in self.refusal(cache, fake(tmp_path / "cockroach", "d98e083"))
 
     def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, cache: Path) -> None:
         pids = tmp_path / "pids"
@@ -251,9 +239,7 @@ def test_the_digest_is_remembered_until_the_file_changes(tmp_path: Path, cache: 
     assert len(store.sha256_of(path, cache)) == 64
 
 
-@pytest.mark.skipif(
-    "COCKROACH_BINARY" not in os.environ, reason="needs a CockroachDB binary in COCKROACH_BINARY"
-)
+@pytest.mark.skipif("COCKROACH_BINARY" not in os.environ, reason="needs a CockroachDB binary in COCKROACH_BINARY")
 def test_a_real_binary(cache: Path) -> None:
     found = find(cache, COCKROACH_BINARY=os.environ["COCKROACH_BINARY"])
     assert found.version.series >= OLDEST

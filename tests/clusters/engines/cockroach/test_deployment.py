@@ -1,4 +1,7 @@
-"""CockroachDB on real processes: what a cluster of it promises beyond the engines' contract. Skips where there is no binary."""
+"""CockroachDB on real processes: what a cluster of it promises beyond the engines' contract.
+
+Skips where there is no binary.
+"""
 
 import asyncio
 import stat
@@ -109,9 +112,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         await cluster.healthy(timeout=120)
         after = await _ids(cluster)
         assert after[victim] not in before.values(), "an empty node is a new one"
-        assert {n: i for n, i in after.items() if n != victim} == {
-            n: i for n, i in before.items() if n != victim
-        }
+        assert {n: i for n, i in after.items() if n != victim} == {n: i for n, i in before.items() if n != victim}
         former = await _status(cluster, before[victim])
         assert former in ("decommissioning", "decommissioned")
         assert all(set(r.replicas) == {"n1", "n2", "n3"} for r in await cluster.deployment.ranges(TABLE))
@@ -135,9 +136,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         assert await rows(cluster) == 900
         with pytest.raises(HarnessError, match="3 nodes hold 3 replicas of everything; add a node first"):
             await cluster.remove("n4")
-        monkeypatch.setattr(
-            "clusters.engines.cockroach.membership.REFUSAL_S", dict.fromkeys((True, False), 4.0)
-        )
+        monkeypatch.setattr("clusters.engines.cockroach.membership.REFUSAL_S", dict.fromkeys((True, False), 4.0))
         said = await cluster.deployment.refusal("n4")
         assert said is not None
         assert "replicas stayed where they were for 4 s" in said
@@ -180,8 +179,7 @@ async def _counts_ranges_without_a_quorum(cluster: Cluster) -> None:
 async def _ids(cluster: Cluster) -> dict[str, int]:
     """Each node's own id, said by the node itself."""
     return {
-        name: int((await ask(cluster, "SELECT crdb_internal.node_id()", node=name))[0][0])
-        for name in cluster.nodes
+        name: int((await ask(cluster, "SELECT crdb_internal.node_id()", node=name))[0][0]) for name in cluster.nodes
     }
 
 

@@ -17,7 +17,10 @@ from clusters.sql import Failure, SqlError
 
 
 class Server:
-    """Three nodes; n3 holds ``held`` of ten ranges at each look, ``None`` where nobody answers. ``says``: why the order is refused."""
+    """Three nodes; n3 holds ``held`` of ten ranges at each look, ``None`` where nobody answers.
+
+    ``says``: why the order is refused.
+    """
 
     def __init__(self, *held: int | None, says: str = "") -> None:
         self._held = list(held)
@@ -63,7 +66,7 @@ def of(server: Any, version: str) -> Membership:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look every few milliseconds, for a twentieth of a second."""
-    monkeypatch.setattr(membership, "LOOK_S", 0.005)
+    monkeypatch.setattr(membership, "POLL_S", 0.005)
     monkeypatch.setattr(membership, "REFUSAL_S", {True: 0.05, False: 0.05})
 
 
@@ -93,9 +96,7 @@ async def test_where_nobody_says_at_the_end_it_is_not_known() -> None:
         ("no node answers", HarnessError),
     ],
 )
-async def test_a_node_that_the_command_does_not_let_go_is_a_finding(
-    says: str, error: type[Exception]
-) -> None:
+async def test_a_node_that_the_command_does_not_let_go_is_a_finding(says: str, error: type[Exception]) -> None:
     server = Server(7, says=says)
     server.addresses["n4"] = "127.0.0.4"
     with pytest.raises(HarnessError, match=says.splitlines()[0]) as caught:

@@ -219,9 +219,7 @@ class TestTable:
 class TestRealAnswers:
     """On 20.2, 21.1 and 26.1. Should a statement of the table change, its answer has to be recorded anew."""
 
-    def test_the_statements_are_those_that_were_answered(
-        self, answers: dict[str, Any], spoken: Dialect
-    ) -> None:
+    def test_the_statements_are_those_that_were_answered(self, answers: dict[str, Any], spoken: Dialect) -> None:
         assert answers["table_ranges"]["sql"] == spoken.table_ranges("ledger")
         for name in (
             "all_ranges",
@@ -325,9 +323,7 @@ class TestDocumentedAnswers:
 
 def test_sizes_of_a_command_line() -> None:
     line = ["/bin/cockroach", "start", "--cache=256MiB", "--max-sql-memory=25%", "--store=/s"]
-    assert parse_sizes(json.dumps(line)) == {"cache_mib": 256.0}, (
-        "what was not given in MiB was not given by us"
-    )
+    assert parse_sizes(json.dumps(line)) == {"cache_mib": 256.0}, "what was not given in MiB was not given by us"
     assert parse_sizes("[]") == {}
     for text in ("", "null", "{"):
         with pytest.raises(HarnessError, match="as its command line"):

@@ -190,9 +190,7 @@ async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_word
     substrate = await Processes.open(name="postgres-test", workdir=tmp_path)
     began = time.monotonic()
     try:
-        with pytest.raises(
-            HarnessError, match=r"(?s)^n1 ended with exit code 1, by itself.*Failed to bootstrap"
-        ):
+        with pytest.raises(HarnessError, match=r"(?s)^n1 ended with exit code 1, by itself.*Failed to bootstrap"):
             await Cluster.provision(
                 engine=engine,
                 substrate=substrate,

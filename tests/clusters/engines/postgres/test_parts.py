@@ -45,9 +45,7 @@ def test_the_engine_says_what_it_is() -> None:
         ("psycopg", "psycopg"),
     ],
 )
-def test_a_missing_wheel_is_named_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, module: str, wheel: str
-) -> None:
+def test_a_missing_wheel_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch, module: str, wheel: str) -> None:
     genuine = importlib.util.find_spec
 
     def without(name: str, package: str | None = None) -> ModuleSpec | None:

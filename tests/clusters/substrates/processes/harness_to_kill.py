@@ -1,7 +1,7 @@
 """A harness for the tests to kill: three nodes, each with a daemon in a session of its own, then it waits for its end.
 
-Usage: harness_to_kill.py WORKDIR [fork] [namespaces]. Prints one JSON line when everything runs. With ``fork``, a forked
-child that outlives it keeps all of its pipes open. With ``namespaces`` links can be cut, and one is.
+Usage: harness_to_kill.py WORKDIR [fork] [namespaces]. Prints one JSON line when everything runs. With ``fork``, a
+forked child that outlives it keeps all of its pipes open. With ``namespaces`` links can be cut, and one is.
 """
 
 import asyncio
@@ -42,9 +42,7 @@ def fork() -> int:
 
 
 async def main() -> None:
-    place = await Processes.open(
-        name="doomed", workdir=Path(sys.argv[1]), slots=2, namespaces="namespaces" in sys.argv
-    )
+    place = await Processes.open(name="doomed", workdir=Path(sys.argv[1]), slots=2, namespaces="namespaces" in sys.argv)
     placements = await place.place([NodeSpec(name=f"n{i}") for i in (1, 2, 3)])
     for placement in placements:
         await place.start(

@@ -1,8 +1,9 @@
 """A node for the tests of links, that talks to its like. Usage: peer.py ADDRESS.
 
-It takes lines on TCP port 7000 and answers each: ``ping TOKEN`` with ``pong TOKEN``; ``new ADDRESS`` and ``kept ADDRESS`` by what
-came of a ping to that peer, on a new connection or on one that is opened once and kept: ``pong``, ``silent`` after half a second,
-or the error's name; ``tell ADDRESS WORD`` after sending a datagram with that word; ``heard`` with all words that came so.
+It takes lines on TCP port 7000 and answers each: ``ping TOKEN`` with ``pong TOKEN``; ``new ADDRESS`` and ``kept
+ADDRESS`` by what came of a ping to that peer, on a new connection or on one that is opened once and kept: ``pong``,
+``silent`` after half a second, or the error's name; ``tell ADDRESS WORD`` after sending a datagram with that word;
+``heard`` with all words that came so.
 """
 
 import asyncio

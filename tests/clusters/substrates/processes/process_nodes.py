@@ -31,9 +31,7 @@ time.sleep(1000)
 
 
 def working_in(directory: Path) -> list[int]:
-    return [
-        pid for pid, p in proctree.snapshot().items() if not p.dead and proctree.inside(pid, str(directory))
-    ]
+    return [pid for pid, p in proctree.snapshot().items() if not p.dead and proctree.inside(pid, str(directory))]
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
@@ -76,9 +74,7 @@ def spec(at: At | Placement, *argv: str, stop_signal: int = 15, unprivileged: bo
     )
 
 
-def shell(
-    at: At | Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False
-) -> ProcessSpec:
+def shell(at: At | Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
     return spec(at, "/bin/sh", "-c", script, stop_signal=stop_signal, unprivileged=unprivileged)
 
 
@@ -92,5 +88,5 @@ async def daemonised(place: Processes, at: At, *how: str) -> int:
 
 
 def alive(pid: int) -> bool:
-    seen = proctree.look(pid)
+    seen = proctree.read(pid)
     return seen is not None and not seen.dead

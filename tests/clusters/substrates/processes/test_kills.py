@@ -38,7 +38,7 @@ async def test_kill_reaches_what_left_the_tree(place: Processes, how: tuple[str,
 async def test_what_a_dead_leader_left_behind_is_gone_before_it_starts_again(place: Processes) -> None:
     at = await one(place)
     left = await daemonised(place, at)
-    leader = proctree.look(place._watch.run("n1").leader.pid)  # type: ignore[union-attr]
+    leader = proctree.read(place._watch.run("n1").leader.pid)  # type: ignore[union-attr]
     assert leader is not None
     proctree.send(leader, signal.SIGKILL)
     await eventually(lambda: place.state("n1") is ProcessState.EXITED)
@@ -53,9 +53,7 @@ async def test_what_a_dead_leader_left_behind_is_gone_before_it_starts_again(pla
 async def test_a_fork_bomb_in_bloom_is_killed(place: Processes) -> None:
     """A tree that goes on forking while it is looked at: only freezing it first gets all of it."""
     at = await one(place)
-    await place.start(
-        shell(at, "spawn() { sleep 0.02 & }; while :; do spawn; (spawn; sleep 0.1) & wait $!; done")
-    )
+    await place.start(shell(at, "spawn() { sleep 0.02 & }; while :; do spawn; (spawn; sleep 0.1) & wait $!; done"))
     await asyncio.sleep(0.3)
     await place.kill("n1")
     assert working_in(at.home) == []

@@ -123,7 +123,7 @@ def test_nothing_outlives_a_killed_harness(tmp_path: Path, state: Path, killed: 
         if "harness" in killed:
             wait_for(lambda: all_free(state))
         assert list((tmp_path / "work").iterdir()) == []
-        wait_for(lambda: proctree.look(harness.told["guard"]) is None or "harness" not in killed)
+        wait_for(lambda: proctree.read(harness.told["guard"]) is None or "harness" not in killed)
 
 
 def test_nothing_outlives_a_harness_whose_fork_keeps_the_pipe_open(tmp_path: Path, state: Path) -> None:
@@ -132,13 +132,13 @@ def test_nothing_outlives_a_harness_whose_fork_keeps_the_pipe_open(tmp_path: Pat
         wait_for(lambda: not working_in(harness.directory))
         wait_for(lambda: not harness.directory.exists())
         wait_for(lambda: all_free(state))
-        assert proctree.look(harness.told["forked"]), "or this would not have been the case to test"
+        assert proctree.read(harness.told["forked"]), "or this would not have been the case to test"
 
 
 def test_interrupting_the_terminal_does_not_reach_the_supervisor(tmp_path: Path) -> None:
     with doomed(tmp_path) as harness:
         for name in ("guard", "supervisor"):
-            seen = proctree.look(harness.told[name])
+            seen = proctree.read(harness.told[name])
             assert seen is not None
             assert seen.session == harness.told["guard"] != os.getsid(0)
 
@@ -160,9 +160,7 @@ def test_a_later_run_sweeps_what_was_left_when_all_three_were_killed(tmp_path: P
 
 
 @pytest.mark.parametrize("after", [0.02 * turn for turn in range(1, 13)])
-def test_whenever_a_harness_is_killed_a_sweep_leaves_nothing(
-    tmp_path: Path, state: Path, after: float
-) -> None:
+def test_whenever_a_harness_is_killed_a_sweep_leaves_nothing(tmp_path: Path, state: Path, after: float) -> None:
     """Also between the lease and the directory, and between the directory and the supervisor."""
     process = subprocess.Popen(
         [sys.executable, str(HARNESS), str(tmp_path / "work")],
@@ -219,9 +217,7 @@ def test_the_sweep_deletes_nothing_it_cannot_recognise(tmp_path: Path) -> None:
     precious.mkdir()
     precious.joinpath("thesis").write_text("words")
     with leases.lease_subnet() as subnet:
-        subnet.record(
-            {"id": "x-1", "directory": str(precious), "keep": False, "keep_logs": None, "cgroups": {}}
-        )
+        subnet.record({"id": "x-1", "directory": str(precious), "keep": False, "keep_logs": None, "cgroups": {}})
     assert leases.sweep() == (leases.Swept(directory=str(precious)),)
     assert precious.joinpath("thesis").read_text() == "words"
 

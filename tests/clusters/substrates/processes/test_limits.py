@@ -34,13 +34,7 @@ def program(path: Path, content: bytes, mode: int = 0o755) -> Path:
 
 async def test_what_cannot_be_executed_is_said_plainly(place: Processes, tmp_path: Path) -> None:
     at = await one(place)
-    elf = (
-        b"\x7fELF\x02\x01\x01"
-        + bytes(9)
-        + (2).to_bytes(2, "little")
-        + (243).to_bytes(2, "little")
-        + bytes(100)
-    )
+    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + (2).to_bytes(2, "little") + (243).to_bytes(2, "little") + bytes(100)
     cases = {
         tmp_path / "missing": "no such file",
         tmp_path: "is a directory",
@@ -48,9 +42,7 @@ async def test_what_cannot_be_executed_is_said_plainly(place: Processes, tmp_pat
         program(tmp_path / "foreign", elf): "it is an ELF program for riscv64",
         program(tmp_path / "empty", b""): "it is an empty file",
         program(tmp_path / "text", b"hello there"): "it begins with b'hello th'",
-        program(
-            tmp_path / "orphan", b"#!/no/such/shell\n"
-        ): "interpreter or loader does not exist.*/no/such/shell",
+        program(tmp_path / "orphan", b"#!/no/such/shell\n"): "interpreter or loader does not exist.*/no/such/shell",
     }
     for path, words in cases.items():
         with pytest.raises(BadInput, match=words) as caught:
@@ -187,9 +179,7 @@ def passable() -> Iterator[Path]:
 @pytest.mark.usefixtures("state")
 @pytest.mark.skipif(not ROOT, reason="only root must become somebody else")
 @pytest.mark.parametrize("way", ["namespace", "setuid"])
-async def test_root_runs_the_unprivileged_as_nobody(
-    way: Literal["namespace", "setuid"], passable: Path
-) -> None:
+async def test_root_runs_the_unprivileged_as_nobody(way: Literal["namespace", "setuid"], passable: Path) -> None:
     if way == "namespace" and not spawn.namespaces_work():
         pytest.skip("user namespaces are forbidden here")
     place = await Processes.open(
@@ -227,14 +217,10 @@ async def test_root_runs_the_unprivileged_as_nobody(
         shutil.copy("/bin/true", closed / "true")
         if way == "namespace":
             assert (
-                await place.run(
-                    [str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True
-                )
+                await place.run([str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True)
             ).code == 0
         else:
             with pytest.raises(BadInput, match=rf"may not pass {closed}\..*chmod o\+x {closed}"):
-                await place.run(
-                    [str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True
-                )
+                await place.run([str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True)
     finally:
         await place.close()

@@ -103,9 +103,7 @@ async def test_nodes_reach_each_other_and_clients_reach_them(tmp_path: Path) -> 
         await peers.place.start(peer(added))
         await eventually(lambda: accepts(added.address))
         assert await peers.ask("n1", "new", added.address) == "pong"
-        done = await peers.place.run(
-            ["/bin/readlink", "/proc/self/ns/net"], env={}, cwd=added.home, timeout=5
-        )
+        done = await peers.place.run(["/bin/readlink", "/proc/self/ns/net"], env={}, cwd=added.home, timeout=5)
         assert f"[{inode('self')}]" in done.out, "helper commands run where clients are"
         inner = f"import socket; s = socket.create_server(('127.0.0.1', {PORT})); socket.create_connection(('localhost', {PORT}))"
         await peers.place.kill("n4")
@@ -252,9 +250,7 @@ def test_without_the_right_to_make_networks_nodes_stay_on_loopback(tmp_path: Pat
         assert ("CAP_NET_ADMIN" if capability == CAP_NET_ADMIN else "CAP_SYS_ADMIN") in said["open"]
 
 
-async def test_without_the_library_nodes_stay_on_loopback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_library_nodes_stay_on_loopback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "packages", lambda: None)
     place = await Processes.open(name="poor", workdir=tmp_path / "work", slots=1, namespaces=True)
     try:
@@ -361,9 +357,7 @@ async def test_nothing_of_the_network_outlives_a_kill(tmp_path: Path, killed: st
         assert len(inodes) == 3
         victims = {
             "the harness": [],
-            "the harness and the supervisor": [
-                process for process in of_it if process.pid == told["supervisor"]
-            ],
+            "the harness and the supervisor": [process for process in of_it if process.pid == told["supervisor"]],
             "everything": of_it,
         }[killed]
         harness.kill()
@@ -375,7 +369,7 @@ async def test_nothing_of_the_network_outlives_a_kill(tmp_path: Path, killed: st
         harness.stdout.close()
     await eventually(lambda: not devices(directory))
     await eventually(lambda: not in_namespaces(inodes))
-    await eventually(lambda: not [p for p in of_it if (now := proctree.look(p.pid)) and now.start == p.start])
+    await eventually(lambda: not [p for p in of_it if (now := proctree.read(p.pid)) and now.start == p.start])
     assert f"{prefix}." not in routes()
     if killed != "everything":
         await eventually(lambda: not directory.exists())

@@ -95,9 +95,7 @@ async def test_close_is_safe_at_every_stage(tmp_path: Path) -> None:
 
 async def test_keep_and_keep_logs(tmp_path: Path) -> None:
     for keep in (True, False):
-        place = await Processes.open(
-            name="test", workdir=tmp_path / "work", slots=1, keep_logs=tmp_path / "logs"
-        )
+        place = await Processes.open(name="test", workdir=tmp_path / "work", slots=1, keep_logs=tmp_path / "logs")
         at = await one(place)
         await place.start(shell(at, "echo said; sleep 1000"))
         await eventually(lambda: place.log_tail("n1"))  # noqa: B023 - used within the turn

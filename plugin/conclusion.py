@@ -1,0 +1,170 @@
+"""How a test ends: its report gets the outcome, and the evidence of its trial the result."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput, NodeDied
+from plugin import run as runs
+from plugin import selection
+from plugin.errors import Inconclusive, Refuted
+from plugin.evidence.events import Errored, SabotageUnexpected, Skipped, TrialEnd
+from plugin.evidence.load import events_of
+from plugin.evidence.redaction import redacted
+from plugin.evidence.store import RESULT as RESULT_FILE
+from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, write_json
+from plugin.judge.model import Outcome
+from plugin.outcomes import tell
+from plugin.reports.properties import properties
+from plugin.result import BAD_INPUT, NOT_AS_EXPECTED, Result, result_of
+
+RESULT: pytest.StashKey[Result] = pytest.StashKey()
+"""What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
+
+WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluated")
+
+
+def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A phase of a test.
+
+    A claim's that ends because a node did is judged: what is there refutes it (``Refuted``, with the table).
+    """
+    try:
+        return (yield)
+    except BaseException as error:
+        id_, sabotage = selection.claim_id(item)
+        trial = dict(item.user_properties).get("trial")
+        if id_ is None or sabotage or trial is None or not _holds(error, NodeDied):
+            raise
+        from plugin.replay import conclude
+        from plugin.reports.terminal import as_table
+
+        record(Path(str(trial)), TrialEnd())
+        verdict = conclude(Path(str(trial)), runs.of(item.config).catalogue)
+        if verdict.outcome is Outcome.FAIL:
+            raise Refuted("\n" + as_table(verdict)) from error
+        raise
+
+
+def _holds(error: BaseException, kind: type[BaseException]) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(_holds(e, kind) for e in error.exceptions)
+    return isinstance(error, kind)
+
+
+def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Attach our outcome to the report of a claim's test, and take secrets out of it."""
+    from plugin.reports.redacted_reports import withhold
+
+    id_, sabotage = selection.claim_id(item)
+    if id_ is None:
+        return
+    outcome = why = ""
+    if call.excinfo is not None:
+        outcome, said = _outcome_of(call.excinfo.value, sabotage=sabotage and call.when == "call")
+        why = redacted(said)
+        if outcome == "bad input":
+            report.longrepr = why
+    elif report.when == "call":
+        outcome = "pass"
+        wanted, ending = ("red", "judge.refuted('…')") if sabotage else ("verdict", "judge.decide()")
+        if (wanted, "expected" if sabotage else "pass") not in item.user_properties:
+            # Nothing passes because nothing was judged.
+            report.outcome, outcome = "failed", "harness"
+            why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
+            report.longrepr = why
+    withhold(report, call)
+    trial = dict(item.user_properties).get("trial")
+    if trial and why:
+        _record(Path(str(trial)), outcome, why, sabotage=sabotage)
+    if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome != "fail":
+        item.stash[RESULT] = Result(outcome=outcome, why=why)
+    if report.when == "teardown":
+        conclude(item, report, id_, sabotage=sabotage)
+    elif outcome:
+        tell(report, id_, Result(outcome=outcome, why=why), sabotage=sabotage)
+
+
+def _record(trial: Path, outcome: str, why: str, *, sabotage: bool) -> None:
+    """Record why a test ended otherwise than by its verdict."""
+    if outcome == "skipped":
+        record(trial, Skipped(what=why))
+    elif sabotage and outcome == "fail":
+        record(trial, SabotageUnexpected(what=next(iter(why.splitlines()), "")))
+    elif outcome == BAD_INPUT:
+        record(trial, Errored(what=why, bad_input=True))
+    elif outcome != "not evaluated":
+        record(trial, Errored(what=why))
+
+
+def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
+    """Work out what the test's trial came to, store it with the evidence, and put it among the report's properties.
+
+    JUnit XML shows those of a test's end: the claim, its verdict and its checks, too.
+    """
+    trial = dict(item.user_properties).get("trial")
+    result = item.stash.get(RESULT, Result(outcome="", why=""))
+    report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
+    told: Sequence[tuple[str, str]]
+    if trial:
+        result, told = concluded(Path(str(trial)), id_, sabotage=sabotage)
+    else:
+        if sabotage and result.outcome == "fail":
+            result = replace(result, outcome=NOT_AS_EXPECTED)
+        told = properties(id_, sabotage=sabotage, result=result, verdict=None, described={})
+    item.stash[RESULT] = result
+    tell(report, id_, result, sabotage=sabotage)
+    report.user_properties += told
+
+
+def concluded(trial: Path, claim: str, *, sabotage: bool) -> tuple[Result, Sequence[tuple[str, str]]]:
+    """What a trial came to, stored with its evidence; and the properties that JUnit XML shows of it."""
+    verdict, described = stored_verdict(trial), stored_object(trial / TRIAL_FILE) or {}
+    result = result_of(sabotage=sabotage, verdict=verdict, events=events_of(trial))
+    write_json(trial / RESULT_FILE, asdict(result))
+    told = properties(claim, sabotage=sabotage, result=result, verdict=verdict, described=described)
+    return result, told
+
+
+def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
+    """The outcome that an exception stands for, and its text. Of a group of them the worst counts.
+
+    Nothing but the judge refutes a claim: an assertion of the test's own is no check of the catalogue, and a replay
+    would not know it. ``sabotage``: the exception ended the body of one, which fails by any assertion.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        told = (_outcome_of(e, sabotage=sabotage) for e in error.exceptions)
+        return min(told, key=lambda each: WORST.index(each[0]))
+    if isinstance(error, pytest.skip.Exception):
+        # Only what cannot be evaluated here is excused; a test that somebody skipped leaves its claim undecided.
+        reason = str(error.msg).removeprefix("not evaluated: ")
+        return ("not evaluated" if reason != error.msg else "skipped"), reason
+    if isinstance(error, Refuted):
+        return "fail", ""
+    if isinstance(error, Inconclusive):
+        return "inconclusive", ""
+    if isinstance(error, BadInput):
+        return "bad input", str(error)
+    if sabotage and isinstance(error, AssertionError | pytest.fail.Exception):
+        return "fail", str(error)
+    return "harness", f"{type(error).__name__}: {error}"
+
+
+def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
+    """Mark the report of a claim's test whose worker died: the harness failed."""
+    for description in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{TRIAL_FILE}")):
+        described, trial = stored_object(description) or {}, description.parent
+        if described.get("test") != redacted(crashitem):
+            continue
+        claim, sabotage = str(described["claim"]), bool(described["sabotage"])
+        record(trial, Errored(what="the worker that ran it died; the evidence ends there"))
+        result, told = concluded(trial, claim, sabotage=sabotage)
+        report.user_properties.append(("trial", str(trial)))
+        tell(report, claim, result, sabotage=sabotage)
+        # pytest writes a test's properties at its end, which this one never reaches.
+        for xml in (p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"):
+            for name, value in told:
+                xml.node_reporter(report).add_property(name, value)

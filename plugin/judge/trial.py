@@ -1,0 +1,207 @@
+"""The evidence of one trial as the judge gets it, and where its phases begin and end."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, Happened, Recovered
+from plugin.evidence.events import BaselineBegin, BaselineEnd, Event, WritingEnd, seen
+from plugin.evidence.records import FinalLine, HistoryLine, ProbeSecond
+from plugin.judge.model import Measurement
+
+if TYPE_CHECKING:
+    from plugin.evidence.layout import LayoutSample
+
+Window = tuple[int, int]
+"""A stretch of the trial's timeline, from and to, in microseconds."""
+
+
+class HostSecond(NamedTuple):
+    """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and how much of that was other work's.
+
+    ``others`` is ``None`` where it was not recorded. What a hypervisor took counts as other work.
+    """
+
+    t: int
+    cpu: float
+    others: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TrialEvidence:
+    """Everything that was recorded of one trial of one claim.
+
+    ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
+    where needed; ``None`` where the trial had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
+    those that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself;
+    ``layout`` where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the checks
+    at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files
+    (edited after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
+    """
+
+    claim: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    profile: str
+    seed: int
+    buckets: int
+    context: Mapping[str, str] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    history: Callable[[], Iterable[HistoryLine]] | None = None
+    final: Callable[[], Iterable[FinalLine]] | None = None
+    probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
+    measurements: Sequence[Measurement] = ()
+    workloads: Mapping[str, Any] = field(default_factory=dict)
+    layout: "Sequence[LayoutSample]" = ()
+    host: Sequence[HostSecond] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One fault as the events tell it. Times in microseconds; ``None`` for what was never recorded.
+
+    ``bit`` has the time at which each node was proven to be hit. ``leases`` and ``connections`` say what each node held
+    of the ledger just before. ``blocks``: a majority is gone on purpose, so nothing may be acknowledged.
+    """
+
+    kind: str
+    nodes: tuple[str, ...]
+    begin: int
+    bit: Mapping[str, int]
+    undo: int | None
+    undone: int | None
+    leases: Mapping[str, int]
+    connections: Mapping[str, int]
+    blocks: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disturbance:
+    """From a fault's first action to the recovery that was declared after it, the next one's begin, or the trial's end.
+
+    ``kind``: of its last fault.
+    """
+
+    window: Window
+    victims: frozenset[str]
+    kind: str
+
+
+BETWEEN_US = 2_000_000
+"""Before the next fault begins; a route is asked several times in it."""
+ROLLING = frozenset({"resize"})
+"""Faults that go over all nodes one after another, as changes in operation do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """The phases of a trial, taken from its events.
+
+    A window or time is ``None`` where an event that bounds it is missing.
+    """
+
+    baseline: Window | None
+    faults: tuple[Fault, ...]
+    recovered: int | None
+    """The first declared recovery after the last fault was undone."""
+    recoveries: tuple[int, ...]
+    """All declared recoveries."""
+    writing_end: int | None
+    end: int
+    """The last event of all."""
+    reached: Mapping[type[Happened], int]
+    """The first time of each kind of event."""
+
+    @property
+    def disturbed(self) -> Window | None:
+        """From the first fault action to the declared recovery; to the trial's end where none was declared."""
+        if not self.faults:
+            return None
+        begin = self.faults[0].begin
+        return begin, max(begin, self.recovered if self.recovered is not None else self.end)
+
+    @property
+    def disturbances(self) -> tuple[Disturbance, ...]:
+        """Faults one after another, each with its own recovery; those that begin before it belong to the same one.
+
+        Each lasts until shortly before the next one begins, so that nothing between them is overlooked, and the last
+        success of the next one's victims is none of its own.
+        """
+        found: list[Disturbance] = []
+        for fault in sorted(self.faults, key=lambda fault: fault.begin):
+            same = found.pop() if found and fault.begin < found[-1].window[1] else None
+            begin = same.window[0] if same else fault.begin
+            done = max(fault.undone or fault.begin, same.window[1] if same else 0)
+            end = next((time for time in self.recoveries if time >= done), self.end)
+            victims = (same.victims if same else frozenset()) | frozenset(fault.nodes)
+            found.append(Disturbance(window=(begin, max(begin, end)), victims=victims, kind=fault.kind))
+        ends = [
+            *(max(one.window[1], later.window[0] - BETWEEN_US) for one, later in pairwise(found)),
+            *(one.window[1] for one in found[-1:]),
+        ]
+        return tuple(replace(one, window=(one.window[0], end)) for one, end in zip(found, ends, strict=True))
+
+    @property
+    def undone(self) -> int | None:
+        """When the last fault was undone, or ``None`` where one was not."""
+        times = [fault.undone for fault in self.faults]
+        return None if not times or None in times else max(time for time in times if time is not None)
+
+    @property
+    def victims(self) -> frozenset[str]:
+        """All nodes that a fault was aimed at."""
+        return frozenset(node for fault in self.faults for node in fault.nodes)
+
+
+def lasted(fault: Fault, end: int) -> Window:
+    """From when a fault is proven on all its nodes, or else its begin, until its undoing begins; ``end`` where that was never recorded."""
+    proven = max(fault.bit.values(), default=fault.begin)
+    return proven, fault.undo if fault.undo is not None else end
+
+
+def timeline(events: Sequence[Event]) -> Timeline:
+    """The phases that the events tell of."""
+    reached: dict[type[Happened], int] = {}
+    for event in events:
+        reached.setdefault(type(event.what), event.t)
+    faults = tuple(
+        _fault(event.t, event.what, events[index + 1 :])
+        for index, event in enumerate(events)
+        if isinstance(event.what, FaultBegin)
+    )
+    recoveries = tuple(t for t, _ in seen(events, Recovered))
+    done = max((fault.undone or fault.begin for fault in faults), default=0)
+    return Timeline(
+        baseline=(reached[BaselineBegin], reached[BaselineEnd])
+        if BaselineBegin in reached and BaselineEnd in reached
+        else None,
+        faults=faults,
+        recovered=next((t for t in recoveries if t >= done), None),
+        recoveries=recoveries,
+        writing_end=max((t for t, _ in seen(events, WritingEnd)), default=None),
+        end=max((event.t for event in events), default=0),
+        reached=reached,
+    )
+
+
+def _fault(t: int, begin: FaultBegin, later: Sequence[Event]) -> Fault:
+    nodes = set(begin.nodes)
+    bit: dict[str, int] = {}
+    undo: int | None = None
+    undone: int | None = None
+    for event in later:
+        match event.what:
+            case FaultBegin(nodes=others) if nodes & set(others):
+                break
+            case FaultBit(node=node) if node in nodes:
+                bit.setdefault(node, event.t)
+            case FaultUndo(nodes=others) if undo is None and nodes & set(others):
+                undo = event.t
+            case FaultUndone(nodes=others) if undone is None and nodes & set(others):
+                undone = event.t
+    return Fault(
+        kind=begin.fault, nodes=tuple(begin.nodes), begin=t, bit=bit, undo=undo, undone=undone,
+        leases=begin.leases, connections=begin.connections, blocks=begin.blocks,
+    )  # fmt: skip

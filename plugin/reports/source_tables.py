@@ -1,0 +1,138 @@
+"""What a claim's source printed, beside what was measured."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clusters.substrates import SUBSTRATES
+from plugin.claims import Claim
+from plugin.reports.growth_source import growth_beside
+from plugin.reports.section import Beside, Section
+from plugin.reports.text import figure, number
+
+EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
+"""The end of the note of ``rows_missing``."""
+SETUP = "setup"
+"""The entry beside a source's tables that says how it came to them."""
+
+
+def beside(
+    claim: Claim, verdict: Mapping[str, Any], *, machine: str = "", sections: Iterable[Section] = ()
+) -> list[Beside]:
+    """The tables of the source that have a row for the trial of this verdict, and those that workloads show whole.
+
+    ``machine``: on what it ran, in words; ``sections``: what workloads show of it.
+    """
+    found = [
+        _beside(_title(table), row, claim, verdict, machine)
+        for table, rows in claim.paper.items()
+        for row in (rows if isinstance(rows, list | tuple) else ())
+        if isinstance(row, Mapping) and _is_of(row, verdict["context"])
+    ]
+    titles = {name: _title(name) for name in claim.paper}
+    setups = _setups(claim, verdict["context"], machine)
+    found += growth_beside(claim, verdict, {titles[name]: table for name, table in claim.paper.items()}, setups)
+    for section in sections:
+        found += section.beside(claim, titles, setups)
+    return found
+
+
+def answered(table: Beside) -> list[str]:
+    """The rows of a whole table that were measured here too, in words: the main figures and their ratios."""
+    found = []
+    for printed, ours, shares in zip(table.rows, table.rows[1:], table.rows[2:], strict=False):
+        if shares[0] != "ratio":
+            continue
+        columns = list(zip(table.head, printed, ours, shares, strict=True))[1:-1]
+        place = ", ".join(f"{theirs} {head}" for head, theirs, _, share in columns if share == "-")
+        told = "; ".join(
+            f"{head} {theirs} printed, {mine} here ({share})"
+            for head, theirs, mine, share in columns
+            if head in table.short and share != "-"
+        )
+        found.append(f"{table.title}, {place}: {told}")
+    return found
+
+
+def _title(table: str) -> str:
+    """``table_5_6`` as the source calls it."""
+    return re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
+
+
+def _setups(claim: Claim, context: Mapping[str, str], machine: str) -> tuple[tuple[str, str], ...]:
+    told = claim.paper.get(SETUP)
+    if not told:
+        return ()
+    work = claim.source.work if claim.source else "the source"
+    return (f"set-up of the {work}", str(told)), ("set-up here", _setup(context, machine))
+
+
+def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+    shared = row.keys() & context.keys()
+    return bool(shared) and all(str(row[name]) == str(context[name]) for name in shared)
+
+
+def _beside(title: str, row: Mapping[str, Any], claim: Claim, verdict: Mapping[str, Any], machine: str) -> Beside:
+    work = claim.source.work if claim.source else "the source"
+    cells = [_answer(column, printed, claim, verdict) for column, printed in row.items()]
+    lines = [
+        (f"{work} printed", *map(figure, row.values())),
+        ("measured here", *(ours for ours, _ in cells)),
+    ]
+    if any(ratio != "-" for _, ratio in cells):
+        lines.append(("ratio", *(ratio for _, ratio in cells)))
+    return Beside(
+        title=title,
+        work=work,
+        head=("", *(column.replace("_", " ") for column in row)),
+        rows=tuple(lines),
+        note=claim.note,
+        setups=_setups(claim, verdict["context"], machine),
+    )
+
+
+def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """What was measured for a column, and its ratio to what the source printed."""
+    name = claim.measured.get(column, "")
+    results = {result["check"]["metric"]: result for result in verdict["results"]}
+    if name not in results:
+        met = {condition["name"]: condition for condition in verdict["conditions"]}
+        if name in met:
+            return (f"yes ({met[name]['why']})" if met[name]["met"] else "not proven"), "-"
+        return str(verdict["context"].get(column, "-")), "-"
+    measured = results[name]["measurement"]
+    value = measured["value"]
+    if value is None:
+        return "-", "-"
+    if isinstance(printed, bool | str):  # a question, which the check answers
+        answer = {"pass": "yes", "fail": "no"}.get(results[name]["outcome"], "-")
+        return (f"{answer} ({measured['note']})" if measured["note"] and answer != "-" else answer), "-"
+    words = f"{number(value)} {name.replace('_', ' ')}"
+    if name == "rows_counted":
+        return _rows(value, words, results)
+    comparable = isinstance(printed, int | float) and printed and not isinstance(value, str)
+    return words, f"{value / printed:.2f}" if comparable else "-"
+
+
+def _rows(value: float, words: str, results: Mapping[str, Any]) -> tuple[str, str]:
+    """Of rows it is not their number that is to be compared, as writers go on, but whether all of them are there."""
+    note = results["rows_missing"]["measurement"]["note"] if "rows_missing" in results else ""
+    expected = EXPECTED.search(note)
+    if not expected:
+        return words, "-"
+    least, most = int(expected[1]), int(expected[2] or expected[1])
+    nearest = min(max(value, least), most)
+    ratio = f"{value / nearest:.2f} of the rows expected" if nearest else "-"
+    return f"{number(value)} of {least if least == most else f'{least} to {most}'} expected", ratio
+
+
+def _setup(context: Mapping[str, str], machine: str) -> str:
+    tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
+    nodes = f"{context['nodes']} nodes" if context.get("nodes") else ""
+    place = f"as {context['substrate']}" if context.get("substrate") else ""
+    profile = f"profile {context['profile']}" if context.get("profile") else ""
+    shape = " ".join(filter(None, [nodes, place]))
+    substrate = context.get("substrate", "")
+    if machine and substrate in SUBSTRATES and SUBSTRATES[substrate].local:
+        machine = f"all on one machine of {machine}"
+    return ", ".join(filter(None, [tested, shape, profile, machine]))

@@ -1,0 +1,180 @@
+"""A stored run as its reports see it: what each trial is, its evidence second by second, and its verdict if it reached one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput
+from plugin.catalogue import Catalogue
+from plugin.claims import Claim
+from plugin.evidence import events
+from plugin.evidence.events import Event
+from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.records import MalformedRecord
+from plugin.evidence.redaction import redacted, redacted_json
+from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict
+from plugin.judge.model import Verdict
+from plugin.judge.trial import TrialEvidence
+from plugin.reports.builds import builds_of
+from plugin.reports.section import Section
+from plugin.reports.series import Series, series
+from plugin.result import Result, result_of
+from plugin.run import RUN_FILE
+from plugin.workloads import WORKLOADS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredTrial:
+    """One trial, without what looks like a secret.
+
+    ``described`` is its ``trial.json``; ``verdict`` as it is stored, ``None`` where none was reached; ``result`` what
+    it came to.
+
+    ``problem`` says why its evidence cannot be read at all (another schema, no description), or cannot be drawn.
+    """
+
+    directory: Path
+    described: Mapping[str, Any]
+    claim: Claim | None
+    verdict: Mapping[str, Any] | None
+    series: Series | None
+    events: Sequence[Event]
+    result: Result
+    problem: str = ""
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    """What workloads show of it, by their names."""
+
+    @property
+    def builds(self) -> Mapping[str, str]:
+        """Which builds were tested."""
+        return builds_of(self.described)
+
+    @property
+    def sabotage(self) -> bool:
+        """Whether it is expected to be refuted, or not to be believed."""
+        return bool(self.described.get("sabotage"))
+
+    @property
+    def about(self) -> str:
+        """Of a sabotage: what was done wrongly on purpose."""
+        return str(self.described.get("about") or "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredRun:
+    """One run directory: its name, ``run.json``, and its trials."""
+
+    directory: Path
+    described: Mapping[str, Any]
+    trials: Sequence[StoredTrial]
+
+
+def stored_trial(directory: Path, catalogue: Catalogue, verdict: Verdict | None = None) -> StoredTrial:
+    """A trial with this verdict, or else with the one that is stored. Never raises for what a killed run left."""
+    try:
+        described = describe_trial(directory)
+        evidence = load_trial(directory, described)
+    except BadInput as error:
+        described, why = _raw(directory / TRIAL_FILE), redacted(str(error))
+        result = result_of(sabotage=bool(described.get("sabotage")), verdict=None, events=(), problem=why)
+        return StoredTrial(
+            directory=directory, described=described, claim=None, verdict=None, series=None,
+            events=(), result=result, problem=why,
+        )  # fmt: skip
+    told = redacted_json(as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)))
+    evidence = without_secrets(evidence)
+    seen, sections, problem = None, dict[str, Section](), ""
+    try:
+        sections = sections_of(evidence, limits_of(described, told))
+        seen = series(evidence)
+    except (
+        Exception
+    ) as error:  # whatever somebody wrote into the files: the verdict and the events are shown all the same
+        problem = f"the evidence cannot be drawn ({type(error).__name__}: {error})"
+    return StoredTrial(
+        directory=directory,
+        described=redacted_json(described),
+        claim=catalogue.claims.get(evidence.claim),
+        verdict=told,
+        series=seen if seen and seen.seconds else None,
+        events=evidence.events,
+        result=result_of(
+            sabotage=bool(described.get("sabotage")),
+            verdict=told,
+            events=evidence.events,
+            problem=redacted(problem),
+        ),
+        problem=redacted(problem),
+        sections=sections,
+    )
+
+
+def without_secrets(evidence: TrialEvidence) -> TrialEvidence:
+    """The evidence with events that can be shown: trials and routes are named by them, and reports name those."""
+    told = [events.without_secrets(event) for event in evidence.events]
+    return replace(evidence, events=told)
+
+
+def sections_of(evidence: TrialEvidence, limits: Mapping[str, float]) -> dict[str, Section]:
+    """What workloads show of a trial, by their names."""
+    shown = ((name, each.section(evidence, limits)) for name, each in WORKLOADS.items() if each.section)
+    return {name: found for name, found in shown if found is not None}
+
+
+def sections_at(directory: Path, verdict: Mapping[str, Any]) -> dict[str, Section]:
+    """The same, of a stored trial with this verdict; none also of what cannot be read."""
+    if not any(workload.section and workload.left(directory) for workload in WORKLOADS.values()):
+        return {}
+    try:
+        described = describe_trial(directory)
+        evidence = without_secrets(load_trial(directory, described))
+        return sections_of(evidence, limits_of(described, verdict))
+    except (BadInput, MalformedRecord, ValueError, OSError):
+        return {}
+
+
+def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
+    """The limits by metric that a trial was judged by, or else those that were declared."""
+    checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
+    return {
+        str(check["metric"]): float(check["limit"])
+        for check in checks
+        if isinstance(check, Mapping) and isinstance(check.get("limit"), int | float)
+    }
+
+
+def stored_run(directory: Path, catalogue: Catalogue, verdicts: Mapping[Path, Verdict] | None = None) -> StoredRun:
+    """Everything below a run directory, or the one trial that it is."""
+    places = sorted(path.parent for path in directory.rglob(TRIAL_FILE))
+    home = next((d for d in (directory, *directory.parents) if (d / RUN_FILE).exists()), directory)
+    return StoredRun(
+        directory=directory,
+        described=_raw(home / RUN_FILE),
+        trials=[stored_trial(place, catalogue, (verdicts or {}).get(place)) for place in places],
+    )
+
+
+def names_of(runs: Sequence[StoredRun]) -> list[str]:
+    """What each run is called: its directory's name, its whole path where two have the same."""
+    short = [run.directory.name for run in runs]
+    return [name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)]
+
+
+def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A stored verdict, unless somebody left something else in its place."""
+    parts = {"outcome": str, "why": str, "results": list, "conditions": list, "tuned": list, "context": dict}
+    if verdict is None or not all(isinstance(verdict.get(name), kind) for name, kind in parts.items()):
+        return None
+    results = ({"check", "measurement", "outcome", "why"}, verdict["results"])
+    conditions = ({"name", "met", "why"}, verdict["conditions"])
+    for keys, entries in (results, conditions):
+        if not all(isinstance(entry, dict) and keys <= entry.keys() for entry in entries):
+            return None
+    return verdict
+
+
+def _raw(path: Path) -> Mapping[str, Any]:
+    """A JSON object that may be missing or cut off."""
+    found: Mapping[str, Any] = redacted_json(stored_object(path) or {})
+    return found

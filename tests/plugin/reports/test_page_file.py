@@ -1,0 +1,152 @@
+"""When a page is written, where to, and that a verdict never depends on it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plugin.evidence.store import digest
+from tests.plugin.conftest import CHECKOUT, Gate
+from tests.plugin.killed_runs import on_its_own
+from tests.plugin.test_gate import SLOW, wait_for
+
+UNWANTED = {"jinja2", "rich", "plotly", "bokeh", "altair", "hdrh"}
+
+
+def test_a_session_ends_with_a_page(gate: Gate) -> None:
+    for ran in (gate(*gate.tests("passes", "refuted", "sabotage"), "--run-dir", "out"),
+                gate(*gate.tests("passes", "refuted", "sabotage"), "--run-dir", "again", "-n", "2")):  # fmt: skip
+        assert ran.status == 1, ran.text
+        (place,) = re.findall(r"^report: (\S+)$", ran.text, re.MULTILINE)
+        page = (gate.path / place).read_text()
+        assert place in ("out/report.html", "again/report.html")
+        assert "Claims: 1 pass, 1 refuted; sabotages: 1 refuted as expected" in page
+        assert "The answer is what it was said to be." in page
+
+
+def test_no_claim_no_page(gate: Gate) -> None:
+    for arguments in (gate.tests("ordinary"), ["--dry-run"]):
+        assert "report:" not in gate(*arguments, "--run-dir", "out").text
+        assert not list(gate.path.glob("**/*.html"))
+
+
+def test_an_interrupted_session_has_its_page(gate: Gate) -> None:
+    (gate.path / "test_claims.py").write_text(SLOW)
+    with subprocess.Popen(
+        gate.command("--run-dir", "out"), cwd=gate.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        preexec_fn=on_its_own,
+    ) as process:  # fmt: skip
+        try:
+            wait_for(gate.path / "begun", process)
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 2
+    assert "report: out/report.html" in output.decode()
+    page = (gate.run_dir / "report.html").read_text()
+    assert "… ENDED EARLY" in page
+    assert "the run ended early, after" in page
+
+
+def test_a_page_that_cannot_be_written_changes_nothing(gate: Gate) -> None:
+    (gate.path / "taken.html").mkdir()
+    ran = gate(*gate.tests("passes"), "--run-dir", "out", "--report", "taken.html")
+    assert ran.status == 0, ran.text
+    assert re.search(
+        r"^report: not written: taken\.html: .+; choose another place with --report FILE$",
+        ran.text,
+        re.MULTILINE,
+    )
+    again = gate("--judge", "out", "--report", "taken.html")
+    assert again.status == 0, again.text
+    assert "report: not written: taken.html: " in again.text
+
+
+def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> None:
+    gate(*gate.tests("passes", "refuted"), "--run-dir", "out")
+    before = {path: digest(path) for path in gate.run_dir.rglob("*") if path.is_file() and path.name != "report.html"}
+    assert "Claims: 1 pass, 1 refuted" in (gate.run_dir / "report.html").read_text()
+    gate.edit("claims.toml", "limit = 42", "limit = 41")
+    again = gate("--judge", "out")
+    assert "report: out/report.html" in again.lines
+    page = (gate.run_dir / "report.html").read_text()
+    assert re.search(r"✘ REFUTED.+?42, must be == 41", page, re.DOTALL), "by today's limits"
+    trial = gate.trials[0]
+    assert gate("--judge", str(trial)).lines[-1] == f"report: out/claims/answer/{trial.name}.html", (
+        "beside the sealed evidence"
+    )
+    assert gate("--judge", "out", "--report", "elsewhere/mine.html").lines[-1] == "report: elsewhere/mine.html"
+    assert (gate.path / "elsewhere" / "mine.html").exists()
+    assert {path: digest(path) for path in before} == before
+    assert "after the run" not in gate("--judge", "out").text
+
+
+def test_evidence_is_never_overwritten(gate: Gate) -> None:
+    gate(*gate.tests("passes"), "--run-dir", "out")
+    for place, message in (
+        ("out/run.json", "must be named .html, so that nothing else is overwritten"),
+        (f"{gate.trials[0]}/page.html", "is sealed evidence; give a place outside of it"),
+    ):
+        ran = gate("--judge", "out", "--report", place)
+        assert ran.status == 4
+        assert message in ran.text
+
+
+def test_two_runs_are_judged_and_compared(gate: Gate) -> None:
+    """Of the same name even, and one given twice counts once."""
+    gate(*gate.tests("passes"), "--run-dir", "a/run")
+    gate(*gate.tests("refuted"), "--run-dir", "b/run")
+    ran = gate("--judge", "a/run", "--judge", "b/run", "--judge", "a/run")
+    assert ran.status == 1, ran.text
+    assert ran.text.count("same verdict as stored") == 2
+    assert "report: comparison.html" in ran.lines
+    page = (gate.path / "comparison.html").read_text()
+    assert "Claims: 1 pass, 1 refuted" in page
+    assert f"{gate.path}/a/run" in page
+    assert "pytest --judge=a/run --judge=b/run" in page
+    assert gate("--judge", "a/run", "--judge", "nowhere").status == 4
+
+
+def test_the_plugin_is_light(gate: Gate) -> None:
+    """Neither its import nor a session of ordinary tests brings in what only reports need."""
+    code = "import sys, plugin, plugin.session, plugin.outcomes, plugin.commands, plugin.replay; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert not UNWANTED & set(done.stdout.split())
+    (gate.path / "test_light.py").write_text(
+        f"def test_light():\n    import sys\n    assert not {UNWANTED} & set(sys.modules)\n"
+    )
+    ran = gate("test_light.py", "-p", "no:allure_pytest", "-p", "no:benchmark")
+    assert ran.status == 0, ran.text
+
+
+def test_a_page_costs_next_to_nothing(gate: Gate, tmp_path: Path) -> None:
+    """Of three trials of a minute each: less than 5 % of the time they took."""
+    from plugin.catalogue import load
+    from plugin.reports.page import write_page
+    from plugin.reports.stored_run import stored_run
+    from tests.plugin.reports.samples import run_of
+
+    run = run_of(tmp_path / "run", trials=[{"judged": False}] * 3)
+    began = time.process_time()
+    write_page(tmp_path / "page.html", [stored_run(run, load())], judge="")
+    assert time.process_time() - began < 0.05 * 3 * 60 / 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="makes a directory read-only: root may write into it all the same")
+def test_a_directory_that_cannot_be_written(gate: Gate) -> None:
+    gate(*gate.tests("passes"), "--run-dir", "out", "--report", "mine.html")
+    gate.run_dir.chmod(0o555)
+    try:
+        ran = gate("--judge", "out")
+    finally:
+        gate.run_dir.chmod(0o755)
+    assert ran.status == 0, ran.text
+    assert (
+        "report: not written: out/report.html: Permission denied; choose another place with --report FILE" in ran.text
+    )
