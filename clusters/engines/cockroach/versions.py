@@ -26,10 +26,8 @@ class Dialect:
     Columns are cast to types that the driver knows by itself: on older servers it cannot look up array types.
     """
 
-    series: Series = OLDEST
     notes: tuple[str, ...] = ()
     """What a reader of a report should know about this version, in whole sentences."""
-    sources: tuple[str, ...] = ()
 
     session: Mapping[str, str] = field(default_factory=dict)
     """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``,
@@ -58,46 +56,31 @@ class Dialect:
     """The cluster settings that somebody set, the server itself among them; all others have their default."""
     behaviour_settings: tuple[str, ...] = ("kv.allocator.load_based_rebalancing",)
     """Settings that say how a server of this version works, whoever set them: their values are part of the evidence."""
-    cluster_version: str = "SHOW CLUSTER SETTING version"
 
     changed_form: str = (
-        "SELECT \"eventType\" AS what, 1 AS times FROM system.eventlog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' "
-        "AND \"eventType\" IN ('set_cluster_setting', 'reset_cluster_setting', 'set_zone_config', 'remove_zone_config') "
+        'SELECT "eventType" AS what, 1 AS times FROM system.eventlog '
+        "WHERE timestamp > now()::TIMESTAMP - INTERVAL '{seconds} s' AND \"eventType\" IN "
+        "('set_cluster_setting', 'reset_cluster_setting', 'set_zone_config', 'remove_zone_config') "
         "AND COALESCE(info::JSONB->>'User', '') <> 'node'"
     )
     """Settings and zones that were changed in the last seconds; what the server changes by itself it does as the user
     ``node``."""
-    moved_form: str = "SELECT key AS what, count AS times, application_name AS application FROM crdb_internal.node_statement_statistics"
+    moved_form: str = (
+        "SELECT key AS what, count AS times, application_name AS application "
+        "FROM crdb_internal.node_statement_statistics"
+    )
     """The statements that were executed. The log of ranges cannot tell who moved a replica: "admin request" stands
     there for what somebody asked for, for what the servers do to balance load (``StoreRebalancer``, since 2.1), and for
     ranges brought together before they are merged."""
     statements_of_one_node: bool = True
     """Whether a node tells only of the statements that it executed itself, since it was started."""
 
-    relocate_lease_form: str = "ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"
-
     drain_flags: tuple[str, ...] = ()
     """Flags that make ``node drain`` drain the node it connects to."""
-    drain_shutdown_flags: tuple[str, ...] | None = None
-    """Flags that also end the drained process; ``None`` where that needs a signal."""
     decommission_unchecked: tuple[str, ...] = ()
     """Flags by which ``node decommission`` goes ahead without asking first whether it can succeed."""
 
-    drain_initial_wait: str = "server.shutdown.drain_wait"
-    drain_transactions: str = "server.shutdown.query_wait"
-    drain_lease_transfer: str = "server.shutdown.lease_transfer_wait"
-    store_dead: str = "server.time_until_store_dead"
-    snapshot_rates: tuple[str, ...] = ("kv.snapshot_rebalance.max_rate", "kv.snapshot_recovery.max_rate")
-    """The settings that limit how fast replicas are copied, per store."""
-    rebalance_threshold: str = "kv.allocator.range_rebalance_threshold"
-    load_based_rebalancing: str = "kv.allocator.load_based_rebalancing"
-    split_by_load: str = "kv.range_split.by_load_enabled"
-    range_coalescing: tuple[str, ...] = ()
-    """The settings by which tables share ranges; empty where each table has its own."""
-
     diagnostics_off: str = "SET CLUSTER SETTING diagnostics.reporting.enabled = false"
-    hold_upgrade_form: str = "SET CLUSTER SETTING cluster.preserve_downgrade_option = '{version}'"
-    finalise_upgrade_form: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
 
     backup_form: str = "BACKUP DATABASE {database} TO '{place}'"
     restore_form: str = "RESTORE {database}.* FROM '{place}' WITH into_db = '{into}'"
@@ -115,8 +98,6 @@ class Dialect:
     tripped: str | None = None
     """The metric of replicas that refuse what asks for them; ``unavailable`` stays 0 on a node that lost the quorum
     with others."""
-    live_nodes: str = "liveness_livenodes"
-    """How many live nodes a node knows of: each says the whole number, so never sum it over nodes."""
 
     @property
     def behaviour(self) -> str:
@@ -128,15 +109,15 @@ class Dialect:
         )
 
     def table_ranges(self, table: str) -> str:
-        """Rows ``range_id, start_key, lease_holder, replicas`` of a table: ids as integers, replicas as ``1,2,3``; lease 0: unknown.
+        """Rows ``range_id, start_key, lease_holder, replicas`` of a table; see ``introspection.parse_ranges``.
 
-        Up to 22.2 the ranges of the primary index, later those of all indexes. It waits for lost ranges.
+        Ids are integers, replicas text (``1,2,3``), an unknown lease holder is 0. Up to 22.2 the ranges of the primary index, later those of all indexes. It waits for lost ranges.
         """
         return self.table_ranges_form.format(table=table)
 
     def relocate_lease(self, table: str, store: int, value: object) -> str:
-        """Move the lease of the range that holds primary key ``value`` to a *store* (see ``stores``; often the node's id)."""
-        return self.relocate_lease_form.format(table=table, store=store, value=value)
+        """Move the lease of the range that holds primary key ``value`` to a *store* (see ``stores``)."""
+        return f"ALTER TABLE {table} EXPERIMENTAL_RELOCATE LEASE VALUES ({store}, {value})"
 
     def by_hand(self, seconds: float) -> str:
         """Rows ``what, times``: what somebody did in the last ``seconds`` to where replicas lie.
@@ -147,13 +128,14 @@ class Dialect:
         changed = self.changed_form.format(seconds=seconds)
         moved = self.moved_form.format(seconds=seconds)
         return (
-            f"SELECT what, sum(times)::INT8 AS times FROM ({changed} UNION ALL SELECT what, times FROM ({moved}) "  # noqa: S608 - constants
+            f"SELECT what, sum(times)::INT8 AS times FROM ({changed} "  # noqa: S608 - constants
+            f"UNION ALL SELECT what, times FROM ({moved}) "
             "WHERE what ~ '^ALTER .*(RELOCATE|SCATTER)' AND what !~ 'RELOCATE LEASE' AND application NOT LIKE '$ internal%') "
             "GROUP BY what ORDER BY what"
         )
 
     def moves(self, seconds: float) -> str:
-        """Rows ``why, times``: replicas added and removed in the last ``seconds``, by the reason that the log of ranges gives.
+        """Rows ``why, times``: replicas added and removed in the last ``seconds``, by the reason in the log of ranges.
 
         One that was moved counts twice. "admin request" is also what servers do to balance load and before they merge
         ranges.
@@ -168,14 +150,6 @@ class Dialect:
         """Split a table for good at values of its first key column."""
         return f"ALTER TABLE {table} SPLIT AT VALUES {', '.join(f'({value})' for value in values)}"
 
-    def scatter(self, table: str) -> str:
-        """Spread a table's ranges and leases at random; best effort."""
-        return f"ALTER TABLE {table} SCATTER"
-
-    def replicas(self, table: str, count: int) -> str:
-        """Ask for ``count`` replicas of each of the table's ranges."""
-        return f"ALTER TABLE {table} CONFIGURE ZONE USING num_replicas = {count}"
-
     def backup(self, database: str, place: str) -> str:
         """Back up a database to a place (a URL of a directory that no backup is in)."""
         return self.backup_form.format(database=database, place=place)
@@ -183,17 +157,6 @@ class Dialect:
     def restore(self, database: str, place: str, into: str) -> str:
         """Restore the tables of ``database`` from its backup at ``place`` into another database, which must exist."""
         return self.restore_form.format(database=database, place=place, into=into)
-
-    def hold_upgrade(self, version: str) -> str:
-        """Keep the cluster at ``version`` (as ``cluster_version`` reports it), so that the old binary can come back."""
-        return self.hold_upgrade_form.format(version=version)
-
-    def finalise_upgrade(self, version: str) -> str:
-        """Give up the way back.
-
-        ``version`` is the new one, ``26.2``; older servers find it themselves, within seconds.
-        """
-        return self.finalise_upgrade_form.format(version=version)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,10 +170,14 @@ class Change:
     note: str = ""
 
 
+def _tells(*settings: str) -> Callable[[Dialect], Dialect]:
+    """The values of these settings say how servers work from this version on."""
+    return lambda d: replace(d, behaviour_settings=(*d.behaviour_settings, *settings))
+
+
 _DOCS = "https://www.cockroachlabs.com/docs"
 _PULL = "https://github.com/cockroachdb/cockroach/pull"
-
-COALESCING = ("spanconfig.range_coalescing.system.enabled", "spanconfig.range_coalescing.application.enabled")
+_SETTINGS_25_2 = "https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes"
 
 CHANGES: tuple[Change, ...] = (
     Change(
@@ -220,8 +187,8 @@ CHANGES: tuple[Change, ...] = (
         apply=lambda d: replace(
             d,
             statements_of_one_node=False,
-            moved_form="SELECT metadata->>'query' AS what, (statistics->'statistics'->>'cnt')::INT8 AS times, app_name AS application "
-            "FROM crdb_internal.statement_statistics "
+            moved_form="SELECT metadata->>'query' AS what, (statistics->'statistics'->>'cnt')::INT8 AS times, "
+            "app_name AS application FROM crdb_internal.statement_statistics "
             "WHERE (statistics->'statistics'->>'lastExecAt')::TIMESTAMPTZ > now() - INTERVAL '{seconds} s'",
         ),
     ),
@@ -246,15 +213,15 @@ CHANGES: tuple[Change, ...] = (
         what="a range that cannot replicate for a minute refuses what asks for it",
         source=f"{_DOCS}/v22.1/architecture/replication-layer (per-replica circuit breakers)",
         apply=lambda d: replace(d, tripped="kv_replica_circuit_breaker_num_tripped_replicas"),
-        note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold (a minute) is over, "
-        'and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections, and '
+        note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold "
+        '(a minute) is over, and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections, and '
         "statements on a table that the node has not used of late, wait on.",
     ),
     Change(
         since=(22, 1),
-        what="admission control is on by default: work waits in queues by its priority when a node is short of CPU or its store behind",
+        what="admission control is on by default: work waits when a node is short of CPU or its store is behind",
         source=f"{_DOCS}/v22.1/admission-control; {_DOCS}/v21.2/architecture/admission-control (off by default)",
-        apply=lambda d: replace(d, behaviour_settings=(*d.behaviour_settings, "admission.kv.enabled")),
+        apply=_tells("admission.kv.enabled"),
     ),
     Change(
         since=(22, 1),
@@ -266,9 +233,7 @@ CHANGES: tuple[Change, ...] = (
         since=(22, 2),
         what="schema changes go through the declarative schema changer, more kinds of them with each version",
         source=f"{_DOCS}/v22.2/online-schema-changes; {_DOCS}/advisories/a99796",
-        apply=lambda d: replace(
-            d, behaviour_settings=(*d.behaviour_settings, "sql.defaults.use_declarative_schema_changer")
-        ),
+        apply=_tells("sql.defaults.use_declarative_schema_changer"),
     ),
     Change(
         since=(23, 1),
@@ -284,13 +249,7 @@ CHANGES: tuple[Change, ...] = (
         since=(23, 1),
         what="load is balanced by CPU, not by queries a second",
         source=f"{_DOCS}/v23.1/cluster-settings",
-        apply=lambda d: replace(
-            d,
-            behaviour_settings=(
-                *d.behaviour_settings,
-                "kv.allocator.load_based_rebalancing.objective",
-            ),
-        ),
+        apply=_tells("kv.allocator.load_based_rebalancing.objective"),
     ),
     Change(
         since=(23, 1),
@@ -306,70 +265,35 @@ CHANGES: tuple[Change, ...] = (
             d,
             setup=(),
             all_ranges="SELECT range_id, array_to_string(replicas, ',') AS replicas FROM [SHOW CLUSTER RANGES]",
-            range_coalescing=COALESCING,
-            behaviour_settings=(*d.behaviour_settings, *COALESCING),
+            behaviour_settings=(
+                *d.behaviour_settings,
+                "spanconfig.range_coalescing.system.enabled",
+                "spanconfig.range_coalescing.application.enabled",
+            ),
         ),
-    ),
-    Change(
-        since=(23, 2),
-        what="server.shutdown.* and others have new names; the old ones remain as aliases",
-        source=f"{_DOCS}/releases/v23.2 (v23.2.0-alpha.3)",
-        apply=lambda d: replace(
-            d,
-            drain_initial_wait="server.shutdown.initial_wait",
-            drain_transactions="server.shutdown.transactions.timeout",
-            drain_lease_transfer="server.shutdown.lease_transfer_iteration.timeout",
-            split_by_load="kv.range_split.by_load.enabled",
-        ),
-    ),
-    Change(
-        since=(23, 2),
-        what="one rate limits all snapshots; kv.snapshot_recovery.max_rate does nothing (and is unknown from 24.1)",
-        source=f"{_DOCS}/releases/v23.2 (v23.2.0-alpha.1)",
-        apply=lambda d: replace(d, snapshot_rates=("kv.snapshot_rebalance.max_rate",)),
-    ),
-    Change(
-        since=(23, 2),
-        what="cluster.auto_upgrade.enabled holds an upgrade back, SET CLUSTER SETTING version finalises it",
-        source=f"{_DOCS}/v26.2/upgrade-cockroach-version; {_DOCS}/releases/v23.2 (v23.2.0-alpha.4)",
-        apply=lambda d: replace(
-            d,
-            hold_upgrade_form="SET CLUSTER SETTING cluster.auto_upgrade.enabled = false",
-            finalise_upgrade_form="SET CLUSTER SETTING version = '{version}'",
-        ),
-    ),
-    Change(
-        since=(24, 2),
-        what="`node drain --shutdown` also ends the process",
-        source=f"{_DOCS}/releases/v24.2 (v24.2.0-beta.1)",
-        apply=lambda d: replace(d, drain_shutdown_flags=("--shutdown",)),
     ),
     Change(
         since=(24, 3),
         what="licence terms: throttled without a key, and a major upgrade needs one",
         source=f"{_DOCS}/stable/licensing-faqs",
         apply=lambda d: d,
-        note="Seven days after its start a cluster of more than one node without a licence key is throttled to five open "
-        "transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be turned off.",
+        note="Seven days after its start a cluster of more than one node without a licence key is throttled to five "
+        "open transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be "
+        "turned off.",
     ),
     Change(
         since=(25, 2),
         what="leader leases: a range's lease belongs to its Raft leader while most of its stores support that one",
-        source="https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes (leader_fortification.fraction_enabled is 1)",
-        apply=lambda d: replace(
-            d, behaviour_settings=(*d.behaviour_settings, "kv.raft.leader_fortification.fraction_enabled")
-        ),
+        source=f"{_SETTINGS_25_2} (leader_fortification.fraction_enabled is 1)",
+        apply=_tells("kv.raft.leader_fortification.fraction_enabled"),
     ),
     Change(
         since=(25, 2),
         what="a transaction's writes may be kept at its gateway until it commits",
-        source="https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes (settings added); "
-        f"{_PULL}/162031 (26.1: a preview, off by default)",
-        apply=lambda d: replace(
-            d, behaviour_settings=(*d.behaviour_settings, "kv.transaction.write_buffering.enabled")
-        ),
-        note="Buffered writes (kv.transaction.write_buffering.enabled) are off in releases and on in development builds of 26.1: "
-        "compare versions only where they agree on it.",
+        source=f"{_SETTINGS_25_2} (settings added); {_PULL}/162031 (26.1: a preview, off by default)",
+        apply=_tells("kv.transaction.write_buffering.enabled"),
+        note="Buffered writes (kv.transaction.write_buffering.enabled) are off in releases and on in development builds "
+        "of 26.1: compare versions only where they agree on it.",
     ),
     Change(
         since=(25, 3),
@@ -384,7 +308,8 @@ CHANGES: tuple[Change, ...] = (
         apply=lambda d: replace(
             d,
             session={"allow_unsafe_internals": "on"},
-            settings_set="SELECT variable AS name, value FROM [SHOW ALL CLUSTER SETTINGS] WHERE origin <> 'default' ORDER BY name",
+            settings_set="SELECT variable AS name, value FROM [SHOW ALL CLUSTER SETTINGS] "
+            "WHERE origin <> 'default' ORDER BY name",
         ),
     ),
 )
@@ -403,22 +328,13 @@ def dialect_for(version: Version) -> Dialect:
             "Choose a newer one with --cockroach-version or --cockroach."
         )
     dialect = Dialect()
-    for change in changes_for(version):
-        dialect = change.apply(dialect)
-        dialect = replace(
-            dialect,
-            sources=(*dialect.sources, change.source),
-            notes=(*dialect.notes, *filter(None, [change.note])),
-        )
-    notes = dialect.notes
+    notes = []
     if series > NEWEST:
-        notes = (
-            f"{version} is newer than anything this suite knows: it is spoken to like v{NEWEST[0]}.{NEWEST[1]}.",
-            *notes,
+        notes.append(
+            f"{version} is newer than anything this suite knows: it is spoken to like v{NEWEST[0]}.{NEWEST[1]}."
         )
-    return replace(dialect, series=series, notes=notes)
-
-
-def changes_for(version: Version) -> tuple[Change, ...]:
-    """The changes that count for this version, oldest first."""
-    return tuple(change for change in CHANGES if change.since <= version.series)
+    for change in CHANGES:
+        if change.since <= series:
+            dialect = change.apply(dialect)
+            notes += filter(None, [change.note])
+    return replace(dialect, notes=tuple(notes))

@@ -16,7 +16,7 @@ from clusters.engines.cockroach.introspection import (
 )
 from clusters.engines.cockroach.metrics import parse_vars
 from clusters.engines.cockroach.version import Version
-from clusters.engines.cockroach.versions import CHANGES, NEWEST, Dialect, changes_for, dialect_for
+from clusters.engines.cockroach.versions import CHANGES, NEWEST, Dialect, dialect_for
 from clusters.errors import BadInput, HarnessError
 
 RECORDED = Path(__file__).parents[2] / "recorded"
@@ -90,10 +90,8 @@ class TestVersion:
 class TestTable:
     def test_every_change_changes_something_and_names_its_source(self) -> None:
         for change in CHANGES:
-            before = dialect_for(Version(*change.since, 0))
             assert change.source.startswith("https://"), change
             assert change.note or change.apply(Dialect()) != Dialect(), change.what
-            assert change.source in before.sources
         assert list(CHANGES) == sorted(CHANGES, key=lambda change: change.since)
 
     @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ class TestTable:
         assert "newer than anything this suite knows" in newer.notes[0]
         assert newer.notes[1:] == newest.notes
         differing = {f.name for f in fields(Dialect) if getattr(newer, f.name) != getattr(newest, f.name)}
-        assert differing == {"series", "notes"}
+        assert differing == {"notes"}
 
     @pytest.mark.parametrize(
         ("version", "expected"),
@@ -159,37 +157,9 @@ class TestTable:
         assert dialect("v26.1.0").session == {"allow_unsafe_internals": "on"}
         assert "crdb_internal" not in dialect("v26.1.0").all_ranges + dialect("v26.1.0").table_ranges("t")
 
-    @pytest.mark.parametrize(
-        ("version", "flags", "shutdown"),
-        [
-            ("v20.2.19", (), None),
-            ("v21.2.0", (), None),
-            ("v22.1.0", ("--self",), None),
-            ("v24.1.9", ("--self",), None),
-            ("v24.2.0", ("--self",), ("--shutdown",)),
-        ],
-    )
-    def test_drain(self, version: str, flags: tuple[str, ...], shutdown: tuple[str, ...] | None) -> None:
-        assert (dialect(version).drain_flags, dialect(version).drain_shutdown_flags) == (flags, shutdown)
-
-    @pytest.mark.parametrize(
-        ("version", "hold", "finalise"),
-        [
-            (
-                "v23.1.0",
-                "SET CLUSTER SETTING cluster.preserve_downgrade_option = '23.1'",
-                "RESET CLUSTER SETTING cluster.preserve_downgrade_option",
-            ),
-            (
-                "v23.2.0",
-                "SET CLUSTER SETTING cluster.auto_upgrade.enabled = false",
-                "SET CLUSTER SETTING version = '24.1'",
-            ),
-        ],
-    )
-    def test_upgrade(self, version: str, hold: str, finalise: str) -> None:
-        assert dialect(version).hold_upgrade("23.1") == hold
-        assert dialect(version).finalise_upgrade("24.1") == finalise
+    def test_drain(self) -> None:
+        assert dialect("v21.2.0").drain_flags == ()
+        assert dialect("v22.1.0").drain_flags == dialect("v26.1.0").drain_flags == ("--self",)
 
     def test_a_report_tells_the_settings_that_say_how_a_version_works(self) -> None:
         assert "admission.kv.enabled" not in dialect("v21.2.0").behaviour_settings
@@ -198,22 +168,9 @@ class TestTable:
         assert not any("Buffered writes" in note for note in dialect("v25.1.0").notes)
         assert any("Buffered writes" in note for note in dialect("v26.1.0").notes)
 
-    def test_settings_that_were_renamed_or_went(self) -> None:
-        old, new = dialect("v23.1.0"), dialect("v23.2.0")
-        assert (old.drain_transactions, new.drain_transactions) == (
-            "server.shutdown.query_wait",
-            "server.shutdown.transactions.timeout",
-        )
-        assert len(old.snapshot_rates) == 2
-        assert new.snapshot_rates == ("kv.snapshot_rebalance.max_rate",)
-
     def test_licence_is_mentioned_where_it_binds(self) -> None:
         assert not any("licence key" in note for note in dialect("v24.2.0").notes)
         assert any("licence key" in note for note in dialect("v24.3.0").notes)
-
-    def test_changes_are_those_up_to_the_version(self) -> None:
-        assert changes_for(Version.parse("v21.1.0")) == ()
-        assert changes_for(Version.parse("v26.2.0")) == CHANGES
 
 
 class TestRealAnswers:
@@ -226,7 +183,6 @@ class TestRealAnswers:
             "nodes",
             "stores",
             "build_tag",
-            "cluster_version",
             "arguments",
             "behaviour",
         ):
@@ -239,11 +195,6 @@ class TestRealAnswers:
             spoken.diagnostics_off,
             spoken.split("ledger", (100, 200, 300)),
             spoken.relocate_lease("ledger", 2, 100),
-            spoken.scatter("ledger"),
-            spoken.replicas("ledger", 1),
-            spoken.hold_upgrade(answers["cluster_version"]["rows"][0]["version"]),
-            spoken.finalise_upgrade(answers["cluster_version"]["rows"][0]["version"]),
-            *(f"SET CLUSTER SETTING {name} = '256MiB'" for name in spoken.snapshot_rates),
         ):
             assert statement in answers["sent"]
 
@@ -286,7 +237,6 @@ class TestRealAnswers:
         nodes = [parse_vars(text) for text in answers["vars"]]
         assert [node[spoken.underreplicated] for node in nodes] == [0, 0, 0]
         assert [node[spoken.unavailable] for node in nodes] == [0, 0, 0]
-        assert [node[spoken.live_nodes] for node in nodes] == [3, 3, 3]
 
 
 class TestDocumentedAnswers:
