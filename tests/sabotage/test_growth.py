@@ -15,6 +15,7 @@ from fixtures.growth import Growth
 from fixtures.judge import Judge
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.convergence import State
+from plugin.judge.growth import phases
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
@@ -41,7 +42,7 @@ async def grow(growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, .
             await growth.out(to, nodes=nodes)
         await growth.settled()
     await ledger.audit()
-    return growth.phases()[-1].found.state
+    return phases(growth.evidence)[-1].found.state
 
 
 def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, **changed: str) -> None:

@@ -1,0 +1,45 @@
+"""When a test has seen enough: what a fixture asks of the evidence so far, while the test runs.
+
+Pure functions, and all that a fixture may ask of the judge before the end. A limit of a claim is none of their
+business but for a comparison, whose margin is its limit.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from plugin.judge.convergence import State
+from plugin.judge.growth import phases
+from plugin.judge.trial import TrialEvidence
+
+if TYPE_CHECKING:
+    from plugin.judge.comparison import Compared
+
+STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
+"""Where no replica moves any more, so that waiting longer shows nothing new."""
+
+
+def comparison_decided(compared: Iterable["Compared"]) -> bool:
+    """Whether every comparison has come to a decision, one at least: then no more pairs are run."""
+    from plugin.judge.comparison import Decision
+
+    decisions = [each.decision for each in compared]
+    return bool(decisions) and Decision.UNDECIDED not in decisions
+
+
+def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:
+    """Whether the last change of size is over: replicas lay evenly for long enough, or nothing moves any more.
+
+    Both times are those that the change of size declared (``ResizeBegin``: ``hold_s``, ``stall_s``). ``since_s``: from
+    when it is waited, in seconds on the trial's timeline; nothing is given up sooner than ``stall_s`` after it.
+    """
+    for phase in phases(evidence)[-1:]:
+        balanced, given_up = phase.found.balanced, phase.found.state in STILL
+        if balanced is not None:
+            return phase.last - balanced >= phase.hold_s
+        return given_up and phase.last - since_s >= phase.stall_s
+    return False
+
+
+def replicas_at_rest(evidence: TrialEvidence) -> bool:
+    """Whether, after the last change of size, no replica moved for the declared quiet period and no range lacks one."""
+    return any(phase.at_rest for phase in phases(evidence)[-1:])

@@ -1,0 +1,103 @@
+"""When a test has seen enough, and that a fixture asks nothing else of the judge while the test runs."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import pytest
+
+from plugin.judge.comparison import compare, equivalence, looks
+from plugin.judge.stopping import comparison_decided, replicas_at_rest, replicas_balanced_or_still
+from plugin.judge.trial import TrialEvidence
+from tests.plugin.judge.histories import SECOND, trial
+from tests.plugin.judge.test_growth import SIX, THREE, grown, phase
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+VERDICT = FIXTURES / "judge.py"
+"""Asks for the verdict, at the end."""
+
+
+def asked_of_the_judge(path: Path) -> Iterator[str]:
+    """What a module imports of the judge, also inside of functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name for name in names if name.startswith("plugin.judge"))
+
+
+def of_a_workload(path: Path) -> bool:
+    """Whether it is a workload's own part of the judge, or of the reports: both come when the test is over."""
+    return bool({"judge", "reports"} & set(path.relative_to(FIXTURES).parent.parts))
+
+
+def test_fixtures_ask_the_judge_only_whether_to_stop() -> None:
+    paths = [path for path in FIXTURES.rglob("*.py") if path != VERDICT and not of_a_workload(path)]
+    asked = {str(path.relative_to(FIXTURES)): set(asked_of_the_judge(path)) for path in paths}
+    asked = {name: found for name, found in asked.items() if found}
+    for name, found in asked.items():
+        allowed = {one for one in found if one.startswith("plugin.judge.stopping.")} | {
+            "plugin.judge.trial.TrialEvidence"
+        }
+        assert not found - allowed, name
+    assert any("plugin.judge.stopping" in one for found in asked.values() for one in found), (
+        "the rule looks at something"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratios", "enough"),
+    [([1.0, 1.001, 0.999], True), ([1.5, 1.501, 1.499], True), ([1.0, 1.3, 0.8], False), ([1.0], False)],
+)
+def test_a_comparison_is_decided_when_every_one_of_it_is(ratios: list[float], enough: bool) -> None:
+    sure = compare({"a/b": [log(1.001), log(0.999), log(1.0)]}, equivalence(2), looks(3))
+    other = compare({"a/b": [log(ratio) for ratio in ratios]}, equivalence(2), looks(3))
+    assert comparison_decided([sure, other]) is enough
+
+
+def test_nothing_compared_decides_nothing() -> None:
+    assert not comparison_decided([])
+
+
+def until(evidence: TrialEvidence, second: int) -> TrialEvidence:
+    """What was recorded by then."""
+    return replace(
+        evidence,
+        events=[event for event in evidence.events if event.t <= second * SECOND],
+        layout=[sample for sample in evidence.layout if sample.t <= second * SECOND],
+    )
+
+
+def test_replicas_must_lie_evenly_for_as_long_as_was_declared() -> None:
+    evidence = grown(hold_s=10)
+    enough = [second for second in range(10, 60, 2) if replicas_balanced_or_still(until(evidence, second), 10)]
+    assert enough
+    assert enough == list(range(enough[0], 60, 2)), "and from then on it is enough"
+    sooner = [second for second in range(10, 60, 2) if replicas_balanced_or_still(until(grown(), second), 10)]
+    assert enough[0] - sooner[0] == 10
+
+
+def test_where_nothing_moves_nobody_waits_for_longer_than_was_declared() -> None:
+    still = [replace(sample, replicas=phase(10, THREE, SIX)[0].replicas, moves=0) for sample in phase(10, THREE, SIX)]
+    evidence = grown(layout=still, quiet=None)
+    assert not replicas_balanced_or_still(until(evidence, 20), 10), "24 s were declared"
+    assert replicas_balanced_or_still(until(evidence, 58), 10)
+    assert not replicas_balanced_or_still(until(evidence, 58), 40), "it is waited since 40 s only"
+
+
+def test_replicas_rest_when_none_moved_for_as_long_as_was_declared() -> None:
+    evidence = grown()
+    resting = [second for second in range(62, 110, 2) if replicas_at_rest(until(evidence, second))]
+    assert min(resting) >= 75 + 20, "traffic ended at 75 s, 20 s were declared"
+    assert not replicas_at_rest(grown(quiet=None))
+
+
+def test_before_anything_was_recorded_nothing_is_over() -> None:
+    assert not replicas_at_rest(trial())
+    assert not replicas_balanced_or_still(trial(), 0)
+    assert not replicas_balanced_or_still(grown(layout=[]), 0)
