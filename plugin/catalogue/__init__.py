@@ -203,8 +203,10 @@ def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
     return number()(value, place)
 
 
-_CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
 _METRIC = text(pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores")
+_KNOWN_CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
+# An editor proposes the suite's own, and cannot know those of a user's workload.
+_CONDITION = Rule(_KNOWN_CONDITION, {"anyOf": [_KNOWN_CONDITION.schema, _METRIC.schema]})
 
 _CHECK = form(
     CheckSpec,

@@ -13,6 +13,7 @@ from clusters.model import Capability
 from plugin.catalogue import HOME, SHIPPED, load, schema
 from plugin.claims import Estimate, Mark, Status, Suite
 from plugin.judge.model import Check, Comparison, Kind
+from tests.docs.extending.pages import example
 
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
@@ -180,19 +181,21 @@ def test_every_file_is_listed_and_a_person_can_read_it() -> None:
         assert max(map(len, text.splitlines())) <= 120
 
 
-def test_editors_know_the_form(write: Write) -> None:
+def test_editors_know_the_form() -> None:
     """``python -c 'from plugin import catalogue; catalogue.write_schema()'`` writes it anew."""
     stored = json.loads((HOME / "catalogue.schema.json").read_text())
     assert stored == json.loads(json.dumps(schema()))
     jsonschema.Draft202012Validator.check_schema(stored)
     validator = jsonschema.Draft202012Validator(stored)
-    for path in (*SHIPPED, write(MINIMAL)):
-        assert not [*validator.iter_errors(tomllib.loads(path.read_text()))]
+    pages = [example(page)["claims.toml"] for page in ("claim.md", "workload.md")]
+    for text in (*(path.read_text() for path in SHIPPED), MINIMAL, *pages):
+        assert not [*validator.iter_errors(tomllib.loads(text))]
     for wrong in (
         MINIMAL.replace("metric", "metrik"),
         MINIMAL.replace('"=="', '"="'),
         MINIMAL.replace("mine", "Mine"),
         MINIMAL + "nodes = 0",
+        MINIMAL + 'needs = ["Fault bit"]',
     ):
         assert [*validator.iter_errors(tomllib.loads(wrong))], wrong
 

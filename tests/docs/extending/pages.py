@@ -25,6 +25,16 @@ def counted(page: str) -> dict[str, bool]:
     return found
 
 
+def example(page: str) -> dict[str, str]:
+    """The files of the page's example by name; each says in its first line which it is."""
+    files = {}
+    for block in re.findall(r"^```(?:toml|python)\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL):
+        title = re.match(r"# ~/mine/(\S+)\n", block)
+        assert title, f"the block does not say in its first line which file it is:\n{block}"
+        files[title[1]] = block
+    return files
+
+
 def code(page: str, number: int = 0) -> str:
     """A block of Python that the page shows."""
     blocks: list[str] = re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plugin.evidence.store import VERDICT
-from tests.docs.extending.pages import PAGES, counted
+from tests.docs.extending.pages import counted, example
 from tests.plugin.conftest import Gate, gate
 
 __all__ = ["gate"]
@@ -41,20 +41,10 @@ def cluster():
 '''
 
 
-def example() -> dict[str, str]:
-    """The example's files by name."""
-    files = {}
-    for block in re.findall(r"^```(?:toml|python)\n(.*?)^```$", (PAGES / PAGE).read_text(), re.MULTILINE | re.DOTALL):
-        title = re.match(r"# ~/mine/(\S+)\n", block)
-        assert title, f"the block does not say in its first line which file it is:\n{block}"
-        files[title[1]] = block
-    return files
-
-
 @pytest.fixture
 def mine(gate: Gate) -> Path:
     """The example in a directory outside the checkout and outside the one that pytest is run in."""
-    files = example()
+    files = example(PAGE)
     assert {name.replace("pings/", "NAME/") for name in files} == {*counted(PAGE), "test_pings.py"}
     home = gate.path / "elsewhere" / "mine"
     for name, text in {**files, "conftest.py": STUB}.items():

@@ -1,4 +1,4 @@
-"""A claim of one's own, kept anywhere: the README's own example is run, by the README's own commands."""
+"""What a new claim takes is what the page says: its example runs by the page's own commands, kept anywhere."""
 
 import json
 import re
@@ -11,30 +11,26 @@ from pathlib import Path
 import pytest
 
 from clusters.engines import control_notice
+from plugin import catalogue
 from plugin.evidence.store import VERDICT
-from tests.plugin.conftest import CHECKOUT, Gate
+from tests.docs.extending.pages import CHECKOUT, PAGES, counted, example, tables
+from tests.plugin.conftest import Gate, gate
 
+__all__ = ["gate"]
+PAGE = "claim.md"
 RUN_IN_TOX = ".venv/bin/tox exec -q -e gate -- pytest "
 TIMEOUT_S = 240
 """A run takes 20 to 35 s."""
 
 
-def readme() -> tuple[dict[str, str], list[str]]:
-    """The example's files by name, and the commands below it."""
-    text = (CHECKOUT / "README.md").read_text().partition("## A claim of your own\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    files = {}
-    for language, block in blocks:
-        if language in ("toml", "python"):
-            title = re.match(r"# ~/mine/(\S+)\n", block)
-            assert title, f"the block does not say in its first line which file it is:\n{block}"
-            files[title[1]] = block
-    (commands,) = (block.splitlines() for language, block in blocks if language == "sh")
-    return files, commands
+def commands() -> list[str]:
+    """The commands that run the example and judge it again."""
+    (block,) = re.findall(r"^```sh\n(.*?)^```$", (PAGES / PAGE).read_text(), re.MULTILINE | re.DOTALL)
+    return str(block).splitlines()
 
 
 def ran(command: str, mine: Path, run_dir: Path) -> subprocess.CompletedProcess[str]:
-    """What comes of a command of the README, run from the checkout in this interpreter instead of tox's."""
+    """What comes of a command of the page, run from the checkout in this interpreter instead of tox's."""
     assert command.startswith(RUN_IN_TOX)
     words = shlex.split(command.removeprefix(RUN_IN_TOX))
     words = [w.replace("~/mine", str(mine)).replace(".roachproof/<run>", str(run_dir)) for w in words]
@@ -48,16 +44,19 @@ def ran(command: str, mine: Path, run_dir: Path) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_readmes_example(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It passes, turns red under its sabotage, and is judged again to the same verdicts."""
-    monkeypatch.setenv("ROACHPROOF_STATE", str(gate.path / "state"))  # it waits for no other run's clusters
-    files, (run, judge) = readme()
-    assert set(files) == {"claims.toml", "test_orders.py"}
-    mine, out = gate.path / "elsewhere" / "mine", gate.run_dir
-    mine.mkdir(parents=True)
-    for name, text in files.items():
-        (mine / name).write_text(text)
-    junit = gate.path / "junit.xml"
+@pytest.fixture
+def mine(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example in a directory outside the checkout; its runs wait for no other run's clusters."""
+    monkeypatch.setenv("ROACHPROOF_STATE", str(gate.path / "state"))
+    home = gate.path / "elsewhere" / "mine"
+    home.mkdir(parents=True)
+    for name, text in example(PAGE).items():
+        (home / name).write_text(text)
+    return home
+
+
+def test_it_passes_is_refuted_by_its_sabotage_and_is_judged_again(gate: Gate, mine: Path) -> None:
+    out, junit, (run, judge) = gate.run_dir, gate.path / "junit.xml", commands()
     done = ran(f"{run} --engine postgres --run-dir {out} --junit-xml {junit}", mine, out)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
@@ -86,18 +85,25 @@ def test_the_readmes_example(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Non
     assert again.returncode == 0, again.stdout + again.stderr
     assert again.stdout.count("same verdict as stored") == 2
     assert again.stdout.count("(a sabotage: expected to be refuted)") == 1
-    assert sorted(path.name for path in mine.iterdir() if path.name != "__pycache__") == sorted(files)
+
+    made = {path.name.replace("orders", "NAME") for path in mine.iterdir() if path.name != "__pycache__"}
+    assert counted(PAGE) == dict.fromkeys(made, True)
 
 
-def test_the_readmes_commands_fit_tox_and_refuse_what_is_not_there(gate: Gate) -> None:
+def test_the_commands_fit_tox_and_refuse_what_is_not_there(gate: Gate, mine: Path) -> None:
     """The environment they run in exists, and without a CockroachDB they say so instead of turning green."""
     assert "[testenv:gate]" in (CHECKOUT / "tox.ini").read_text()
-    files, (run, judge) = readme()
-    for name, text in files.items():
-        (gate.path / "nothing" / name).write_text(text)
-    refused = ran(f"{run} --run-dir {gate.run_dir}", gate.path / "nothing", gate.run_dir)
+    run, judge = commands()
+    refused = ran(f"{run} --run-dir {gate.run_dir}", mine, gate.run_dir)
     assert refused.returncode == 4
     assert refused.stderr.count("no CockroachDB to test") + refused.stdout.count("no CockroachDB to test") == 1
-    missing = ran(judge, gate.path / "nothing", gate.path / "nowhere")
+    missing = ran(judge, mine, gate.path / "nowhere")
     assert missing.returncode == 4
     assert "no such directory" in missing.stderr
+
+
+def test_the_page_lists_every_key() -> None:
+    claims = catalogue.schema()["properties"]["claims"]["additionalProperties"]["properties"]
+    for head, known in (("key", claims), ("key of a check", claims["checks"]["items"]["properties"])):
+        listed = [name for row in tables(PAGE, head) for name in re.findall(r"`(\w+)`", row[0])]
+        assert sorted(listed) == sorted(known)
