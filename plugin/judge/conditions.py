@@ -8,6 +8,7 @@ from clusters.events import FaultBegin, Replicated
 from plugin.evidence.events import Errored, LedgerCreated, ResizeBegin, TrialBegin, seen
 from plugin.judge.analysis import Analysis, analysis, routes_of
 from plugin.judge.availability import LAG_US, endpoint, holes, late
+from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, ConditionInfo, Known, some
 from plugin.judge.findings import seconds
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
@@ -56,6 +57,11 @@ def _integrity(a: Analysis) -> Answer:
 def _no_errors(a: Analysis) -> Answer:
     errors = [error.what for _, error in seen(a.evidence.events, Errored)]
     return not errors, some(errors) if errors else "the harness recorded no error"
+
+
+def _clocks_read(a: Analysis) -> Answer:
+    failed = [f"the clock of {source} could not be read: {why}" for source, why in unread(a.evidence.events).items()]
+    return not failed, some(failed) if failed else "no clock of the evidence was left unread"
 
 
 def _history_complete(a: Analysis) -> Answer:
@@ -285,6 +291,8 @@ _OWN: Mapping[str, ConditionInfo] = {
         ("integrity", _integrity, "the evidence is as it was recorded and free of contradictions",
          "run the claim again and leave its evidence as it was written"),
         ("no_errors", _no_errors, "the harness recorded no error", "see to the recorded error and run again"),
+        ("clocks_read", _clocks_read, "every clock from which times of the evidence are could be read",
+         "see why the substrate cannot read the clock of a node, and run again"),
         ("history_complete", _history_complete, "the history goes from the first operation to its end",
          "find out in the log why the ledger's writer ended early, and run again"),
         ("audit_complete", _audit_complete, "every bucket was read at the end or declared unreadable",

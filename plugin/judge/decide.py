@@ -10,7 +10,7 @@ inconclusive, not refuted.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import isfinite
+from math import isfinite, isinf
 from operator import eq, ge, gt, le, lt
 
 from plugin.judge.clocks import uncertainty_s
@@ -25,6 +25,9 @@ ALWAYS = ("integrity", "no_errors")
 EXCUSES = ("machine_free",)
 """What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases
 does not tell)."""
+
+CLOCKS = ("clocks_read",)
+"""What a check of a time rests on, where a clock was not read."""
 
 REFUTES = ("integrity",)
 """All that a violation of safety needs to refute the claim."""
@@ -72,7 +75,7 @@ def decide(
     apart = uncertainty_s(evidence.events)
     results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks)
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
-    asked.append(tuple(name for name in EXCUSES if name in conditions))  # looked at for a limit that was exceeded
+    asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were looked at
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
     return Verdict(
         claim=evidence.claim,
@@ -119,10 +122,10 @@ def _judge(
     unit = f" {check.unit}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
     if check.unit == "s" and abs(value - check.limit) < apart:
-        return result(
-            Outcome.INCONCLUSIVE,
-            f"{compared}, but the clocks of the evidence are known to {apart:.2g} s only",
+        doubt = (
+            _not_met(unmet(CLOCKS)) if isinf(apart) else f"the clocks of the evidence are known to {apart:.2g} s only"
         )
+        return result(Outcome.INCONCLUSIVE, f"{compared}, but {doubt}")
     info = KNOWN_METRICS.get(check.metric)
     excused = unmet(excuses) if not holds and info is not None and info.timed else []
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):

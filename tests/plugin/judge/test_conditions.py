@@ -39,7 +39,9 @@ def test_a_whole_trial_meets_every_condition(name: str) -> None:
     assert advice(name)
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN_CONDITIONS if name not in ("integrity", "no_errors")])
+@pytest.mark.parametrize(
+    "name", [name for name in KNOWN_CONDITIONS if name not in ("integrity", "no_errors", "clocks_read")]
+)
 def test_a_trial_without_evidence_meets_none(name: str) -> None:
     found = condition(trial(), name)
     assert not found.met
@@ -79,6 +81,11 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "edited": ("integrity", lambda: {"problems": ("ledger.tsv was changed after the run",)}, "was changed"),
     "contradictory": ("integrity", lambda: {"history": [Ok(1, 5), *history()]}, "never invoked"),
     "error": ("no_errors", lambda: {"events": [*events(), event(31, "error", what="the prober died")]}, "the prober died"),
+    "clock unread": (
+        "clocks_read",
+        lambda: {"events": [*events(), event(1, "clocks", own="boot 1", unread={"n2": "n2 is silent"})]},
+        "the clock of n2 could not be read: n2 is silent",
+    ),
     "cut off": ("history_complete", lambda: {"history": history()[:-1]}, "no end"),
     "empty": ("history_complete", lambda: {"history": [HistoryEnd(1)]}, "empty"),
     "no final read": ("audit_complete", lambda: {"final": None}, "no final read"),
