@@ -128,8 +128,8 @@ class Doomed:
         assert any(str(self.directory) in left for left in self.left()), "it can be seen that it lives"
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def ends(self, within: float = 120.0) -> int:
-        """Wait for its end; the exit status, negative for a signal."""
+    def ends(self, within: float = 600.0) -> int:
+        """Wait for its end, on a busy machine long; the exit status, negative for a signal."""
         return self.process.wait(within)
 
     def guards(self) -> list[psutil.Process]:
