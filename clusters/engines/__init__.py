@@ -36,29 +36,24 @@ class Backups(Protocol):
 
     async def save(self, name: str, into: BinaryIO) -> None:
         """Archive a backup's files into a file of this machine. Raises ``HarnessError`` if there is no such backup."""
-        ...
 
     async def load(self, name: str, out_of: BinaryIO) -> None:
         """Put archived files where they can be restored from.
 
         Raises ``HarnessError`` if a backup of the name is there.
         """
-        ...
 
     async def discard(self, name: str) -> None:
         """Delete a backup's files. Raises ``HarnessError``."""
-        ...
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
         """Back a database up under a name that no backup has. Raises ``HarnessError``."""
-        ...
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
         """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them.
 
         Raises ``HarnessError``.
         """
-        ...
 
 
 class Deployment(Protocol):
@@ -67,126 +62,103 @@ class Deployment(Protocol):
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The ways in, for clients spread over the cluster on purpose."""
-        ...
 
     @property
     def credentials(self) -> Credentials:
         """How clients identify themselves."""
-        ...
 
     @property
     def backups(self) -> Backups | None:
         """How databases are backed up, where they can be. Known after ``prepare``."""
-        ...
 
     @property
     def tuned(self) -> tuple[str, ...]:
         """Every setting changed from the server's default for the test's sake, ``name = value``: it goes into verdicts."""
-        ...
 
     @property
     def services(self) -> tuple[ProcessSpec, ...]:
         """Processes beside the nodes that no fault touches (etcd for Patroni). Known after ``prepare``."""
-        ...
 
     def process(self, node: str) -> ProcessSpec:
         """The process that is this node. Known after ``prepare`` or ``place``."""
-        ...
 
     async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
         """Everything before a process starts: programs, certificates, configuration."""
-        ...
 
     async def place(self, placement: Placement) -> None:
         """Prepare one more node, which joins a running cluster when its process starts."""
-        ...
 
     async def give(self, node: str, resources: NodeResources) -> None:
         """Give a node other resources, from its next start on. Raises ``HarnessError`` for a node that is not there."""
-        ...
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """What a running node itself says of its resources, by their names in ``NodeResources``; what it does not tell is left out.
 
         Raises ``HarnessError`` when it does not answer.
         """
-        ...
 
     async def bootstrap(self) -> None:
         """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
-        ...
 
     async def observe(self) -> Mapping[str, Any]:
         """What the running servers say of themselves, for the evidence: their build, settings that are not the default; no secret.
 
         Raises ``HarnessError`` when they are not what was to be deployed.
         """
-        ...
 
     async def accepting(self, node: str) -> Health:
         """Whether this node takes clients now. Never raises, answers within 3 s."""
-        ...
 
     async def healthy(self) -> Health:
         """Whether every node lives and all data has all its replicas. Never raises, answers within 10 s."""
-        ...
 
     async def connect(self, node: str | None = None, *, timeout: float = 5.0) -> Connection:
         """A connection of the harness's own, to this node or to any that serves (PostgreSQL: the primary).
 
         ``timeout`` is for connecting, in seconds. Raises ``SqlError`` when none is to be had.
         """
-        ...
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Split a table at ``values`` of its first key column and spread the pieces; nothing where there are no ranges."""
-        ...
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
         """The table's ranges, one for every part that can fail by itself.
 
         PostgreSQL reports one: leased to the primary, replicas on every streaming node.
         """
-        ...
 
     async def layout(self) -> Layout:
         """Where all replicas lie now; asked again and again, so it is cheap.
 
         Raises ``HarnessError`` when nobody says.
         """
-        ...
 
     async def gauges(self) -> Mapping[str, NodeGauges]:
         """What each node's own metrics say; a node that does not answer within 3 s is left out."""
-        ...
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
         """What somebody did in the last so many seconds that moves replicas, and how often, by the servers' own logs.
 
         Raises ``HarnessError`` when nobody answers.
         """
-        ...
 
     async def moves(self, seconds: float) -> Mapping[str, int]:
         """Replicas added and removed in the last so many seconds, by the reason in the servers' own log, most frequent first.
 
         Raises ``HarnessError`` when nobody answers.
         """
-        ...
 
     async def drain(self, node: str) -> None:
         """Hand the node's work over, in good order, so that its process can stop.
 
         Raises ``HarnessError`` if it cannot.
         """
-        ...
 
     async def forget(self, node: str) -> None:
         """Tell the cluster that a node's former store is gone for good, as an operator would.
 
         Either an empty node runs in its place already, or the node was removed and its process has ended.
         """
-        ...
 
     async def remove(self, node: str, *, timeout: float) -> None:
         """Move everything off a living node; its process runs on until it is stopped. Then ``forget`` it.
@@ -195,7 +167,6 @@ class Deployment(Protocol):
 
         Raises ``HarnessError`` when the cluster refuses, for instance because too few nodes would be left.
         """
-        ...
 
     async def refusal(self, node: str) -> str | None:
         """Ask for the removal of a living node that cannot be spared, and take that back.
@@ -203,7 +174,6 @@ class Deployment(Protocol):
         Returns in words how it was refused; ``None`` where replicas began to leave. Raises ``HarnessError`` when nobody
         answers.
         """
-        ...
 
 
 class Engine(Protocol):
@@ -212,31 +182,25 @@ class Engine(Protocol):
     @property
     def kind(self) -> "EngineKind":
         """What it is one of."""
-        ...
 
     @property
     def version(self) -> str:
         """As its makers print it, for instance ``v20.2.0``."""
-        ...
 
     @property
     def detection_s(self) -> float:
         """How long the cluster takes, by its documentation, to declare a silent node dead (liveness, leader lease)."""
-        ...
 
     @property
     def generator(self) -> Generator | None:
         """The load generator that it brings, if it does."""
-        ...
 
     @property
     def fingerprint(self) -> Fingerprint:
         """What identifies it in the evidence."""
-        ...
 
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> Deployment:
         """The database on these nodes; ``tuned`` asks for a faster pace of background repair than the defaults."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,26 +67,21 @@ class Connection(Protocol):
 
     async def execute(self, sql: str, *arguments: object, timeout: float | None = None) -> int:
         """Run a statement; returns how many rows it wrote."""
-        ...
 
     async def query(self, sql: str, *arguments: object, timeout: float | None = None) -> Sequence[Row]:
         """The rows of a statement."""
-        ...
 
     async def value(self, sql: str, *arguments: object, timeout: float | None = None) -> Any:
         """The first value of a statement's first row; ``None`` where there is no row."""
-        ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
         """What is run inside is committed at the end, or rolled back where an exception ends it.
 
         Raises ``SqlError`` at the end, ``RETRYABLE``, where the server rolled back what it was to commit.
         """
-        ...
 
     def terminate(self) -> None:
         """End it at once, without waiting for the server."""
-        ...
 
     async def __aenter__(self) -> Self: ...
 

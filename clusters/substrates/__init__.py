@@ -23,36 +23,30 @@ class Nodes(Protocol):
     @property
     def scratch(self) -> Path:
         """A directory of the cluster's own (0700) on the machine of the harness, for what clients and the harness need."""
-        ...
 
     async def beside(self, name: str) -> Placement:
         """A place for a service beside the nodes, which are placed already; it has an address of its own where there is one to be had.
 
         Raises ``BadInput`` for a name that a node has or that is no file name.
         """
-        ...
 
     async def present(self, program: Path) -> PurePath:
         """Have a program of this machine (or a directory of programs) in every node; its path there.
 
         It is put there, or is there already, as in an image. Raises ``HarnessError`` where neither can be.
         """
-        ...
 
     async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
         """Write a file in the node's home, in the place of any earlier one; directories on the way to it are made."""
-        ...
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
         """Write a directory of the node as a tar archive into a file of this machine.
 
         Raises ``HarnessError`` if there is none.
         """
-        ...
 
     async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
         """Make a directory of the node, which must be new or empty, with what ``archive`` wrote."""
-        ...
 
     async def run(
         self,
@@ -69,7 +63,6 @@ class Nodes(Protocol):
         It works in ``cwd``, by default the node's home, or ``scratch``. What it leaves running is killed. Raises
         ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
         """
-        ...
 
 
 class Substrate(Nodes, Protocol):
@@ -78,19 +71,16 @@ class Substrate(Nodes, Protocol):
     @property
     def kind(self) -> "SubstrateKind":
         """What it is one of."""
-        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What can be done to nodes here."""
-        ...
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         """Give each node an address and directories. Can be called again to add nodes.
 
         Raises ``BadInput`` for a name that was placed before or is no file name.
         """
-        ...
 
     async def start(self, spec: ProcessSpec) -> None:
         """Start the process of a node or service; returns once it was spawned.
@@ -98,7 +88,6 @@ class Substrate(Nodes, Protocol):
         Raises ``HarnessError`` while an earlier one runs and where it was never placed, ``BadInput`` if it cannot be
         executed.
         """
-        ...
 
     async def stop(self, name: str, *, timeout: float) -> int:
         """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
@@ -106,79 +95,63 @@ class Substrate(Nodes, Protocol):
         Of a process that has ended it returns the exit code; this and the next four raise ``HarnessError`` where none
         was ever started.
         """
-        ...
 
     async def signal(self, name: str, signum: int) -> None:
         """Send a signal to the process that was started; nothing where it has ended."""
-        ...
 
     async def kill(self, name: str) -> None:
         """SIGKILL everything the node is; returns when all of it is gone. Nothing where it is gone."""
-        ...
 
     async def pause(self, name: str) -> None:
         """SIGSTOP everything the node is; returns when all of it is stopped.
 
         Raises ``HarnessError`` if it has ended.
         """
-        ...
 
     async def resume(self, name: str) -> None:
         """SIGCONT everything the node is."""
-        ...
 
     def state(self, name: str) -> ProcessState:
         """What the node's process does now: asked of the operating system, not remembered."""
-        ...
 
     def exit_code(self, name: str) -> int | None:
         """The exit code of a process that ended (negative: the signal), else ``None``."""
-        ...
 
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one node or service to another any more; returns the proof, in words.
 
         Raises ``HarnessError`` where that cannot be done or proven.
         """
-        ...
 
     async def heal(self, sender: str, receiver: str) -> None:
         """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when nothing passes then."""
-        ...
 
     def limits(self, name: str) -> Mapping[str, float]:
         """What the operating system lets a node's process use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
 
         Raises ``HarnessError`` when it does not run.
         """
-        ...
 
     def cpu_seconds(self) -> float:
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
-        ...
 
     def clock(self, name: str) -> Reading:
         """What the clock of a node shows now, from which the times in its logs are.
 
         Raises ``HarnessError`` where it cannot be read.
         """
-        ...
 
     def free_bytes(self, name: str) -> int | None:
         """Room on the disk that the node keeps its files on; ``None`` where nobody says."""
-        ...
 
     async def wipe(self, name: str) -> None:
         """Delete what is in the node's store. Raises ``HarnessError`` unless the node is dead, or was never started."""
-        ...
 
     def log_tail(self, name: str, lines: int = 20) -> str:
         """The last lines the node wrote, for messages; empty if it wrote none or was never started."""
-        ...
 
     async def close(self, *, keep: bool = False) -> None:
         """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster."""
-        ...
 
 
 class Opens(Protocol):
@@ -200,7 +173,6 @@ class Opens(Protocol):
         Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
         harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
         """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

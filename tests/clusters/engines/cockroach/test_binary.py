@@ -1,14 +1,14 @@
 """Which binary is taken, in which order, and what is said of one that cannot be."""
 
-import json
+import hashlib
 import os
-import platform
 import time
 from pathlib import Path
 
 import pytest
 
 from clusters.cache import cache_dir
+from clusters.engines.cockroach import binary
 from clusters.engines.cockroach import cache as store
 from clusters.engines.cockroach.binary import Binary, inspect, resolve
 from clusters.engines.cockroach.vendor import Vendor
@@ -48,7 +48,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def find(cache: Path, *, path: str | None = None, version: str | None = None, **environ: str) -> Binary:
-    return resolve(path=path, version=version, environ={"PATH": "", **environ}, cache=cache, vendor=NOBODY, answer_s=5)
+    return resolve(path=path, version=version, environ={"PATH": "", **environ}, cache=cache, vendor=NOBODY)
 
 
 class TestOrder:
@@ -133,45 +133,39 @@ class TestOrder:
 class TestUnusable:
     """Each is refused with the option or variable that it came from, the path and what to do."""
 
-    def refusal(self, cache: Path, path: Path | str, answer_s: float = 5.0) -> str:
+    def refusal(self, path: Path) -> str:
         with pytest.raises(BadInput) as caught:
-            inspect(Path(path), "COCKROACH_BINARY", cache=cache, answer_s=answer_s)
+            inspect(path, "COCKROACH_BINARY")
         assert str(caught.value).startswith(f"COCKROACH_BINARY: {path}")
         return str(caught.value)
 
-    def test_not_there(self, tmp_path: Path, cache: Path) -> None:
-        assert "does not exist" in self.refusal(cache, tmp_path / "cockroach")
+    def test_not_there(self, tmp_path: Path) -> None:
+        assert "no such file" in self.refusal(tmp_path / "cockroach")
 
-    def test_a_directory(self, tmp_path: Path, cache: Path) -> None:
-        assert "is not a file" in self.refusal(cache, tmp_path)
+    def test_a_directory(self, tmp_path: Path) -> None:
+        assert "is a directory" in self.refusal(tmp_path)
 
-    def test_not_executable(self, tmp_path: Path, cache: Path) -> None:
+    def test_not_executable(self, tmp_path: Path) -> None:
         path = fake(tmp_path / "cockroach", "v24.1.0")
         path.chmod(0o644)
-        assert f"is not executable. Make it so: chmod +x {path}" in self.refusal(cache, path)
+        assert "chmod +x" in self.refusal(path)
 
     @pytest.mark.parametrize(
         ("head", "said"),
         [
-            (b"\xcf\xfa\xed\xfe" + bytes(60), "is built for macOS"),
-            (b"MZ" + bytes(60), "is built for Windows"),
-            (b"", "is an empty file"),
-            (b"neither a program nor a script", "can't be run on this machine"),
-            (b"#!/no/such/interpreter\n", "can't be run on this machine"),
+            (b"\xcf\xfa\xed\xfe" + bytes(60), "macOS"),
+            (b"MZ" + bytes(60), "Windows"),
+            (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xf3\x00" + bytes(44), "riscv64"),
+            (b"", "an empty file"),
+            (b"neither a program nor a script", "no program"),
+            (b"#!/no/such/interpreter\n", "/no/such/interpreter"),
         ],
     )
-    def test_not_a_program_for_this_machine(self, tmp_path: Path, cache: Path, head: bytes, said: str) -> None:
+    def test_not_a_program_for_this_machine(self, tmp_path: Path, head: bytes, said: str) -> None:
         path = tmp_path / "cockroach"
         path.write_bytes(head)
         path.chmod(0o755)
-        assert said in self.refusal(cache, path)
-
-    def test_wrong_architecture(self, tmp_path: Path, cache: Path) -> None:
-        machine, name, mine = {"x86_64": (183, "arm64", "amd64"), "aarch64": (62, "amd64", "arm64")}[platform.machine()]
-        path = tmp_path / "cockroach"
-        path.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little") + bytes(44))
-        path.chmod(0o755)
-        assert f"is built for {name}; this machine needs a build for {mine}" in self.refusal(cache, path)
+        assert said in self.refusal(path)
 
     @pytest.mark.parametrize(
         ("body", "said"),
@@ -182,19 +176,20 @@ class TestUnusable:
             ("echo no such command >&2; exit 3", "exited with 3 and printed 'no such command'"),
         ],
     )
-    def test_another_program(self, tmp_path: Path, cache: Path, body: str, said: str) -> None:
-        refusal = self.refusal(cache, script(tmp_path / "cockroach", body))
+    def test_another_program(self, tmp_path: Path, body: str, said: str) -> None:
+        refusal = self.refusal(script(tmp_path / "cockroach", body))
         assert "is not CockroachDB" in refusal
         assert said in refusal
 
-    def test_a_build_without_a_version(self, tmp_path: Path, cache: Path) -> None:
-        assert "'d98e083' is not a CockroachDB version" in self.refusal(cache, fake(tmp_path / "cockroach", "d98e083"))
+    def test_a_build_without_a_version(self, tmp_path: Path) -> None:
+        assert "'d98e083' is not a CockroachDB version" in self.refusal(fake(tmp_path / "cockroach", "d98e083"))
 
-    def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, cache: Path) -> None:
+    def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(binary, "ANSWER_S", 1.0)
         pids = tmp_path / "pids"
         path = script(tmp_path / "cockroach", f"sleep 300 &\necho $! $$ > {pids}\nwait")
         begun = time.monotonic()
-        assert "did not answer `version` within 1 s" in self.refusal(cache, path, answer_s=1.0)
+        assert "did not answer `version` within 1 s" in self.refusal(path)
         assert time.monotonic() - begun < 5
         # what was killed dies when it is next given a CPU
         left = {int(pid) for pid in pids.read_text().split()}
@@ -204,39 +199,29 @@ class TestUnusable:
             time.sleep(0.01)
 
 
-def test_a_build_says_its_date_and_commit(tmp_path: Path, cache: Path) -> None:
-    found = inspect(fake(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH", cache=cache)
+def test_a_build_says_its_date_and_commit(tmp_path: Path) -> None:
+    found = inspect(fake(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH")
     assert found.version.series == (20, 2)
     assert str(found.build) == "v20.2.0-dev.20201130 of 2020-11-30 (e017dd1353)"
 
 
-def test_a_build_may_say_nothing_but_its_tag(tmp_path: Path, cache: Path) -> None:
-    found = inspect(script(tmp_path / "cockroach", "echo Build Tag: v24.1.0"), "PATH", cache=cache)
+def test_a_build_may_say_nothing_but_its_tag(tmp_path: Path) -> None:
+    found = inspect(script(tmp_path / "cockroach", "echo Build Tag: v24.1.0"), "PATH")
     assert str(found.build) == "v24.1.0"
 
 
-def test_diagnostics_reporting_is_off_while_it_is_asked(tmp_path: Path, cache: Path) -> None:
+def test_diagnostics_reporting_is_off_while_it_is_asked(tmp_path: Path) -> None:
     path = script(
         tmp_path / "cockroach",
         f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo Build Tag: v24.1.0',
     )
-    inspect(path, "PATH", cache=cache)
+    inspect(path, "PATH")
     assert (tmp_path / "said").read_text() == "1\n"
 
 
-def test_the_digest_is_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
+def test_a_build_has_a_digest(tmp_path: Path) -> None:
     path = fake(tmp_path / "cockroach", "v24.1.0")
-    first = store.sha256_of(path, cache)
-    memory = cache / "digests.json"
-    known = json.loads(memory.read_text())
-    assert known[str(path)][-1] == first
-    known[str(path)][-1] = "remembered"
-    memory.write_text(json.dumps(known))
-    assert store.sha256_of(path, cache) == "remembered"
-    fake(path, "v24.1.1")
-    assert store.sha256_of(path, cache) not in ("remembered", first)
-    memory.write_text("[not json")
-    assert len(store.sha256_of(path, cache)) == 64
+    assert inspect(path, "PATH").sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.skipif("COCKROACH_BINARY" not in os.environ, reason="needs a CockroachDB binary in COCKROACH_BINARY")

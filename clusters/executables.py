@@ -1,0 +1,57 @@
+"""Programs of this machine: what tells one from another, and why one cannot be run, in words that name the way out."""
+
+import errno
+import hashlib
+import os
+import platform
+import struct
+from pathlib import Path
+
+_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
+"""ELF machine numbers (elf.h)."""
+_MAC = "a program for macOS"
+_FOREIGN = {b"MZ": "a program for Windows"} | dict.fromkeys((b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"), _MAC)
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def why_not(program: Path, number: int | None) -> str:
+    """Why a program could not be executed, where the error's number (of ``execve``) is one of the file itself.
+
+    Nothing for any other error.
+    """
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        if not program.exists():
+            return f"{program}: no such file; name an existing program"
+        return (
+            f"{program}: its interpreter or loader does not exist on this machine ({_kind(program)}); use a binary "
+            "made for this system's C library"
+        )
+    if number == errno.EACCES:
+        if program.is_dir():
+            return f"{program}: is a directory; name the program in it"
+        return f"{program}: not executable for user {os.geteuid()}; chmod +x it, or mount its disk without noexec"
+    if number == errno.ENOEXEC:
+        return f"{program}: cannot run on this machine ({platform.machine()}): it is {_kind(program)}"
+    return ""
+
+
+def _kind(program: Path) -> str:
+    try:
+        with program.open("rb") as opened:
+            head = opened.read(128)
+    except OSError:
+        return "unreadable"
+    if head.startswith(b"\x7fELF") and len(head) >= 20:
+        (machine,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
+        return f"an ELF program for {_MACHINES.get(machine, f'machine {machine}')}"
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            return what
+    if head.startswith(b"#!"):
+        return "a script for " + head[2:].splitlines()[0].decode(errors="replace").strip()
+    return f"no program: it begins with {head[:8]!r}" if head else "an empty file"
