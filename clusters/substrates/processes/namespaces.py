@@ -4,33 +4,27 @@ A namespace here has no name and no file: it lives as long as a process in it or
 it can outlive the cluster.
 """
 
-import ctypes
-import errno
-import fcntl
 import importlib.util
 import os
-import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+from clusters.substrates.processes.spawn import LIBC, checked
+
 _CLONE_NEWNET = 0x40000000
-_CAP_SYS_ADMIN = 21
-_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
+"""What making namespaces and links in them takes, by the bits of linux/capability.h."""
 _TRIAL_S = 30.0
 """How long the trial may take; measured: 0.8 s."""
 
 
 def enter(namespace: int) -> None:
     """Move this thread into the network namespace of an open file. Raises ``OSError``."""
-    if _LIBC.setns(namespace, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    checked(LIBC.setns(namespace, _CLONE_NEWNET))
 
 
 def own() -> int:
@@ -46,9 +40,8 @@ def inside(namespace: int | None, *, home: int) -> Iterator[None]:
     """
     if namespace is not None:
         enter(namespace)
-    elif _LIBC.unshare(_CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    else:
+        checked(LIBC.unshare(_CLONE_NEWNET))
     try:
         yield
     finally:
@@ -68,11 +61,10 @@ def forbidden() -> str | None:
         return f"platform {sys.platform} has no network namespaces"
     if packages() is None:
         return "the package pyroute2 is not installed"
-    if not _administers_network():
-        return "CAP_NET_ADMIN is missing in this network namespace (run as root, or grant it)"
-    if not _has(_CAP_SYS_ADMIN):
-        return "CAP_SYS_ADMIN is missing (run as root, or grant it)"
-    return None
+    status = Path("/proc/self/status").read_text()
+    held = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
+    missing = [name for name, bit in _CAPABILITIES.items() if not held >> bit & 1]
+    return f"{missing[0]} is missing (run as root, or grant it)" if missing else None
 
 
 @cache
@@ -105,23 +97,3 @@ def why_not() -> str | None:
         return None
     said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
     return f"network namespaces do not work here: {said}"
-
-
-def _administers_network() -> bool:
-    """Asked of the kernel by a change that changes nothing: the flags of the loopback interface as they are."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked, suppress(OSError):
-        request = fcntl.ioctl(asked, _SIOCGIFFLAGS, struct.pack("16sh14x", b"lo", 0))
-        try:
-            fcntl.ioctl(asked, _SIOCSIFFLAGS, request)
-        except OSError as error:
-            return error.errno not in (errno.EPERM, errno.EACCES)
-        return True
-    return False
-
-
-def _has(capability: int) -> bool:
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("CapEff:"):
-                return bool(int(line.split()[1], 16) >> capability & 1)
-    return False

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWUSER = 0x10000000
@@ -28,7 +28,8 @@ class Refused(Exception):  # noqa: N818 - the word of the reply
         self.step, self.errno, self.path = step, errno, path
 
 
-def _checked(result: int) -> None:
+def checked(result: int) -> None:
+    """Raise ``OSError`` where a function of the C library says that it failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -36,12 +37,12 @@ def _checked(result: int) -> None:
 
 def die_with_parent(signum: int) -> None:
     """Have the kernel send us ``signum`` when the thread that is our parent ends."""
-    _checked(_LIBC.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0))
+    checked(LIBC.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0))
 
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies."""
-    _checked(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    checked(LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def _enter_namespace() -> None:
@@ -51,7 +52,7 @@ def _enter_namespace() -> None:
     shared memory behind, which no exit of a process frees; it goes with the namespace.
     """
     uid, gid = os.geteuid(), os.getegid()
-    _checked(_LIBC.unshare(_CLONE_NEWUSER | _CLONE_NEWIPC))
+    checked(LIBC.unshare(_CLONE_NEWUSER | _CLONE_NEWIPC))
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid or NOBODY} {uid} 1"),

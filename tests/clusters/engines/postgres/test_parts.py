@@ -132,7 +132,7 @@ def test_a_taken_port_is_stepped_over() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "why"),
-    [(b"", "not an HTTP answer"), (b"hello", "not an HTTP answer"), (None, "no answer within 0.3 s")],
+    [(b"", "RemoteDisconnected"), (b"hello", "BadStatusLine"), (None, "no answer within 0.3 s")],
 )
 async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, why: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
