@@ -39,7 +39,7 @@ def _nothing(*_: object, **__: object) -> Any:
     raise HarnessError("a fake is made, not found")
 
 
-def _placed(node: NodeSpec) -> Placement:
+def placement_of(node: NodeSpec) -> Placement:
     home = PurePath("/nodes", node.name)
     return Placement(
         node=node,
@@ -83,7 +83,7 @@ class FakeSubstrate:
         if self.closed:
             raise HarnessError("the cluster is closed")
 
-    def _placed(self, name: str) -> None:
+    def placement_of(self, name: str) -> None:
         self._open()
         if name not in self.placed:
             raise HarnessError(f"{name} was never placed")
@@ -115,7 +115,7 @@ class FakeSubstrate:
         for node in nodes:
             self._new(node.name)
             self.placed.add(node.name)
-        return tuple(map(_placed, nodes))
+        return tuple(map(placement_of, nodes))
 
     async def beside(self, name: str) -> Placement:
         self._open()
@@ -125,14 +125,14 @@ class FakeSubstrate:
             self._new(name)
             self.services.add(name)
             self.placed.add(name)
-        return _placed(NodeSpec(name=name))
+        return placement_of(NodeSpec(name=name))
 
     async def present(self, program: Path) -> PurePath:
         return PurePath("/programs", program.name)
 
     def _inside(self, name: str, path: PurePath) -> None:
-        self._placed(name)
-        if not path.is_relative_to(_placed(NodeSpec(name=name)).home) or ".." in path.parts:
+        self.placement_of(name)
+        if not path.is_relative_to(placement_of(NodeSpec(name=name)).home) or ".." in path.parts:
             raise HarnessError(f"{path} is not in the home of {name}")
 
     async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
@@ -165,17 +165,17 @@ class FakeSubstrate:
     ) -> Completed:
         self._open()
         if node is not None:
-            self._placed(node)
+            self.placement_of(node)
         return Completed(code=0, out="", err="")
 
     async def start(self, spec: ProcessSpec) -> None:
-        self._placed(spec.name)
+        self.placement_of(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{spec.name} runs already")
         await self._order("start", spec.name, ProcessState.RUNNING, None)
 
     def clock(self, name: str) -> Reading:
-        self._placed(name)
+        self.placement_of(name)
         return self.clocks.get(name, clocks.here())
 
     def free_bytes(self, name: str) -> int | None:
@@ -223,7 +223,7 @@ class FakeSubstrate:
 
     async def _link(self, op: str, sender: str, receiver: str) -> None:
         for name in (sender, receiver):
-            self._placed(name)
+            self.placement_of(name)
         if sender == receiver:
             raise HarnessError(f"there is no link between {sender} and {receiver}")
         order = f"{op} {sender} {receiver}"
@@ -241,11 +241,11 @@ class FakeSubstrate:
 
     async def wipe(self, name: str) -> None:
         self.orders.append(f"wipe {name}")
-        self._placed(name)
+        self.placement_of(name)
         if self.state(name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"the store of {name} is in use")
         self.wiped.add(name)
-        store = _placed(NodeSpec(name=name)).store
+        store = placement_of(NodeSpec(name=name)).store
         self.files = {path: content for path, content in self.files.items() if store not in path.parents}
 
     def log_tail(self, name: str, lines: int = 20) -> str:

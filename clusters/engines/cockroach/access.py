@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.errors import HarnessError
-from clusters.model import Credentials, Health, Host
+from clusters.model import Credentials, Health, Host, Placement
 from clusters.sql import Connection, Failure, SqlError, pgwire
 
 SQL_PORT = 26257
@@ -23,27 +23,35 @@ class Access:
     time.
     """
 
-    def __init__(self, certs: Path, *, session: Mapping[str, str]) -> None:
-        self._certs = certs
+    def __init__(self, *, session: Mapping[str, str]) -> None:
+        self.certs = Path()
+        """The directory of the certificates; made before the first connection."""
         self._session = dict(session)
-        self._addresses: dict[str, str] = {}
         self._order: list[str] = []
+        self.placements: dict[str, Placement] = {}
+        """The nodes of the cluster."""
         self.database = "defaultdb"
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The address of each node."""
-        return dict(self._addresses)
+        """Where clients reach each node."""
+        return {name: placement.client_address for name, placement in self.placements.items()}
 
-    def add(self, node: str, address: str) -> None:
-        """Ask this node, too."""
-        self._addresses[node] = address
-        self._order.append(node)
+    def add(self, placement: Placement) -> None:
+        """Take in one more node."""
+        self.placements[placement.node.name] = placement
+        self._order.append(placement.node.name)
 
     def remove(self, node: str) -> None:
         """Ask this node no more."""
-        del self._addresses[node]
+        del self.placements[node]
         self._order.remove(node)
+
+    def placement(self, node: str) -> Placement:
+        """Where a node is. Raises ``HarnessError`` for one that is not there."""
+        if node not in self.placements:
+            raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self.placements)})")
+        return self.placements[node]
 
     @property
     def credentials(self) -> Credentials:
@@ -51,9 +59,9 @@ class Access:
         return Credentials(
             user="root",
             database=self.database,
-            tls_ca=self._certs / "ca.crt",
-            tls_cert=self._certs / "client.root.crt",
-            tls_key=self._certs / "client.root.key",
+            tls_ca=self.certs / "ca.crt",
+            tls_cert=self.certs / "client.root.crt",
+            tls_key=self.certs / "client.root.key",
         )
 
     @cached_property
@@ -66,13 +74,12 @@ class Access:
 
         Raises ``HarnessError`` for a node that is not there.
         """
-        if node is not None and node not in self._addresses:
-            raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self._addresses)})")
         refused: list[SqlError] = []
         for name in [node] if node else list(self._order):
+            address = self.placement(name).client_address
             try:
                 return await pgwire.connect(
-                    Host(node=name, address=self._addresses[name], port=SQL_PORT),
+                    Host(node=name, address=address, port=SQL_PORT),
                     self.credentials,
                     tls=self.tls,
                     timeout=timeout,

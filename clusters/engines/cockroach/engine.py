@@ -65,7 +65,6 @@ class Cockroach:
             binary=self.binary.path,
             build_tag=self.version,
             dialect=self.dialect,
-            nodes=nodes,
             resources=resources,
             tuned=tuned,
         )

@@ -2,19 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from clusters.engines.cockroach.access import SQL_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_memberships
+from clusters.engines.cockroach.members import MOST_REPLICAS, Members
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
 from clusters.model import Health
 from clusters.sql import SqlError
 from clusters.waiting import wait_until
 
-MOST_REPLICAS = 3
-"""CockroachDB keeps so many replicas of a range by default."""
 GONE = "decommissioned"
 REFUSED = "Cannot decommission nodes"
 """What the command of 23.1 and later says at the end where its checks find ranges that cannot be moved."""
@@ -36,28 +35,13 @@ class Command(Protocol):
 
 
 class Membership:
-    """``live`` gives the ids of the live nodes by our names, ``stores`` our names by the ids of their stores.
+    """``tuned``: whether servers look through their replicas faster than by default."""
 
-    ``known`` has all ids that the holders of each name ever had; whoever calls ``live`` adds to it.
-    """
-
-    def __init__(
-        self,
-        access: Access,
-        dialect: Dialect,
-        command: Command,
-        *,
-        live: Callable[[], Awaitable[Mapping[str, int]]],
-        stores: Callable[[Mapping[str, int]], Awaitable[Mapping[int, str]]],
-        known: dict[str, set[int]],
-        tuned: bool,
-    ) -> None:
+    def __init__(self, access: Access, dialect: Dialect, command: Command, members: Members, *, tuned: bool) -> None:
         self._access = access
         self._dialect = dialect
         self._command = command
-        self._live = live
-        self._stores = stores
-        self._known = known
+        self._members = members
         self._tuned = tuned
 
     async def replaced(self, node: str) -> None:
@@ -71,20 +55,20 @@ class Membership:
 
         async def back() -> Health:
             try:
-                live = await self._live()
+                live = await self._members.live()
             except SqlError as error:
                 return Health(ok=False, why=str(error))
             return Health(ok=live.get(node) == new, why=f"the new {node} is not live yet")
 
         await wait_until(f"the new {node} to be live", back, timeout=60.0)
-        former = self._known.pop(node) - {new}
-        self._known[node] = {new}
+        former = self._members.known.pop(node) - {new}
+        self._members.known[node] = {new}
         if former:
             await self._decommission(node, former, wait="none", timeout=60.0)
 
     async def stopped(self, node: str) -> None:
         """Decommission for good a node that was emptied and whose process has ended."""
-        was = self._known.pop(node, set())
+        was = self._members.known.pop(node, set())
         await self._decommission(node, was, wait="all", timeout=LET_GO_S)
 
         async def gone() -> Health:
@@ -179,10 +163,10 @@ class Membership:
         return parse_memberships(said)
 
     async def _id_and_store(self, node: str) -> tuple[int, int]:
-        live = await self._live()
+        live = await self._members.live()
         if node not in live:
             raise HarnessError(f"{node} is not live and cannot be removed in good order")
-        return live[node], next(store for store, name in (await self._stores(live)).items() if name == node)
+        return live[node], next(store for store, name in (await self._members.stores(live)).items() if name == node)
 
     async def _held(self, store: int) -> Mapping[int, bool]:
         """Of each range whether this store has a replica of it. Raises ``HarnessError`` when nobody says."""

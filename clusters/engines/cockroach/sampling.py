@@ -1,11 +1,12 @@
-"""Asks a running cluster again and again where its replicas are, at little cost and in whichever way its version allows."""
+"""Asks a running cluster again and again where its replicas are, at little cost."""
 
 import asyncio
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from clusters.engines.cockroach.access import HTTP_PORT, Access
 from clusters.engines.cockroach.introspection import ids
+from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.metrics import parse_vars
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
@@ -16,12 +17,12 @@ ANSWER_S = 3.0
 
 
 class Sampling:
-    """``names`` gives our names of the stores by their ids; it is asked only when a replica stands on a store that is not known yet."""
+    """``members`` are asked only when a replica stands on a store that is not known yet."""
 
-    def __init__(self, access: Access, dialect: Dialect, names: Callable[[], Awaitable[Mapping[int, str]]]) -> None:
+    def __init__(self, access: Access, dialect: Dialect, members: Members) -> None:
         self._access = access
         self._dialect = dialect
-        self._ask_names = names
+        self._members = members
         self._names: dict[int, str] = {}
 
     async def layout(self) -> Layout:
@@ -31,7 +32,7 @@ class Sampling:
                 rows = await self._access.query(self._dialect.all_ranges, timeout=ANSWER_S)
                 held = {int(row["range_id"]): ids(row["replicas"] or "") for row in rows}
                 if {store for stores in held.values() for store in stores} - self._names.keys():
-                    self._names |= await self._ask_names()
+                    self._names |= await self._members.stores()
         except Exception as error:
             raise HarnessError(f"nobody says where the replicas are: {type(error).__name__} {error}") from error
         if not held:

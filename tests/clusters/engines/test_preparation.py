@@ -43,7 +43,6 @@ async def test_cockroach_is_told_what_holds_in_its_node(tmp_path: Path) -> None:
         binary=Path("/here/cockroach"),
         build_tag="v26.1.0",
         dialect=dialect_for(Version.parse("v26.1.0")),
-        nodes=NODES,
         resources=RESOURCES,
         tuned=False,
     )

@@ -1,6 +1,6 @@
 """How a cluster refuses to let a node go, on answers made by hand: seen, or not known."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from clusters.engines.cockroach import membership
 from clusters.engines.cockroach.deployment import CockroachDeployment
+from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
@@ -45,22 +46,21 @@ class Server:
         return ""
 
 
-def of(server: Any, version: str) -> Membership:
-    async def live() -> dict[str, int]:
+class Numbered(Members):
+    """Three nodes that live, each with a store of its own number."""
+
+    def __init__(self) -> None:
+        self.known = {}
+
+    async def live(self) -> dict[str, int]:
         return {"n1": 1, "n2": 2, "n3": 3}
 
-    async def stores(_: object) -> dict[int, str]:
+    async def stores(self, live: Mapping[str, int] | None = None) -> dict[int, str]:
         return {1: "n1", 2: "n2", 3: "n3"}
 
-    return Membership(
-        server,
-        dialect_for(Version.parse(version)),
-        server.command,
-        live=live,
-        stores=stores,
-        known={},
-        tuned=True,
-    )
+
+def of(server: Any, version: str) -> Membership:
+    return Membership(server, dialect_for(Version.parse(version)), server.command, Numbered(), tuned=True)
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +139,6 @@ async def test_older_servers_forget_what_they_executed(tmp_path: Path) -> None:
         binary=tmp_path / "cockroach",
         build_tag="v21.1.0",
         dialect=dialect_for(Version.parse("v21.1.0")),
-        nodes=[],
         resources=NodeResources(cache_mib=64, sql_memory_mib=64),
         tuned=True,
     )
