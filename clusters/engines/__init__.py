@@ -32,32 +32,26 @@ from clusters.substrates import Nodes
 
 
 class Backups(Protocol):
-    """Backups of whole databases, as files of a node."""
+    """Backups of whole databases, as files of a node. All of it raises ``HarnessError`` where it cannot be done."""
 
     async def save(self, name: str, into: BinaryIO) -> None:
-        """Archive a backup's files into a file of this machine. Raises ``HarnessError`` if there is no such backup."""
+        """Archive a backup's files into a file of this machine."""
 
     async def load(self, name: str, out_of: BinaryIO) -> None:
-        """Put archived files where they can be restored from.
-
-        Raises ``HarnessError`` if a backup of the name is there.
-        """
+        """Put archived files where they can be restored from; no backup of the name may be there."""
 
     async def discard(self, name: str) -> None:
-        """Delete a backup's files. Raises ``HarnessError``."""
+        """Delete a backup's files."""
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
-        """Back a database up under a name that no backup has. Raises ``HarnessError``."""
+        """Back a database up under a name that no backup has."""
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
-        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them.
-
-        Raises ``HarnessError``.
-        """
+        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them."""
 
 
 class Deployment(Protocol):
-    """A database on its placements. Methods that talk to it raise ``HarnessError`` when they cannot."""
+    """A database on its placements. What talks to it raises ``HarnessError`` where nobody answers or it is refused."""
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -73,7 +67,7 @@ class Deployment(Protocol):
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """Every setting changed from the server's default for the test's sake, ``name = value``: it goes into verdicts."""
+        """What is set otherwise than by default for the test's sake, ``name = value``: it goes into verdicts."""
 
     @property
     def services(self) -> tuple[ProcessSpec, ...]:
@@ -92,16 +86,13 @@ class Deployment(Protocol):
         """Give a node other resources, from its next start on. Raises ``HarnessError`` for a node that is not there."""
 
     async def shown(self, node: str) -> Mapping[str, float]:
-        """What a running node itself says of its resources, by their names in ``NodeResources``; what it does not tell is left out.
-
-        Raises ``HarnessError`` when it does not answer.
-        """
+        """What a running node itself says of its resources, by their names in ``NodeResources``, as far as it does."""
 
     async def bootstrap(self) -> None:
         """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
 
     async def observe(self) -> Mapping[str, Any]:
-        """What the running servers say of themselves, for the evidence: their build, settings that are not the default; no secret.
+        """What the running servers say of themselves, for the evidence: build and settings, no secret.
 
         Raises ``HarnessError`` when they are not what was to be deployed.
         """
@@ -119,40 +110,25 @@ class Deployment(Protocol):
         """
 
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
-        """Split a table at ``values`` of its first key column and spread the pieces; nothing where there are no ranges."""
+        """Split a table at ``values`` of its first key column, and spread the pieces, where there are ranges."""
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
-        """The table's ranges, one for every part that can fail by itself.
-
-        PostgreSQL reports one: leased to the primary, replicas on every streaming node.
-        """
+        """The table's ranges, one for every part that can fail by itself: of PostgreSQL the table as a whole."""
 
     async def layout(self) -> Layout:
-        """Where all replicas lie now; asked again and again, so it is cheap.
-
-        Raises ``HarnessError`` when nobody says.
-        """
+        """Where all replicas lie now; asked again and again, so it is cheap."""
 
     async def gauges(self) -> Mapping[str, NodeGauges]:
         """What each node's own metrics say; a node that does not answer within 3 s is left out."""
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
-        """What somebody did in the last so many seconds that moves replicas, and how often, by the servers' own logs.
-
-        Raises ``HarnessError`` when nobody answers.
-        """
+        """What somebody did in the last so many seconds that moves replicas, and how often, by the servers' logs."""
 
     async def moves(self, seconds: float) -> Mapping[str, int]:
-        """Replicas added and removed in the last so many seconds, by the reason in the servers' own log, most frequent first.
-
-        Raises ``HarnessError`` when nobody answers.
-        """
+        """Replicas added and removed in the last so many seconds, by reason, most frequent first."""
 
     async def drain(self, node: str) -> None:
-        """Hand the node's work over, in good order, so that its process can stop.
-
-        Raises ``HarnessError`` if it cannot.
-        """
+        """Hand the node's work over, in good order, so that its process can stop."""
 
     async def forget(self, node: str) -> None:
         """Tell the cluster that a node's former store is gone for good, as an operator would.
@@ -163,16 +139,14 @@ class Deployment(Protocol):
     async def remove(self, node: str, *, timeout: float) -> None:
         """Move everything off a living node; its process runs on until it is stopped. Then ``forget`` it.
 
-        Raises ``TimedOut`` when it still has something then.
-
-        Raises ``HarnessError`` when the cluster refuses, for instance because too few nodes would be left.
+        Raises ``TimedOut`` when it still has something then, ``HarnessError`` when the cluster refuses, for instance
+        because too few nodes would be left.
         """
 
     async def refusal(self, node: str) -> str | None:
         """Ask for the removal of a living node that cannot be spared, and take that back.
 
-        Returns in words how it was refused; ``None`` where replicas began to leave. Raises ``HarnessError`` when nobody
-        answers.
+        Returns in words how it was refused; ``None`` where replicas began to leave.
         """
 
 
@@ -218,7 +192,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """How somebody says which one of an engine is to be run: options for a path and for versions, and a variable for a path.
+    """How one of an engine's versions is chosen: options for a path and for versions, and a variable for a path.
 
     Each is empty where an engine has none.
     """

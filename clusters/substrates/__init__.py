@@ -15,17 +15,14 @@ from clusters.registry import Registry
 
 
 class Nodes(Protocol):
-    """What a deployment may ask of the nodes to prepare them.
-
-    Each operation raises ``HarnessError`` for a name never placed.
-    """
+    """What a deployment may ask of the nodes to prepare them; for a name never placed it raises ``HarnessError``."""
 
     @property
     def scratch(self) -> Path:
-        """A directory of the cluster's own (0700) on the machine of the harness, for what clients and the harness need."""
+        """A directory (0700) on the machine of the harness, for what its clients need of the cluster."""
 
     async def beside(self, name: str) -> Placement:
-        """A place for a service beside the nodes, which are placed already; it has an address of its own where there is one to be had.
+        """A place for a service beside the nodes, which are placed already; it may share an address with one.
 
         Raises ``BadInput`` for a name that a node has or that is no file name.
         """
@@ -33,17 +30,14 @@ class Nodes(Protocol):
     async def present(self, program: Path) -> PurePath:
         """Have a program of this machine (or a directory of programs) in every node; its path there.
 
-        It is put there, or is there already, as in an image. Raises ``HarnessError`` where neither can be.
+        It is put there, or is there already, as in an image; else ``HarnessError`` is raised.
         """
 
     async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
         """Write a file in the node's home, in the place of any earlier one; directories on the way to it are made."""
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
-        """Write a directory of the node as a tar archive into a file of this machine.
-
-        Raises ``HarnessError`` if there is none.
-        """
+        """Write a directory of the node, which must be there, as a tar archive into a file of this machine."""
 
     async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
         """Make a directory of the node, which must be new or empty, with what ``archive`` wrote."""
@@ -58,7 +52,7 @@ class Nodes(Protocol):
         cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
-        """Run a command to its end: in a node that was placed, started or not, or without a name on the machine of the harness.
+        """Run a command to its end: in a node that was placed, or without one on the machine of the harness.
 
         It works in ``cwd``, by default the node's home, or ``scratch``. What it leaves running is killed. Raises
         ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
@@ -103,10 +97,7 @@ class Substrate(Nodes, Protocol):
         """SIGKILL everything the node is; returns when all of it is gone. Nothing where it is gone."""
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP everything the node is; returns when all of it is stopped.
-
-        Raises ``HarnessError`` if it has ended.
-        """
+        """SIGSTOP everything the node is; returns when all of it is stopped. Raises ``HarnessError`` if it has ended."""
 
     async def resume(self, name: str) -> None:
         """SIGCONT everything the node is."""
@@ -127,19 +118,13 @@ class Substrate(Nodes, Protocol):
         """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when nothing passes then."""
 
     def limits(self, name: str) -> Mapping[str, float]:
-        """What the operating system lets a node's process use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
-
-        Raises ``HarnessError`` when it does not run.
-        """
+        """What the operating system lets a running node use: ``cpus`` in cores, ``memory_mib``, where it is limited."""
 
     def cpu_seconds(self) -> float:
         """CPU that all its processes have used since they began, in seconds. Those that have ended no longer count."""
 
     def clock(self, name: str) -> Reading:
-        """What the clock of a node shows now, from which the times in its logs are.
-
-        Raises ``HarnessError`` where it cannot be read.
-        """
+        """What the clock of a node shows now, by which its logs go. Raises ``HarnessError`` where it cannot be read."""
 
     def free_bytes(self, name: str) -> int | None:
         """Room on the disk that the node keeps its files on; ``None`` where nobody says."""
@@ -168,7 +153,7 @@ class Opens(Protocol):
         keep: bool,
         keep_logs: Path | None,
     ) -> Awaitable[Substrate]:
-        """Wait for so much ``capacity`` (cores, where nodes share a machine), and open it with the capabilities that are ``needed``.
+        """Wait for so much ``capacity`` (cores, where nodes share a machine), and open it with what is ``needed``.
 
         Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
         harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.

@@ -1,7 +1,7 @@
-"""The substrate ``processes``: a cluster's nodes as processes of this machine, each on a loopback address of its own."""
+"""The substrate ``processes``: nodes as processes of this machine, each on an address of its own."""
 
-from collections.abc import Callable, Set
-from pathlib import Path
+from collections.abc import Set
+from typing import Any
 
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
@@ -20,25 +20,8 @@ def _why_not(capability: Capability) -> str:
     return (cannot_cut() or "") if capability is Capability.CUT_LINKS else ""
 
 
-async def _open(
-    *,
-    name: str,
-    workdir: Path,
-    needed: Set[Capability],
-    capacity: int,
-    say: Callable[[str], None],
-    keep: bool,
-    keep_logs: Path | None,
-) -> Processes:
-    return await Processes.open(
-        name=name,
-        workdir=workdir,
-        capacity=capacity,
-        say=say,
-        keep=keep,
-        keep_logs=keep_logs,
-        namespaces=Capability.CUT_LINKS in needed,
-    )
+async def _open(*, needed: Set[Capability], **options: Any) -> Processes:
+    return await Processes.open(namespaces=Capability.CUT_LINKS in needed, **options)
 
 
 KIND = SubstrateKind(name="processes", offered=_offered, why_not=_why_not, open=_open, local=True)

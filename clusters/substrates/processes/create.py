@@ -28,7 +28,7 @@ def found(
         "id": cluster,
         "directory": str(directory),
         "keep": keep,
-        "keep_logs": None if keep_logs is None else str(keep_logs),
+        "keep_logs": None if keep_logs is None else str(keep_logs.resolve()),
         "cgroups": cgroups.parents(),
         "device": device,
     }

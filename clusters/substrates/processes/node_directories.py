@@ -53,19 +53,13 @@ class Homes:
             await asyncio.to_thread(_pack, place, into)
 
     async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
-        """Unpack into a directory of the node.
-
-        Raises ``HarnessError`` if it has something in it, or if the disk refuses.
-        """
+        """Unpack into a directory of the node. Raises ``HarnessError`` if it is not empty, or if the disk refuses."""
         place = self._inside(name, directory)
         with refused(f"unpack into a directory of {name}"):
             await asyncio.to_thread(_unpack, out_of, place)
 
     def clock(self, name: str) -> Reading:
-        """The clock of this machine, which is every node's.
-
-        Raises ``HarnessError`` for a name that was never placed.
-        """
+        """The clock of this machine, which is every node's. Raises ``HarnessError`` for one that was never placed."""
         self._placement(name)
         return clocks.here()
 

@@ -50,25 +50,16 @@ class Programs(Homes):
         cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
-        """Run a command to its end, in the network of the node if one is named; what it leaves running is killed.
-
-        Raises ``CommandTimedOut`` when it takes longer than ``timeout`` seconds, ``BadInput`` if it cannot be executed.
-        """
+        """Run a command to its end, in the network of the node if one is named; see ``Nodes.run``."""
         cwd = cwd or (self.scratch if node is None else self._placement(node).home)
         self._helpers += 1
         name = f"helper-{self._helpers}"
         out, err = (self._directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
         run = self._watch.runs[name] = Run(output=err)
         try:
+            network = node and self._links.namespace_of(node)
             await self._spawn(
-                name,
-                argv,
-                env=env,
-                cwd=cwd,
-                output=out,
-                error=err,
-                unprivileged=unprivileged,
-                network=node and self._links.namespace_of(node),
+                name, argv, env=env, cwd=cwd, output=out, error=err, unprivileged=unprivileged, network=network
             )
             try:
                 async with asyncio.timeout(timeout):
@@ -79,11 +70,7 @@ class Programs(Homes):
                     f"{tail(err, 5) or tail(out, 5) or 'none'}"
                 ) from None
             code = self._watch.code_of(name, run)
-            return Completed(
-                code=code,
-                out=out.read_text(errors="replace"),
-                err=err.read_text(errors="replace"),
-            )
+            return Completed(code=code, out=out.read_text(errors="replace"), err=err.read_text(errors="replace"))
         except OSError as error:
             raise disk_error(f"read what {argv[0]} said", error) from error
         finally:
@@ -105,12 +92,9 @@ class Programs(Homes):
             raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Start a node's process; returns once it was spawned.
+        """Start a node's process; returns once it was spawned. What an earlier one left is killed first.
 
-        Leftovers of an earlier one of the name are killed first.
-
-        Raises ``BadInput`` if it cannot be executed, ``HarnessError`` if it was never placed, runs already, or its
-        limits cannot be set.
+        Raises ``BadInput`` if it cannot be executed or limited, ``HarnessError`` if it was never placed or runs already.
         """
         self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
@@ -174,8 +158,8 @@ class Programs(Homes):
     async def stop(self, name: str, *, timeout: float) -> int:
         """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
 
-        The signal goes to the process that was started. What that leaves behind is killed. A paused process takes the
-        signal only once it is resumed. Raises ``HarnessError`` if it was never started.
+        The signal goes to the process that was started; what that leaves behind is killed. A paused process takes it
+        only once it is resumed.
         """
         run = self._watch.run(name)
         await self.signal(name, run.stop_signal)
@@ -191,10 +175,7 @@ class Programs(Homes):
         await self._linked().carry_out("signal", name=name, signal=int(signum))
 
     async def kill(self, name: str) -> None:
-        """SIGKILL everything the node is; returns when all of it is gone.
-
-        Raises ``HarnessError`` if something stays.
-        """
+        """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
         run = self._watch.run(name)
         await self._linked().carry_out("kill", name=name)
         await run.ended.wait()
@@ -217,10 +198,7 @@ class Programs(Homes):
         await self._linked().carry_out("resume", name=name)
 
     def state(self, name: str) -> ProcessState:
-        """What the node's process does now: asked of the operating system, not remembered.
-
-        It is paused when everything the node is stands still, and exited when the process that was started is dead.
-        """
+        """Paused when everything the node is stands still, exited when the process that was started is dead."""
         return self._watch.state(name)
 
     def exit_code(self, name: str) -> int | None:
@@ -236,10 +214,7 @@ class Programs(Homes):
         return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
 
     def limits(self, name: str) -> Mapping[str, float]:
-        """What the process's control groups let it use now: ``cpus`` in cores, ``memory_mib``; without a limit, nothing.
-
-        Raises ``HarnessError`` when it does not run.
-        """
+        """What the process's control groups let it use now. Raises ``HarnessError`` when it does not run."""
         leader = self._watch.run(name).leader
         if leader is None or self.state(name) is not ProcessState.RUNNING:
             raise HarnessError(f"{self._cluster}: {name} has no limits, it is {self.state(name)}")

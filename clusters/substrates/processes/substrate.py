@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, NodeSpec, Placement
-from clusters.substrates import SUBSTRATES, SubstrateKind
+from clusters.substrates import LOCAL, SUBSTRATES, SubstrateKind
 from clusters.substrates.processes import cgroups, leases
 from clusters.substrates.processes.create import found
 from clusters.substrates.processes.node_directories import housed
@@ -27,19 +27,11 @@ _WITHOUT_GROUPS = frozenset(Capability) - {
     Capability.NODE_RESOURCES,
 }
 CAPABILITIES = _WITHOUT_GROUPS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
-"""What can be done to nodes on this machine, known before a cluster is opened.
+"""What can be done to nodes of any cluster on this machine.
 
-All but stalling disks; limits of CPU and memory where control groups can be made; cutting links only where a cluster is
-opened for it, and ``namespaces.why_not`` has no reason against that. What only the engine can do or not (draining,
-reporting ranges …) is offered: a substrate is not in its way.
+What only the engine can do or not (draining, reporting ranges …) is offered: a substrate is not in its way.
 """
-
-
 _swept = False
-
-
-def _quiet(_: str) -> None:
-    """Say nothing."""
 
 
 class Processes(Programs):
@@ -50,7 +42,8 @@ class Processes(Programs):
     """
 
     def __init__(self, *, cluster: str, directory: Path) -> None:
-        super().__init__(cluster, directory)
+        # As the kernel names working directories below it.
+        super().__init__(cluster, directory.resolve())
         self._offered = _WITHOUT_GROUPS
         self._subnet: leases.Subnet | None = None
         self._slots: leases.Lease | None = None
@@ -63,15 +56,15 @@ class Processes(Programs):
         workdir: Path,
         capacity: int = 1,
         slots: int | None = None,
-        say: Callable[[str], None] = _quiet,
+        say: Callable[[str], None] = lambda _: None,
         keep: bool = False,
         keep_logs: Path | None = None,
         nobody: Literal["namespace", "setuid"] | None = None,
         namespaces: bool = False,
     ) -> Self:
-        """Clear away what killed runs left, wait for ``capacity`` of the machine's ``slots`` (its cores, if not given), then lease addresses and start.
+        """Clear away what killed runs left, wait for ``capacity``, then lease addresses and start.
 
-        The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
+        ``slots``: how much capacity the machine has; its cores, if not given. The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
         harness dies, the directory is deleted unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
         ``nobody`` says how an unprivileged process is run by root; by default a user namespace where one can be had.
         With ``namespaces`` each node is in a network namespace of its own, so that links can be cut, where the machine
@@ -85,7 +78,7 @@ class Processes(Programs):
         if not _NAME.fullmatch(name):
             raise BadInput(f"cluster name {name!r}: letters, digits, '.', '_' and '-' only, at most 63; rename it")
         cluster = f"{name}-{secrets.token_hex(4)}"
-        self = cls(cluster=cluster, directory=_real(workdir) / cluster)
+        self = cls(cluster=cluster, directory=workdir / cluster)
         try:
             await _sweep_once(say)
             of = len(os.sched_getaffinity(0)) if slots is None else slots
@@ -108,7 +101,7 @@ class Processes(Programs):
             self._directory,
             subnet=self._subnet,
             keep=keep,
-            keep_logs=keep_logs and _real(keep_logs),
+            keep_logs=keep_logs,
             device=f"rp-{self._cluster[-8:]}" if linked else None,
         )
         self._groups = config["cgroups"]
@@ -128,14 +121,11 @@ class Processes(Programs):
     @property
     def kind(self) -> SubstrateKind:
         """``processes``."""
-        return SUBSTRATES["processes"]
+        return SUBSTRATES[LOCAL]
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """As ``CAPABILITIES``, less the limits of CPU and memory if the kernel refused this cluster's control groups.
-
-        Cutting links is among them when the cluster was opened with namespaces, and they could be had.
-        """
+        """What can be done to this cluster's nodes: cutting links only if it was opened with namespaces."""
         return self._offered
 
     @property
@@ -154,11 +144,7 @@ class Processes(Programs):
         return (self._linked().guard, self._watch.supervisor)
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
-        """Give each node an address and directories. Can be called again to add nodes.
-
-        Raises ``BadInput`` for a name that is no file name or placed already, ``HarnessError`` if the disk or the
-        network refuses.
-        """
+        """Give each node an address and directories; see ``Substrate.place``."""
         link = self._linked()
         assert self._subnet is not None
         made: list[Placement] = []
@@ -175,12 +161,12 @@ class Processes(Programs):
         taken = name in self._placements or name in self._services or name.startswith("helper-")
         if taken or not _NAME.fullmatch(name):
             raise BadInput(
-                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-' (not helper-…); "
-                "rename it in the topology"
+                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-' "
+                "(not helper-…); rename it in the topology"
             )
 
     async def beside(self, name: str) -> Placement:
-        """A place for a service: in the network of the nodes an address of all services, else the first node's, where no other cluster listens.
+        """A place for a service: in a network of its own at an address of all services, else at the first node's.
 
         Raises ``BadInput`` as ``place`` does, ``HarnessError`` if the disk refuses, or before a node was placed.
         """
@@ -196,9 +182,8 @@ class Processes(Programs):
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one process to another any more: packets vanish. Returns the proof, in words.
 
-        The other direction, and both ways to clients and to helper commands, stay as they are. Processes beside the
-        nodes count as one. What a node is started as again stays cut. Raises ``HarnessError`` where links cannot be
-        cut, and when the cut cannot be proven; then it stays until it is healed.
+        The other direction, and both ways to clients, stay as they are. Services count as one. A node that is started
+        again stays cut, and so does one of which it could not be proven (``HarnessError``).
         """
         told = await self._links.order(self._linked(), "cut", sender, receiver)
         before = ", the one before the cut arrived" if told["arrived_before"] else ", it was cut already"
@@ -250,12 +235,5 @@ async def _sweep_once(say: Callable[[str], None]) -> None:
         return
     _swept = True
     for swept in await asyncio.to_thread(leases.sweep):
-        say(
-            f"left by a killed run: {swept.directory}: "
-            + (f"could not be cleared away: {swept.resists}" if swept.resists else "cleared away")
-        )
-
-
-def _real(path: Path) -> Path:
-    """As the kernel names working directories below it."""
-    return path.resolve()
+        became = f"could not be cleared away: {swept.resists}" if swept.resists else "cleared away"
+        say(f"left by a killed run: {swept.directory}: {became}")

@@ -35,11 +35,12 @@ class Answers:
         self.failure = Failure.REFUSED
 
     async def query(self, sql: str, **_: object) -> Sequence[dict[str, Any]]:
-        return {
+        answers: dict[str, Sequence[dict[str, Any]]] = {
             DIALECT.nodes: self.nodes,
             DIALECT.stores: [{"node_id": n, "store_id": s} for n, s in ((1, 1), (3, 2), (2, 3))],
             DIALECT.all_ranges: [{"range_id": n, "replicas": held} for n, held in enumerate(self.replicas)],
-        }[sql]
+        }
+        return answers[sql]
 
     async def accepting(self, node: str) -> Health:
         return Health(ok=node != self.refuses, why="refused")
