@@ -63,8 +63,10 @@ class Cluster:
         self.placed: set[str] = set(topology.names)
         """Every node that was ever placed, removed ones too."""
         self.disturbed = False
-        self._down: set[str] = set()
-        self._cut: set[tuple[str, str]] = set()
+        self.down: set[str] = set()
+        """The nodes that were taken down on purpose and are not back yet; ``watch`` looks at all others."""
+        self.cut_links: set[tuple[str, str]] = set()
+        """Each as sender and receiver."""
         self._up = False
 
     @classmethod
@@ -95,14 +97,15 @@ class Cluster:
         return self
 
     def compare_clocks(self) -> None:
-        """Record how the clocks of all nodes that run stand to the harness's: at the begin, and before the evidence is judged."""
+        """Record how the clocks of all nodes that run stand to the harness's."""
         sources, unread = {}, {}
         for node in self.nodes:
-            if self.substrate.state(node) is ProcessState.RUNNING:
-                try:
-                    sources[node] = clocks.compare(functools.partial(self.substrate.clock, node))
-                except HarnessError as error:
-                    unread[node] = str(error)
+            if self.substrate.state(node) is not ProcessState.RUNNING:
+                continue
+            try:
+                sources[node] = clocks.compare(functools.partial(self.substrate.clock, node))
+            except HarnessError as error:
+                unread[node] = str(error)
         self.record(events.ClocksCompared(own=clocks.own(), sources=sources, unread=unread))
 
     @property
@@ -119,11 +122,6 @@ class Cluster:
     def capabilities(self) -> frozenset[Capability]:
         """What engine and substrate offer together."""
         return self.engine.kind.capabilities & self.substrate.capabilities
-
-    @property
-    def down(self) -> frozenset[str]:
-        """The nodes that were taken down on purpose and are not back yet; ``watch`` looks at all others."""
-        return frozenset(self._down)
 
     async def _come_up(self) -> None:
         boot = asyncio.create_task(self.deployment.bootstrap())
@@ -146,7 +144,7 @@ class Cluster:
         the node: a signal that was sent, a lack of disk or memory, the death of whoever watched over it.
         """
         for name in (*self.nodes, *(service.name for service in self.deployment.services)):
-            if name in self._down or self.substrate.state(name) not in (
+            if name in self.down or self.substrate.state(name) not in (
                 ProcessState.EXITED,
                 ProcessState.ABSENT,
             ):
@@ -209,7 +207,7 @@ class Cluster:
         if node not in self.nodes:
             raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self.nodes)})")
         self.disturbed = True
-        (self._down.add if down else self._down.discard)(node)
+        (self.down.add if down else self.down.discard)(node)
 
     async def kill(self, node: str) -> None:
         """SIGKILL everything a node is."""
@@ -232,24 +230,19 @@ class Cluster:
         """Everything that nodes may have to reach: the nodes, and the services beside them."""
         return (*self.nodes, *(service.name for service in self.deployment.services))
 
-    @property
-    def cut_links(self) -> frozenset[tuple[str, str]]:
-        """The links that are cut, each as sender and receiver."""
-        return frozenset(self._cut)
-
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one node or service to another any more, clients aside; returns the proof."""
         for name in (sender, receiver):
             if name not in self.linked:
                 raise HarnessError(f"{name} is not part of this cluster ({', '.join(self.linked)})")
         self.disturbed = True
-        self._cut.add((sender, receiver))
+        self.cut_links.add((sender, receiver))
         return await self.substrate.cut(sender, receiver)
 
     async def heal(self, sender: str, receiver: str) -> None:
         """Let everything pass again."""
         await self.substrate.heal(sender, receiver)
-        self._cut.discard((sender, receiver))
+        self.cut_links.discard((sender, receiver))
 
     async def drain(self, node: str) -> int:
         """Let a node hand over its work, then stop it; returns its exit code."""
@@ -270,7 +263,7 @@ class Cluster:
         await self.substrate.wipe(node)
 
     async def replace(self, node: str) -> None:
-        """Start an empty node where one was lost with its disk, and tell the cluster that the old store is gone for good."""
+        """Start an empty node where one was lost with its disk, and tell the cluster that the old one is gone."""
         await self.restart(node)
         await self.deployment.forget(node)
 
@@ -294,7 +287,7 @@ class Cluster:
         self.mark(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)
         self.nodes.remove(node)
-        self._down.discard(node)
+        self.down.discard(node)
         await self.deployment.forget(node)
         return code
 

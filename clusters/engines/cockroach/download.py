@@ -109,21 +109,11 @@ def _unpack(version: Version, part: Path, unpacked: Path) -> None:
     try:
         with tarfile.open(part, mode="r|gz") as archive:
             for member in archive:
-                parts = member.name.removeprefix("./").split("/")
-                inner = parts[1:]
-                wanted = inner == ["cockroach"] or (
-                    len(inner) == 2 and inner[0] == "lib" and inner[1] not in ("", ".", "..")
-                )
-                content = archive.extractfile(member) if member.isreg() and wanted else None
-                if content is None:
-                    continue
-                target = unpacked.joinpath(*inner)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with content, target.open("wb") as file:
-                    shutil.copyfileobj(content, file, _CHUNK)
-                    file.flush()
-                    os.fsync(file.fileno())
-                target.chmod(0o755)
+                inner = member.name.removeprefix("./").split("/")[1:]
+                library = len(inner) == 2 and inner[0] == "lib" and inner[1] not in ("", ".", "..")
+                if member.isreg() and (library or inner == ["cockroach"]):
+                    member.name, member.mode = "/".join(inner), 0o755
+                    archive.extract(member, unpacked, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise _not_the_archive(version, str(error)) from error
     if not (unpacked / "cockroach").is_file():

@@ -5,17 +5,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
 
 from clusters.engines.cockroach.version import Version
 from clusters.errors import HarnessError
 from clusters.model import RangeInfo
-
-
-class Row(Protocol):
-    """A row that gives its values by column name: a mapping or a ``clusters.sql.Row``."""
-
-    def __getitem__(self, key: str, /) -> Any: ...
+from clusters.sql import Row
 
 
 def ids(text: str) -> tuple[int, ...]:
@@ -60,7 +54,7 @@ def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeIn
 
 
 def parse_memberships(text: str) -> dict[int, str]:
-    """What each node is, by id, from the CSV of ``Dialect.node_status``: ``active``, ``decommissioning`` or ``decommissioned``.
+    """What each node is, by id, from the CSV of ``Dialect.node_status``: ``active``, for instance, or ``decommissioned``.
 
     Columns are found by name, as later versions add some. Raises ``HarnessError`` when it is not that list.
     """

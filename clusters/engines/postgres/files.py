@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Self
 
@@ -37,12 +37,7 @@ def free_ports(addresses: Sequence[str]) -> Ports:
                 return port
         raise HarnessError(f"no free port from {preferred} to {preferred + _ATTEMPTS - 1} on {', '.join(addresses)}")
 
-    return Ports(
-        sql=choose(PREFERRED_PORTS.sql),
-        rest=choose(PREFERRED_PORTS.rest),
-        etcd_client=choose(PREFERRED_PORTS.etcd_client),
-        etcd_peer=choose(PREFERRED_PORTS.etcd_peer),
-    )
+    return Ports(**{purpose: choose(preferred) for purpose, preferred in asdict(PREFERRED_PORTS).items()})
 
 
 def _is_free(address: str, port: int) -> bool:

@@ -300,7 +300,7 @@ async def _carry_out(schedule: list[Any]) -> None:
             assert "could not be undone" in said
         # What an operator would do: nothing more than what the undo does.
         fake.substrate.fails = {}
-        for node in fake.cluster.down:
+        for node in list(fake.cluster.down):
             await KILL.undo(fake.cluster, node)
         assert whole(fake)
 
