@@ -21,8 +21,9 @@ from clusters.errors import HarnessError
 from clusters.model import NodeResources
 from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
+from fixtures.workloads.clients import open_link
 from fixtures.workloads.tpcc.evidence import TYPES, read_tpcc
-from fixtures.workloads.tpcc.load import load, open_link
+from fixtures.workloads.tpcc.load import load
 from fixtures.workloads.tpcc.run_processes import TpccLoad
 from fixtures.workloads.tpcc.schema import TABLES, quoted
 from fixtures.workloads.tpcc.spec import TpccSpec
@@ -109,7 +110,9 @@ class Bench:
     @contextlib.asynccontextmanager
     async def databases(self, *names: str) -> AsyncIterator[None]:
         """Empty databases, dropped at the end."""
-        link = await open_link(self.cluster.endpoints, self.cluster.credentials)
+        link = await open_link(
+            self.cluster.endpoints, self.cluster.credentials, statement_timeout_s=600.0, name="roachproof-bench"
+        )
         try:
             for name in names:
                 await link.connection.execute(f"CREATE DATABASE {name}")
@@ -121,7 +124,9 @@ class Bench:
 
     async def at_rest(self) -> None:
         """No statistics are collected beside a run: they take half of the server's core for some seconds, now from one driver, now from the other."""
-        link = await open_link(self.cluster.endpoints, self.cluster.credentials)
+        link = await open_link(
+            self.cluster.endpoints, self.cluster.credentials, statement_timeout_s=600.0, name="roachproof-bench"
+        )
         try:
             await link.connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
         finally:
@@ -130,7 +135,7 @@ class Bench:
     async def analyze(self) -> None:
         """The optimizer's statistics, so that neither driver meets the plans that the server makes without them."""
         credentials = replace(self.cluster.credentials, database=BUILTIN)
-        link = await open_link(self.cluster.endpoints, credentials)
+        link = await open_link(self.cluster.endpoints, credentials, statement_timeout_s=600.0, name="roachproof-bench")
         try:
             for table in TABLES:
                 await link.connection.execute(f"ANALYZE {quoted(table)}")
