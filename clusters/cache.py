@@ -1,4 +1,4 @@
-"""Where downloads are kept: ``$ROACHPROOF_CACHE``, else ``$XDG_CACHE_HOME/roachproof``, else ``~/.cache/roachproof``."""
+"""Where downloads are kept: ``$ROACHPROOF_CACHE``, ``$XDG_CACHE_HOME/roachproof`` or ``~/.cache/roachproof``."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offset:
-    """By how much a clock is ahead of the harness's, in seconds; the truth is no further away than ``uncertainty_s``."""
+    """By how much a clock is ahead of the harness's, in seconds, as exactly as ``uncertainty_s``."""
 
     clock: str
     offset_s: float
@@ -35,7 +35,7 @@ class Offset:
 
 @functools.cache
 def own() -> str:
-    """The name of the harness's clock: of this machine since it was started, which all its processes and containers share."""
+    """The name of the harness's clock: of this machine since it was started, containers included."""
     with suppress(OSError):
         return f"boot {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
     return f"machine {platform.node()}"

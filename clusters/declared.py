@@ -229,21 +229,12 @@ def keyed(key: Rule[str], rule: Rule[T]) -> Rule[Mapping[str, T]]:
 
 
 def form(cls: type[Any], **rules: Rule[Any]) -> Rule[dict[str, Any]]:
-    """A table with the keys of ``rules``, as arguments for the dataclass ``cls``, whose fields' defaults may be left out."""
-    needed = {
-        item.name
-        for item in fields(cls)
-        if item.name in rules and item.default is MISSING and item.default_factory is MISSING
-    }
+    """A table with the keys of ``rules``: arguments for the dataclass ``cls``, those with a default may be missing."""
+    without = (item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING)
+    needed = rules.keys() & without
+    properties = {key: rule.schema for key, rule in rules.items()}
 
-    @ruled(
-        {
-            "type": "object",
-            "properties": {key: rule.schema for key, rule in rules.items()},
-            "required": sorted(needed),
-            "additionalProperties": False,
-        }
-    )
+    @ruled({"type": "object", "properties": properties, "required": sorted(needed), "additionalProperties": False})
     def rule(value: Any, place: Place) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise place.must(value, f"a table with {', '.join(rules)}", "give it as { key = value, … }")

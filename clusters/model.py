@@ -41,7 +41,7 @@ class Capability(StrEnum):
     ONLINE_INDEX = "online_index"
     MANY_DATABASES = "many_databases"
     TRANSACTIONS = "transactions"
-    """Carries out several statements as one transaction, with joins and foreign keys, as transactional workloads need."""
+    """Carries out several statements as one transaction, with joins and foreign keys."""
     YCSB = "ycsb"
 
 
@@ -227,7 +227,7 @@ class SqlTraits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Generator:
-    """The load generator that an engine brings: its program, and the flags of this version, of all its commands and of ``run``."""
+    """The load generator that an engine brings: its program, and flags of all its commands and of ``run``."""
 
     program: Path
     flags: tuple[str, ...] = ()

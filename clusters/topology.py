@@ -1,8 +1,8 @@
 """The shape of a cluster: counted nodes, zones and regions made into named nodes with their places.
 
 Nodes are dealt round-robin: node *i* goes to the next region, and within its region to the next zone. So the first
-*k* nodes of a larger shape are the *k*-node shape, neighbours never share a zone where that can be avoided, and adding nodes
-keeps the zones even. Zones are numbered through the whole cluster: a zone's name alone says which one it is.
+*k* nodes of a larger shape are the *k*-node shape, neighbours never share a zone where that can be avoided, and adding
+nodes keeps the zones even. Zones are numbered through the whole cluster: a zone's name alone says which one it is.
 """
 
 from dataclasses import dataclass

@@ -38,9 +38,8 @@ async def wait_until(
             last = health.why
         watch()
         if time.monotonic() - began >= timeout:
-            raise TimedOut(
-                f"waiting for {what}: not after {time.monotonic() - began:.1f} s and {attempts} attempts; last seen: {last}"
-            )
+            tried = f"{time.monotonic() - began:.1f} s and {attempts} attempts"
+            raise TimedOut(f"waiting for {what}: not after {tried}; last seen: {last}")
         await asyncio.sleep(interval)
 
 

@@ -12,7 +12,7 @@ Link = tuple[str, str]
 
 
 def cut(first: str, second: str, *, one_way: bool = False) -> Fault:
-    """Between two nodes (or a node and a service beside the nodes) nothing passes; with ``one_way`` from the first to the second.
+    """Between two nodes (or a node and a service) nothing passes; with ``one_way`` from the first to the second.
 
     To be aimed at both, of which each is proven to be hurt.
     """

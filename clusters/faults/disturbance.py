@@ -41,11 +41,9 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
     ``HarnessError`` when the fault could not be proven or undone, ``NodeDied`` when a node did not live through it.
     What the block raised goes before that, with a note of it.
     """
-    missing = fault.capabilities - cluster.capabilities
-    if missing:
-        raise HarnessError(
-            f"fault {fault.name}: {cluster.engine.kind.name} on {cluster.substrate.kind.name} cannot {', '.join(sorted(missing))}"
-        )
+    if missing := fault.capabilities - cluster.capabilities:
+        where = f"{cluster.engine.kind.name} on {cluster.substrate.kind.name}"
+        raise HarnessError(f"fault {fault.name}: {where} cannot {', '.join(sorted(missing))}")
     cluster.record(FaultBegin(fault=fault.name, nodes=nodes, **facts))
     hurt: list[str] = []
     try:
@@ -88,7 +86,7 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
 
 
 async def _on_its_own(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end even if we are cancelled meanwhile; then let the cancellation through, with a note of what failed."""
+    """Run to the end even if we are cancelled meanwhile; then let that through, with a note of what failed."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

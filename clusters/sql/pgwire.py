@@ -52,7 +52,7 @@ def errors() -> tuple[type[Exception], ...]:
 
 
 def classified(error: BaseException) -> tuple[Failure, str]:
-    """What an error means for the statement that it ended, and the word for it: its SQLSTATE, or what happened to the connection.
+    """What an error means for the statement that it ended; its SQLSTATE, or a word for what became of the connection.
 
     Whatever is not known to be harmless is ambiguous or lost: a lawful database is never accused of an operation that
     it may have done or left undone. The rules are those for histories (Jepsen's ok, fail and info).

@@ -97,7 +97,7 @@ class Substrate(Nodes, Protocol):
         """SIGKILL everything the node is; returns when all of it is gone. Nothing where it is gone."""
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP everything the node is; returns when all of it is stopped. Raises ``HarnessError`` if it has ended."""
+        """SIGSTOP everything the node is, which must not have ended; returns when all of it is stopped."""
 
     async def resume(self, name: str) -> None:
         """SIGCONT everything the node is."""

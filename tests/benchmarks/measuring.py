@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One line of the table: what was measured, what is promised, what came out, whether that keeps it, and how it was got.
+    """One line of the table: what was measured, what is promised, what came out, whether that is kept, and how.
 
     ``raw``: the single measurements, printed below the table, so that a doubtful figure can be looked into.
     """

@@ -1,4 +1,4 @@
-"""What the suite adds to the time pytest takes to collect: what a gate collects, and all tests of the suite's own code with it.
+"""What the suite adds to the time pytest takes to collect: a gate, and with it all tests of the suite's own code.
 
 The comparison: on one side the suite as it stands, collected with our plugin, its catalogue, profiles and fixtures. On
 the other, bare pytest without our plugin and without any module of ours, with the same third-party plugins, over as
@@ -71,7 +71,7 @@ def write_bare(tests: Counter[str], home: Path) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_suite_adds_little_to_collection(part: str, tmp_path: Path, figures: list[Figure]) -> None:
-    """Collecting takes no more than half a second longer than bare pytest; with all tests of our own code, half a second a thousand."""
+    """No more than half a second longer than bare pytest; with all tests of our own code, half a second a thousand."""
     unwanted = ("PYTEST_", "COV_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     env["PYTHONPYCACHEPREFIX"] = str(tmp_path / "bytecode")
@@ -109,7 +109,8 @@ def test_suite_adds_little_to_collection(part: str, tmp_path: Path, figures: lis
             kept=median(cpu) <= most,
             raw="(CPU, wall) of suite and bare, each pair: "
             + str([tuple((round(u.cpu_s, 3), round(u.wall_s, 3)) for u in pair) for pair in runs]),
-            how=f"{PAIRS} pairs, in turns; CPU time of pytest and its children; same third-party plugins and libraries, bytecode cached",
+            how=f"{PAIRS} pairs, in turns; CPU time of pytest and its children; same third-party plugins and "
+            "libraries, bytecode cached",
         )
     )
     assert median(cpu) <= most

@@ -84,12 +84,13 @@ async def test_the_servers_own_pace(cockroach: Cockroach, tmp_path: Path, figure
     kept = None not in (fast.found.balanced, default.found.balanced)
     figures.append(
         Figure(
-            what=f"replicas of {cockroach.kind.name} {cockroach.version} spread over {AFTER} nodes instead of {BEFORE}, at the server's own pace",
+            what=f"replicas of {cockroach.kind.name} {cockroach.version} spread over {AFTER} nodes instead of "
+            f"{BEFORE}, at the server's own pace",
             promised="they do",
             measured=f"{_told(default)}; at the pace of the profile {LAPTOP.name} {_told(fast)}",
             kept=kept,
-            how=f"once each; {LAPTOP.rebalance.ranges} ranges of {LAPTOP.rebalance.range_kib} KiB beside the system's, no traffic, "
-            f"{default.samples} and {fast.samples} samples, one every {LAPTOP.rebalance.sample_s:g} s",
+            how=f"once each; {LAPTOP.rebalance.ranges} ranges of {LAPTOP.rebalance.range_kib} KiB beside the system's, "
+            f"no traffic, {default.samples} and {fast.samples} samples, one every {LAPTOP.rebalance.sample_s:g} s",
             raw=f"default {default}, fast {fast}",
         )
     )
@@ -100,4 +101,5 @@ def _told(pace: Pace) -> str:
     def seconds(value: float | None) -> str:
         return "not" if value is None else f"after {value:.0f} s"
 
-    return f"even {seconds(pace.found.balanced)}, at rest {seconds(pace.found.settled)} (three fresh nodes whole after {pace.whole_s:.0f} s)"
+    told = f"even {seconds(pace.found.balanced)}, at rest {seconds(pace.found.settled)}"
+    return f"{told} (three fresh nodes whole after {pace.whole_s:.0f} s)"

@@ -124,7 +124,7 @@ async def three_nodes(engine: Cockroach, home: Path) -> AsyncIterator[Cluster]:
 async def test_sampling_costs_little(
     cockroach: Cockroach, tmp_path: Path, figures: list[Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Less than a fiftieth of the servers' throughput without think times, and of the machine's CPU where nothing else is asked of them."""
+    """Less than a fiftieth of the servers' throughput without think times, and of the CPU where it is idle."""
     monkeypatch.setattr(sampler, "GAUGES_S", sampler.GAUGES_S / OFTEN)
     cores = len(os.sched_getaffinity(0))
     async with three_nodes(cockroach, tmp_path) as cluster:
@@ -147,8 +147,9 @@ async def test_sampling_costs_little(
             measured=f"{spread([100 * share for share in lost])} % of tpmC without think times; "
             f"{spread([100 * share for share in used])} % of {cores} cores without traffic",
             kept=kept,
-            how=f"{PAIRS} pairs in turns, {QUIET_S:g} s without traffic and {MEASURED_S} s of TPC-C each, sampled {bench.often:.1f} times as often as "
-            f"every {SAMPLE_S:g} s and the difference divided by that; CPU time of the servers",
+            how=f"{PAIRS} pairs in turns, {QUIET_S:g} s without traffic and {MEASURED_S} s of TPC-C each, "
+            f"sampled {bench.often:.1f} times as often as every {SAMPLE_S:g} s and the difference divided by that; "
+            "CPU time of the servers",
             raw=f"idle {idle}, saturated {busy}, {bench.samples} samples",
         )
     )

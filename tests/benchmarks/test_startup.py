@@ -193,7 +193,8 @@ async def test_three_nodes_start_as_fast_as_by_hand(
             measured=f"{spread(ratios)} ×; {spread(ours, 1)} s against {spread(theirs, 1)} s",
             kept=median(ratios) <= MOST_TIMES,
             raw=f"ours {[round(s, 3) for s in ours]}, by hand {[round(s, 3) for s in theirs]}",
-            how=f"{PAIRS} pairs, in turns; wall time from nothing (no certificates) until `SELECT 1` came back from all three",
+            how=f"{PAIRS} pairs, in turns; wall time from nothing (no certificates) until `SELECT 1` came "
+            "back from all three",
         )
     )
     assert len(ratios) == PAIRS

@@ -123,7 +123,7 @@ class Bench:
             link.drop()
 
     async def at_rest(self) -> None:
-        """No statistics are collected beside a run: they take half of the server's core for some seconds, now from one driver, now from the other."""
+        """No statistics are collected beside a run: they take half of the server's core for some seconds."""
         link = await open_link(
             self.cluster.endpoints, self.cluster.credentials, statement_timeout_s=600.0, name="roachproof-bench"
         )
@@ -268,8 +268,8 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
                     pairs.append((native, bench.builtin()))
             waits = [await bench.native(waits=True, seconds=20) for _ in range(3)]
     how = (
-        f"{PAIRS} pairs in turns, {WORKERS} workers and connections, {WAREHOUSES} warehouses, {MEASURED_S} s, no think times, TLS; "
-        "server and drivers on a core each"
+        f"{PAIRS} pairs in turns, {WORKERS} workers and connections, {WAREHOUSES} warehouses, {MEASURED_S} s, "
+        "no think times, TLS; server and drivers on a core each"
     )
     engine = f"{cockroach.kind.name} {cockroach.version}"
     throughput = [native.tpmc / builtin.tpmc for native, builtin in pairs]
@@ -277,7 +277,8 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
         Figure(
             what=f"tpmC of the native TPC-C driver against that of `cockroach workload`, {engine}",
             promised=f"≥ {THROUGHPUT} ×",
-            measured=f"{spread(throughput)} ×; {spread([n.tpmc for n, _ in pairs], 0)} against {spread([b.tpmc for _, b in pairs], 0)}",
+            measured=f"{spread(throughput)} ×; {spread([n.tpmc for n, _ in pairs], 0)} against "
+            f"{spread([b.tpmc for _, b in pairs], 0)}",
             kept=median(throughput) >= THROUGHPUT,
             how=how,
             raw=f"{pairs}",
@@ -288,7 +289,8 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
         Figure(
             what="CPU time of the native TPC-C driver for a transaction, against `cockroach workload`",
             promised=f"≤ {CPU:.0f} ×",
-            measured=f"{spread(cost)} ×; {spread([n.cpu_ms for n, _ in pairs])} ms against {spread([b.cpu_ms for _, b in pairs])} ms",
+            measured=f"{spread(cost)} ×; {spread([n.cpu_ms for n, _ in pairs])} ms against "
+            f"{spread([b.cpu_ms for _, b in pairs])} ms",
             kept=median(cost) <= CPU,
             how=how + "; the built-in one's as the kernel says, start included",
             raw=f"{cost}",
@@ -303,8 +305,8 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
             promised=f"≤ {QUARTER:.0%} of a core",
             measured=f"{share:.1%} of a core",
             kept=share <= QUARTER and rate >= ASKED,
-            how=f"its own record over 19 s, the median of 3; {rate:.0f} transactions a second at the least of 1000 terminals "
-            f"({ASKED:.0f} asked), {WORKERS} connections",
+            how=f"its own record over 19 s, the median of 3; {rate:.0f} transactions a second at the least of 1000 "
+            f"terminals ({ASKED:.0f} asked), {WORKERS} connections",
             raw=f"{waits}",
         )
     )

@@ -52,7 +52,7 @@ def placement_of(node: NodeSpec) -> Placement:
 
 
 class FakeSubstrate:
-    """Processes that are words in a dictionary: it refuses what every substrate refuses (``tests.clusters.substrates``).
+    """Processes that are words in a dictionary: refuses what every substrate does (``tests.clusters.substrates``).
 
     ``fails`` maps an order (``kill n1``) to how often it is refused.
 

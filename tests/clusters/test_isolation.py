@@ -138,8 +138,9 @@ async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> Non
         worst = {node: gap(sorted(client.acknowledged.values())) for node, client in clients.items()}
         overall = gap(sorted(t for node in others for t in clients[node].acknowledged.values()))
         print(
-            f"{cluster.engine.version}: {victim} isolated for {end - begun:.1f} s, healthy {healed - end:.1f} s after; the others' "
-            f"gap {overall:.2f} s together; by gateway: {', '.join(f'{n} {s:.1f} s' for n, s in worst.items())}"
+            f"{cluster.engine.version}: {victim} isolated for {end - begun:.1f} s, healthy {healed - end:.1f} s after; "
+            f"the others' gap {overall:.2f} s together; by gateway: "
+            f"{', '.join(f'{n} {s:.1f} s' for n, s in worst.items())}"
         )
         for node in others:
             assert clients[node].between(end - 1, end), f"{node} serves writes while {victim} is cut off"
@@ -176,8 +177,8 @@ async def test_an_isolated_primary_of_the_control_gives_way(tmp_path: Path) -> N
             await asyncio.sleep(1)
         times = sorted(client.acknowledged.values())
         print(
-            f"{cluster.engine.version}: {victim} isolated; demoted after {demoted:.1f} s, {successor} took over after {taken:.1f} s "
-            f"more, healthy {healed - end:.1f} s after healing; gap {gap(times):.1f} s"
+            f"{cluster.engine.version}: {victim} isolated; demoted after {demoted:.1f} s, {successor} took over after "
+            f"{taken:.1f} s more, healthy {healed - end:.1f} s after healing; gap {gap(times):.1f} s"
         )
         assert not client.between(begun + 0.5, begun + demoted), "no majority, no acknowledgement"
         assert client.between(healed, healed + 2)

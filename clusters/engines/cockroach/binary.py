@@ -142,8 +142,8 @@ def _build(path: Path, here: str) -> Build:
         )
     said = next((line.strip() for line in (err + "\n" + out).splitlines() if line.strip()), "nothing")
     raise BadInput(
-        f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build tag. "
-        "Name a cockroach binary."
+        f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build "
+        "tag. Name a cockroach binary."
     )
 
 
@@ -162,7 +162,7 @@ def _version(path: Path, here: str) -> tuple[int, str, str]:
             try:
                 out, err = process.communicate(timeout=ANSWER_S)
             except BaseException:
-                # Its children may hold the pipes open, so the whole group goes, while it is still ours to be waited for.
+                # Its children may hold the pipes open: the whole group goes, while it is still ours to wait for.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise

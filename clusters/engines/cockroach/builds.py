@@ -51,7 +51,8 @@ RUN: Sequence[Build] = (
         tag="v26.1.0-alpha.1",
         date="2025-11-23",
         commit="dd7980267a",
-        made="public source less its publisher's own patch, without console and geospatial libraries; its Go counts runnable goroutines, as the vendor's does",
+        made="public source less its publisher's own patch, without console and geospatial libraries; "
+        "its Go counts runnable goroutines, as the vendor's does",
         ran="the suites gate and nightly, the sabotages of tox -e test",
     ),
 )
@@ -65,7 +66,7 @@ metric ``admission_granter_total_slots_kv`` stays 0.
 
 
 def run_before(build: Build) -> str:
-    """What of the suite was run on a build of this commit, and from what that one was made; the empty text where nothing was.
+    """What of the suite was run on a build of this commit, and from what that was made; the empty text for nothing.
 
     The commit tells builds apart: anybody can give a build any tag, and a tag that was run says nothing about other
     commits.

@@ -53,12 +53,12 @@ def cache_error(where: Path, error: OSError) -> BadInput:
     """What to tell a user whose cache cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return BadInput(
-            f"the disk of the cache is full: {where}: {error.strerror}. A version needs about 600 MB while it is unpacked "
-            "and 300 MB afterwards. Free some room, or set ROACHPROOF_CACHE to a directory on another disk."
+            f"the disk of the cache is full: {where}: {error.strerror}. A version needs about 600 MB while it is "
+            "unpacked and 300 MB afterwards. Free some room, or set ROACHPROOF_CACHE to a directory on another disk."
         )
     return BadInput(
-        f"the cache cannot be written: {where}: {error.strerror or error}. Set ROACHPROOF_CACHE to a directory of your own, "
-        "or name a binary with --cockroach PATH."
+        f"the cache cannot be written: {where}: {error.strerror or error}. Set ROACHPROOF_CACHE to a directory of "
+        "your own, or name a binary with --cockroach PATH."
     )
 
 

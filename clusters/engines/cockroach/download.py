@@ -1,4 +1,4 @@
-"""Brings a version from the vendor into the cache: checksum first, then unpacked beside its place, then renamed into it."""
+"""Brings a version from the vendor into the cache: checked, then unpacked beside its place, then renamed into it."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from clusters.engines.cockroach.cache import binary_path, cache_error, lock, writable
-from clusters.engines.cockroach.vendor import OWN_BINARY, Progress, Vendor, opened, text_at
+from clusters.engines.cockroach.vendor import MIRROR, OWN_BINARY, Progress, Vendor, opened, text_at
 from clusters.engines.cockroach.version import Version
 from clusters.errors import BadInput
 
@@ -84,13 +84,14 @@ def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | 
         progress(done, total)
     if total and done != total:
         raise BadInput(
-            f"{what}: the transfer was cut off: {done} of {total} bytes came from {url}. Try again, set ROACHPROOF_DOWNLOADS to a "
-            f"mirror, {OWN_BINARY}."
+            f"{what}: the transfer was cut off: {done} of {total} bytes came from {url}. "
+            f"Try again, {MIRROR}, {OWN_BINARY}."
         )
     if hasher.hexdigest() != wanted:
         raise BadInput(
-            f"{what}: wrong checksum: {url} has SHA-256 {hasher.hexdigest()}, but {url}.sha256sum says {wanted}. Nothing of it was "
-            f"kept or run. Try again; if it stays so, don't trust that source: choose another mirror, {OWN_BINARY}."
+            f"{what}: wrong checksum: {url} has SHA-256 {hasher.hexdigest()}, but {url}.sha256sum says {wanted}. "
+            "Nothing of it was kept or run. Try again; if it stays so, don't trust that source: choose another mirror, "
+            f"{OWN_BINARY}."
         )
 
 
@@ -98,8 +99,8 @@ def _checksum(url: str, what: str, vendor: Vendor) -> str:
     words = text_at(url, f"the checksum of {what}", timeout=vendor.stall_s).split()
     if not words or not _SHA256.fullmatch(words[0]):
         raise BadInput(
-            f"{what}: {url} does not begin with a SHA-256 checksum of 64 hexadecimal digits, so the archive could not be "
-            f"verified. Set ROACHPROOF_DOWNLOADS to another mirror, {OWN_BINARY}."
+            f"{what}: {url} does not begin with a SHA-256 checksum of 64 hexadecimal digits, so the archive could not "
+            f"be verified: {MIRROR}, {OWN_BINARY}."
         )
     return words[0].lower()
 
@@ -122,6 +123,6 @@ def _unpack(version: Version, part: Path, unpacked: Path) -> None:
 
 def _not_the_archive(version: Version, why: str) -> BadInput:
     return BadInput(
-        f"CockroachDB {version}: what was downloaded is not the vendor's archive ({why}), although its checksum is right. "
-        f"Set ROACHPROOF_DOWNLOADS to another mirror, {OWN_BINARY}."
+        f"CockroachDB {version}: what was downloaded is not the vendor's archive ({why}), although its checksum is "
+        f"right: {MIRROR}, {OWN_BINARY}."
     )

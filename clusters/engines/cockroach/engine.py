@@ -45,7 +45,7 @@ class Cockroach:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Version, date, commit, digest and origin of the binary; what is to be said where it was never run, and of its version."""
+        """Version, date, commit, digest and origin of the binary; what is to be said of it and of its version."""
         return {
             "engine": KIND.name,
             "version": self.version,

@@ -54,7 +54,7 @@ def parse_ranges(rows: Iterable[Row], names: Mapping[int, str]) -> tuple[RangeIn
 
 
 def parse_memberships(text: str) -> dict[int, str]:
-    """What each node is, by id, from the CSV of ``Dialect.node_status``: ``active``, for instance, or ``decommissioned``.
+    """What each node is, by id, from the CSV of ``Dialect.node_status``: ``active``, ``decommissioned`` …
 
     Columns are found by name, as later versions add some. Raises ``HarnessError`` when it is not that list.
     """

@@ -101,8 +101,8 @@ class Membership:
             # Where nobody answers this either, the machine may be at fault, and nothing was learnt.
             if kept := sum((await self._held(store)).values()):
                 raise TimedOut(
-                    f"{node} was not let go and has {kept} replicas (later versions check first whether every range can be "
-                    f"moved, and try those that cannot again and again): {error}"
+                    f"{node} was not let go and has {kept} replicas (later versions check first whether every range "
+                    f"can be moved, and try those that cannot again and again): {error}"
                 ) from error
         except HarnessError as error:
             if REFUSED in str(error):
@@ -120,7 +120,7 @@ class Membership:
         await wait_until(f"{node} to hold no replica", empty, timeout=left, interval=0.5)
 
     async def refusal(self, node: str) -> str | None:
-        """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave it.
+        """How the cluster refuses to let a living node go that it cannot spare; ``None`` where replicas began to leave.
 
         The order is given without the checks that later versions make first: so the servers must keep the replicas
         where they are, which is watched for a while. (Those checks try each range that cannot be moved again and again,

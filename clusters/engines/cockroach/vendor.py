@@ -22,7 +22,7 @@ from clusters.errors import BadInput
 DOWNLOADS = "https://binaries.cockroachdb.com"
 RELEASES = "https://raw.githubusercontent.com/cockroachdb/docs/main/src/current/_data/releases.yml"
 RELEASES_PAGE = "https://www.cockroachlabs.com/docs/releases/"
-_MIRROR = "set ROACHPROOF_DOWNLOADS to a mirror"
+MIRROR = "set ROACHPROOF_DOWNLOADS to another mirror"
 OWN_BINARY = "or name a binary you have with --cockroach PATH"
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -120,14 +120,12 @@ def opened(url: str, what: str, *, timeout: float) -> Iterator[http.client.HTTPR
 
 def _stalled(what: str, url: str, timeout: float) -> BadInput:
     return BadInput(
-        f"{what}: the transfer stalled: no byte from {url} for {timeout:g} s. Try again, {_MIRROR}, {OWN_BINARY}."
+        f"{what}: the transfer stalled: no byte from {url} for {timeout:g} s. Try again, {MIRROR}, {OWN_BINARY}."
     )
 
 
 def _unreachable(what: str, url: str, why: object) -> BadInput:
-    return BadInput(
-        f"{what}: {url} can't be reached: {why}. Check the network or https_proxy, {_MIRROR}, {OWN_BINARY}."
-    )
+    return BadInput(f"{what}: {url} can't be reached: {why}. Check the network or https_proxy, {MIRROR}, {OWN_BINARY}.")
 
 
 def text_at(url: str, what: str, *, timeout: float) -> str:

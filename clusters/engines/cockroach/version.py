@@ -36,8 +36,8 @@ class Version:
         found = _FORM.fullmatch(text.strip())
         if found is None:
             raise BadInput(
-                f"{origin}: {text!r} is not a CockroachDB version. A version has three numbers and perhaps a pre-release: "
-                "v24.1.3, 24.1.3 or v24.2.0-beta.1; `latest` stands for the vendor's newest release."
+                f"{origin}: {text!r} is not a CockroachDB version. A version has three numbers and perhaps a "
+                "pre-release: v24.1.3, 24.1.3 or v24.2.0-beta.1; `latest` stands for the vendor's newest release."
             )
         pre = tuple((found["pre"] or "").split(".")) if found["pre"] else ()
         return cls(int(found["major"]), int(found["minor"]), int(found["patch"]), pre)

@@ -111,7 +111,8 @@ class Dialect:
     def table_ranges(self, table: str) -> str:
         """Rows ``range_id, start_key, lease_holder, replicas`` of a table; see ``introspection.parse_ranges``.
 
-        Ids are integers, replicas text (``1,2,3``), an unknown lease holder is 0. Up to 22.2 the ranges of the primary index, later those of all indexes. It waits for lost ranges.
+        Ids are integers, replicas text (``1,2,3``), an unknown lease holder is 0. Up to 22.2 the ranges of the primary
+        index, later those of all indexes. It waits for lost ranges.
         """
         return self.table_ranges_form.format(table=table)
 
@@ -130,8 +131,8 @@ class Dialect:
         return (
             f"SELECT what, sum(times)::INT8 AS times FROM ({changed} "  # noqa: S608 - constants
             f"UNION ALL SELECT what, times FROM ({moved}) "
-            "WHERE what ~ '^ALTER .*(RELOCATE|SCATTER)' AND what !~ 'RELOCATE LEASE' AND application NOT LIKE '$ internal%') "
-            "GROUP BY what ORDER BY what"
+            "WHERE what ~ '^ALTER .*(RELOCATE|SCATTER)' AND what !~ 'RELOCATE LEASE' "
+            "AND application NOT LIKE '$ internal%') GROUP BY what ORDER BY what"
         )
 
     def moves(self, seconds: float) -> str:
@@ -214,8 +215,8 @@ CHANGES: tuple[Change, ...] = (
         source=f"{_DOCS}/v22.1/architecture/replication-layer (per-replica circuit breakers)",
         apply=lambda d: replace(d, tripped="kv_replica_circuit_breaker_num_tripped_replicas"),
         note="Without a quorum reads and writes block until kv.replica_circuit_breaker.slow_replication_threshold "
-        '(a minute) is over, and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections, and '
-        "statements on a table that the node has not used of late, wait on.",
+        '(a minute) is over, and are then refused (XXUUU "replica unavailable") or ambiguous (40003); new connections, '
+        "and statements on a table that the node has not used of late, wait on.",
     ),
     Change(
         since=(22, 1),
@@ -292,8 +293,8 @@ CHANGES: tuple[Change, ...] = (
         what="a transaction's writes may be kept at its gateway until it commits",
         source=f"{_SETTINGS_25_2} (settings added); {_PULL}/162031 (26.1: a preview, off by default)",
         apply=_tells("kv.transaction.write_buffering.enabled"),
-        note="Buffered writes (kv.transaction.write_buffering.enabled) are off in releases and on in development builds "
-        "of 26.1: compare versions only where they agree on it.",
+        note="Buffered writes (kv.transaction.write_buffering.enabled) are off in releases and on in development "
+        "builds of 26.1: compare versions only where they agree on it.",
     ),
     Change(
         since=(25, 3),

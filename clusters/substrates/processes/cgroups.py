@@ -93,7 +93,7 @@ def limit(
 
 
 def limits(places: Mapping[str, str], cluster: str, name: str, pid: int) -> dict[str, float]:
-    """What the groups of one node that a process is in allow: ``cpus`` in cores, ``memory_mib``; without a limit, nothing."""
+    """What the groups of one node that a process is in allow: ``cpus`` in cores, ``memory_mib``, where limited."""
     found: dict[str, float] = {}
     for group in _groups(places, cluster):
         node = group / name

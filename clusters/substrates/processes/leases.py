@@ -1,4 +1,4 @@
-"""What clusters of this machine must not share: address ranges and capacity, leased by locks that die with their holder.
+"""What clusters of a machine must not share: addresses and capacity, leased by locks that die with their holder.
 
 A lease is a file held with ``flock``. The open file is handed to the cluster's supervisor, so the lease ends when the
 last of its processes has been cleared away, no matter which process is killed. What is written in such a file serves

@@ -49,7 +49,7 @@ def inside(namespace: int | None, *, home: int) -> Iterator[None]:
 
 
 def packages() -> str | None:
-    """The directory from which pyroute2 is imported, which speaks netlink for us; ``None`` where it is not installed."""
+    """The directory from which pyroute2, which speaks netlink, is imported; ``None`` where it is not installed."""
     spec = importlib.util.find_spec("pyroute2")
     places = spec.submodule_search_locations if spec else None
     return str(Path(places[0]).parent) if places else None

@@ -94,7 +94,7 @@ class Programs(Homes):
     async def start(self, spec: ProcessSpec) -> None:
         """Start a node's process; returns once it was spawned. What an earlier one left is killed first.
 
-        Raises ``BadInput`` if it cannot be executed or limited, ``HarnessError`` if it was never placed or runs already.
+        Raises ``BadInput`` if it cannot be executed or limited, ``HarnessError`` if it was not placed or runs already.
         """
         self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
@@ -175,7 +175,7 @@ class Programs(Homes):
         await self._linked().carry_out("signal", name=name, signal=int(signum))
 
     async def kill(self, name: str) -> None:
-        """SIGKILL everything the node is; returns when all of it is gone. Raises ``HarnessError`` if something stays."""
+        """SIGKILL everything the node is; returns when it is gone. Raises ``HarnessError`` if something stays."""
         run = self._watch.run(name)
         await self._linked().carry_out("kill", name=name)
         await run.ended.wait()

@@ -11,13 +11,13 @@ from clusters.executables import why_not
 
 
 def refusal(argv: Sequence[str], step: str, number: int, path: str) -> Exception:
-    """The error to raise for a process that could not be started; ``step`` is the supervisor's (see ``spawn``)."""
+    """The error to raise for a process that could not be started at a ``step`` of ``spawn``."""
     program = argv[0]
     if step == "closed":
         return BadInput(
-            f"{program}: cannot be run as the user nobody, who may not pass {path}. This program refuses root, and user "
-            "namespaces are forbidden here: run the suite as an ordinary user, or from a place that others can read "
-            f"(chmod o+x {path})"
+            f"{program}: cannot be run as the user nobody, who may not pass {path}. This program refuses root, and "
+            "user namespaces are forbidden here: run the suite as an ordinary user, or from a place that others can "
+            f"read (chmod o+x {path})"
         )
     if step == "exec" and (why := why_not(Path(program), number)):
         return BadInput(why)

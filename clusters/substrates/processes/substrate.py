@@ -64,8 +64,9 @@ class Processes(Programs):
     ) -> Self:
         """Clear away what killed runs left, wait for ``capacity``, then lease addresses and start.
 
-        ``slots``: how much capacity the machine has; its cores, if not given. The cluster's directory is made in ``workdir``. ``say`` hears every few seconds what is waited for. If the
-        harness dies, the directory is deleted unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
+        ``slots``: how much capacity the machine has; its cores, if not given. The cluster's directory is made in
+        ``workdir``. ``say`` hears every few seconds what is waited for. If the harness dies, the directory is deleted
+        unless ``keep``, after the nodes' logs were moved to ``keep_logs``.
         ``nobody`` says how an unprivileged process is run by root; by default a user namespace where one can be had.
         With ``namespaces`` each node is in a network namespace of its own, so that links can be cut, where the machine
         allows it; elsewhere it stays on loopback, and ``cannot_cut`` says why.

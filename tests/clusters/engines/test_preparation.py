@@ -1,4 +1,4 @@
-"""What engines put into nodes whose paths and addresses are not those of the harness: asked of a substrate in memory."""
+"""What engines put into nodes whose paths and addresses are not those of the harness, on a substrate in memory."""
 
 import json
 from collections.abc import Sequence

@@ -32,7 +32,8 @@ async def test_links_are_cut_proven_and_healed(name: str) -> None:
     assert fake.substrate.cut_links == fake.cluster.cut_links == set()
     bit = ["fault.bit"] * len(nodes)
     assert fake.names[1:] == ["fault.begin", *bit, "fault.undo", "fault.undone"]
-    assert fake.events[1][1] == {"fault": name, "nodes": nodes, "leases": {"n1": 3}, "connections": {}, "blocks": False}  # fmt: skip
+    facts = {"leases": {"n1": 3}, "connections": {}, "blocks": False}
+    assert fake.events[1][1] == {"fault": name, "nodes": nodes, **facts}
     assert "n1 to n2 lost" in fake.events[2][1]["proof"]
     assert fake.cluster.disturbed
 

@@ -1,4 +1,4 @@
-"""Faults on a cluster in memory: whatever goes wrong, each is undone, and the cluster knows which of its nodes are up."""
+"""Faults on a cluster in memory: whatever goes wrong, each is undone, and the cluster knows which nodes are up."""
 
 import asyncio
 import errno
@@ -46,7 +46,8 @@ async def test_a_fault_bites_is_proven_and_undone(fault: Fault) -> None:
         assert ("wipe n2" in fake.substrate.orders) == (fault is LOSE_DISK)
     assert whole(fake)
     assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "fault.undone"]
-    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], "leases": {"n2": 3}, "connections": {}, "blocks": False}  # fmt: skip
+    facts = {"leases": {"n2": 3}, "connections": {}, "blocks": False}
+    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], **facts}
     assert fake.events[2][1]["proof"]
     assert fake.deployment.forgotten == (["n2"] if fault is LOSE_DISK else [])
 
@@ -285,7 +286,7 @@ steps = st.tuples(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(steps, max_size=6))
 def test_after_any_sequence_of_faults_the_cluster_knows_which_nodes_are_up(schedule: list[Any]) -> None:
-    """Orders fail half-way, tests raise and are cancelled: a node that is not up is one whose undo was said to have failed."""
+    """Orders fail half-way, tests raise and are cancelled: a node that is not up was said not to be."""
     asyncio.run(_carry_out(schedule))
 
 

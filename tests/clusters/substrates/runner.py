@@ -1,4 +1,4 @@
-"""The substrate ``runner``: the same processes behind a command runner, each with paths of its own, as a container has them.
+"""The substrate ``runner``: the same processes behind a command runner, each with paths of its own, as in a container.
 
 Every node sees its own directory as ``/srv`` and nobody else's; programs are put below it. ``-p
 tests.clusters.substrates.runner`` registers it with pytest, for ``--substrate runner``.

@@ -1,4 +1,4 @@
-"""What every substrate keeps to, whatever it is: the one of the unit tests, local processes, and one with paths of its own.
+"""What every substrate keeps to: the one of the unit tests, local processes, and one with paths of its own.
 
 A new substrate is added to ``OPENED``. Those without real processes are asked only for what they accept and refuse.
 """

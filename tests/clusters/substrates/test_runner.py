@@ -1,4 +1,4 @@
-"""A claim on the substrate ``runner``, whose nodes have paths of their own: nothing of it takes a node's path for a local one."""
+"""A claim on the substrate ``runner``, whose nodes have paths of their own: none is taken for a local one."""
 
 import json
 import subprocess

@@ -81,7 +81,8 @@ async def test_what_is_held_while_it_starts_another_is_still(place: Processes) -
     at = await one(place)
     spawn = (
         "import os, sys; os.posix_spawn('/bin/sleep', ['sleep', '0'], {}, "
-        "file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)]); open('done', 'w'); import time; time.sleep(100)"
+        "file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)]); open('done', 'w'); "
+        "import time; time.sleep(100)"
     )
     await place.start(shell(at, f'mkfifo fifo; {sys.executable} -c "{spawn}"'))
 

@@ -105,7 +105,10 @@ async def test_nodes_reach_each_other_and_clients_reach_them(tmp_path: Path) -> 
         assert await peers.ask("n1", "new", added.address) == "pong"
         done = await peers.place.run(["/bin/readlink", "/proc/self/ns/net"], env={}, cwd=added.home, timeout=5)
         assert f"[{inode('self')}]" in done.out, "helper commands run where clients are"
-        inner = f"import socket; s = socket.create_server(('127.0.0.1', {PORT})); socket.create_connection(('localhost', {PORT}))"
+        inner = (
+            f"import socket; s = socket.create_server(('127.0.0.1', {PORT})); "
+            f"socket.create_connection(('localhost', {PORT}))"
+        )
         await peers.place.kill("n4")
         loopback = ProcessSpec(
             name="n4",
