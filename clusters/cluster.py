@@ -62,7 +62,6 @@ class Cluster:
         self.nodes: list[str] = list(topology.names)
         self.placed: set[str] = set(topology.names)
         """Every node that was ever placed, removed ones too."""
-        self.disturbed = False
         self.down: set[str] = set()
         """The nodes that were taken down on purpose and are not back yet; ``watch`` looks at all others."""
         self.cut_links: set[tuple[str, str]] = set()
@@ -206,7 +205,6 @@ class Cluster:
         """
         if node not in self.nodes:
             raise HarnessError(f"{node} is not a node of this cluster ({', '.join(self.nodes)})")
-        self.disturbed = True
         (self.down.add if down else self.down.discard)(node)
 
     async def kill(self, node: str) -> None:
@@ -235,7 +233,6 @@ class Cluster:
         for name in (sender, receiver):
             if name not in self.linked:
                 raise HarnessError(f"{name} is not part of this cluster ({', '.join(self.linked)})")
-        self.disturbed = True
         self.cut_links.add((sender, receiver))
         return await self.substrate.cut(sender, receiver)
 

@@ -99,7 +99,7 @@ class ProcessSpec:
     """One process that a substrate is to run for a node (or for a service beside the nodes).
 
     ``name`` is the node's name. All paths are as the node itself sees them, ``argv[0]`` is absolute. ``env`` is the
-    whole environment. Standard output and error go to ``output``. ``stop_signal`` asks it to stop in good order.
+    whole environment. Standard output and error go to ``output``. SIGTERM asks it to stop in good order.
     ``unprivileged`` asks the substrate to run it as somebody other than root where the harness itself is root
     (PostgreSQL refuses root).
     """
@@ -109,7 +109,6 @@ class ProcessSpec:
     env: Mapping[str, str]
     cwd: PurePath
     output: PurePath
-    stop_signal: int = 15
     unprivileged: bool = False
     resources: NodeResources | None = None
 

@@ -33,8 +33,8 @@ class Nodes(Protocol):
         It is put there, or is there already, as in an image; else ``HarnessError`` is raised.
         """
 
-    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
-        """Write a file in the node's home, in the place of any earlier one; directories on the way to it are made."""
+    async def put(self, name: str, path: PurePath, content: bytes) -> None:
+        """Write a file (0600) in the node's home, in the place of any earlier one; directories on the way are made."""
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
         """Write a directory of the node, which must be there, as a tar archive into a file of this machine."""
@@ -84,7 +84,7 @@ class Substrate(Nodes, Protocol):
         """
 
     async def stop(self, name: str, *, timeout: float) -> int:
-        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+        """Send SIGTERM and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
 
         Of a process that has ended it returns the exit code; this and the next four raise ``HarnessError`` where none
         was ever started.

@@ -135,7 +135,7 @@ class FakeSubstrate:
         if not path.is_relative_to(placement_of(NodeSpec(name=name)).home) or ".." in path.parts:
             raise HarnessError(f"{path} is not in the home of {name}")
 
-    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
+    async def put(self, name: str, path: PurePath, content: bytes) -> None:
         self._inside(name, path)
         self.files[path] = content
 

@@ -174,10 +174,8 @@ def _within(seconds: float, ask: Callable[[], str], url: str) -> str:
 
 
 def _available(entry: Mapping[str, str]) -> Version | None:
-    if entry.get("release_type") != "Production" or "true" in (
-        entry.get("withdrawn"),
-        entry.get("cloud_only"),
-    ):
+    kept_back = "true" in (entry.get(reason, "").lower() for reason in ("withdrawn", "cloud_only"))
+    if entry.get("release_type") != "Production" or kept_back:
         return None
     try:
         # Early names (beta-20160407, v1.0) are no versions in today's sense.
@@ -186,7 +184,7 @@ def _available(entry: Mapping[str, str]) -> Version | None:
         return None
 
 
-_FIELD = re.compile(r"(?P<head>- |  )(?P<key>[a-z_0-9]+):[ \t]*(?P<value>.*)")
+_FIELD = re.compile(r"^(?:  )?([a-z_0-9]+):[ \t]*(.*)$", re.MULTILINE)
 
 
 def release_entries(text: str) -> Iterator[dict[str, str]]:
@@ -195,16 +193,5 @@ def release_entries(text: str) -> Iterator[dict[str, str]]:
     The file is one flat list of mappings; nested mappings and folded texts are passed over, which needs no YAML
     library.
     """
-    entry: dict[str, str] = {}
-    for line in text.splitlines():
-        found = _FIELD.fullmatch(line)
-        if found is None:
-            continue
-        if found["head"] == "- ":
-            if entry:
-                yield entry
-            entry = {}
-        value = found["value"].split(" #")[0].strip()
-        entry[found["key"]] = value.strip("'\"").lower() if value.lower() in ("true", "false") else value.strip("'\"")
-    if entry:
-        yield entry
+    for entry in re.split(r"^- ", text, flags=re.MULTILINE)[1:]:
+        yield {key: value.split(" #")[0].strip().strip("'\"") for key, value in _FIELD.findall(entry)}

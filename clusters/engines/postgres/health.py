@@ -8,14 +8,9 @@ from clusters.engines.postgres.sql import Seen
 from clusters.model import Health
 
 
-def primaries(seen: Mapping[str, Seen]) -> tuple[str, ...]:
-    """The nodes that take writes. More than one: a former primary does not know yet that it is one."""
-    return tuple(name for name, one in seen.items() if one.primary)
-
-
 def only_primary(seen: Mapping[str, Seen]) -> tuple[str | None, str]:
-    """The primary if there is exactly one, else ``None`` and why, in words."""
-    found = primaries(seen)
+    """The primary if there is exactly one, else ``None`` and why: a former primary may not know yet that it is one."""
+    found = [name for name, one in seen.items() if one.primary]
     if len(found) == 1:
         return found[0], ""
     silent = "; ".join(one.error for one in seen.values() if one.error)

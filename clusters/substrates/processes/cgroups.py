@@ -35,14 +35,15 @@ def parents() -> dict[str, str]:
                 for controller in {"cpu", "memory"} & set(options.split(",")):
                     place = mount / own.get(controller, "/").lstrip("/")
                     found[controller] = str(place if place.is_dir() else mount)
-            elif kind == "cgroup2" and (place2 := _handing_on(mount, own.get("", "/"))) is not None:
+            elif kind == "cgroup2" and (place2 := handing_on(mount, own.get("", "/"))) is not None:
                 found = {"cpu": str(place2), "memory": str(place2)}
                 break
     usable = {"cpu", "memory"} <= found.keys() and all(os.access(place, os.W_OK) for place in found.values())
     return found if usable else {}
 
 
-def _handing_on(mount: Path, own: str) -> Path | None:
+def handing_on(mount: Path, own: str) -> Path | None:
+    """The nearest group of version 2, at ``own`` or above it, that hands on both controllers."""
     place = mount / own.lstrip("/")
     for candidate in (place, *place.parents):
         with suppress(OSError):

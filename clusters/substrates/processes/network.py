@@ -29,6 +29,8 @@ BESIDE_NUMBER, HOST_NUMBER = 253, 254
 """Last bytes of the addresses of that namespace and of the host's end; nodes have the numbers below."""
 _NOWHERE = "02:52:50:ff:ff:ff"
 """A locally administered hardware address (IEEE 802) that no interface here has."""
+_PERMANENT = 0x80
+"""NUD_PERMANENT of linux/neighbour.h."""
 _DEFAULT_ROUTE_BITS = 8
 """A route to a larger network than this is a default route of a kind (as VPNs set), which ours goes before."""
 _ARRIVES_S = 5.0
@@ -95,7 +97,7 @@ class Network:
         self._bridge = _index(hub, "hub")
         hub.link("set", index=self._bridge, state="up")
         # What is sent nowhere ends here; otherwise the bridge would pass it on to every node.
-        hub.fdb("add", ifindex=self._bridge, lladdr=_NOWHERE, state=_permanent())
+        hub.fdb("add", ifindex=self._bridge, lladdr=_NOWHERE, state=_PERMANENT)
         # A given hardware address is left alone by those who give interfaces of a host new ones (udev).
         host.link(
             "add",
@@ -157,7 +159,7 @@ class Network:
             raise Unlinked(f"nothing that {sender} sends reaches {receiver} even before the link is cut")
         self._cut.add(link)
         with _named(f"cut the link from {sender} to {receiver}"):
-            frm.netlink.neigh("replace", dst=to.address, lladdr=_NOWHERE, ifindex=frm.interface, state=_permanent())
+            frm.netlink.neigh("replace", dst=to.address, lladdr=_NOWHERE, ifindex=frm.interface, state=_PERMANENT)
         for _ in range(_ATTEMPTS):
             if (yield from self._arrives(frm, to, _LOST_S)):
                 raise Unlinked(f"what {sender} sends still reaches {receiver}")
@@ -304,11 +306,6 @@ def _index(netlink: Any, name: str) -> int:
     if not found:
         raise Unlinked(f"the interface {name} vanished while the network was being made")
     return found[0]
-
-
-def _permanent() -> int:
-    """NUD_PERMANENT of linux/neighbour.h."""
-    return 0x80
 
 
 def _without_ipv6(interface: str) -> None:

@@ -40,11 +40,11 @@ class Homes:
             raise HarnessError(f"{self._cluster}: {path} is not in the home of {name}, {home}")
         return Path(path)
 
-    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
+    async def put(self, name: str, path: PurePath, content: bytes) -> None:
         """Write a file in the node's home. Raises ``HarnessError`` for a path outside it, or if the disk refuses."""
         place = self._inside(name, path)
         with refused(f"write a file of {name}"):
-            await asyncio.to_thread(_write, place, content, mode)
+            await asyncio.to_thread(_write, place, content)
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
         """Pack a directory of the node. Raises ``HarnessError`` if there is none, or if the disk refuses."""
@@ -79,13 +79,12 @@ def housed(node: NodeSpec, address: str, home: Path) -> Placement:
     return Placement(node=node, address=address, client_address=address, home=home, store=store, logs=logs)
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Write a file in one step: whoever looks sees all of it or what was there before. Raises ``OSError``."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        os.fchmod(file.fileno(), mode)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     fresh.replace(path)
 

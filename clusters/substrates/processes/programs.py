@@ -1,6 +1,7 @@
 """What runs in the nodes of a cluster, and beside them: begun, hurt, looked at and ended by way of the supervisor."""
 
 import asyncio
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -109,7 +110,7 @@ class Programs(Homes):
             limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
         if spec.name in self._watch.runs:
             await self._linked().carry_out("kill", name=spec.name)
-        self._watch.runs[spec.name] = Run(output=Path(spec.output), stop_signal=spec.stop_signal)
+        self._watch.runs[spec.name] = Run(output=Path(spec.output))
         await self._spawn(
             spec.name,
             spec.argv,
@@ -156,13 +157,13 @@ class Programs(Homes):
             raise HarnessError(f"{self._cluster}: cannot start {name}: {answer['error']}")
 
     async def stop(self, name: str, *, timeout: float) -> int:
-        """Send its stop signal and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+        """Send SIGTERM and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
 
         The signal goes to the process that was started; what that leaves behind is killed. A paused process takes it
         only once it is resumed.
         """
         run = self._watch.run(name)
-        await self.signal(name, run.stop_signal)
+        await self.signal(name, signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await run.ended.wait()

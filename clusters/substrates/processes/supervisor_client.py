@@ -39,9 +39,8 @@ class Link:
         self.gone = asyncio.Event()
         """Set when guard and supervisor have both ended."""
         self._loop = asyncio.get_running_loop()
-        hello = self._loop.create_future()
-        self._waiting[0] = hello
-        self._hello: asyncio.Future[Answer] = hello
+        self._hello: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiting[0] = self._hello
         # Seen by the supervisor as readable when this process ends, even if a fork of it keeps the pipe open.
         # Where that is not to be had (a kernel older than 5.3, a strict container), the end of the pipe must do.
         own = -1

@@ -29,7 +29,6 @@ class Run:
 
     output: Path
     began: float = field(default_factory=time.time)
-    stop_signal: int = 15
     leader: proctree.Leader | None = None
     code: int | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)

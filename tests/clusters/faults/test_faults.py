@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusters.cluster import Cluster
 from clusters.errors import HarnessError, NodeDied, TimedOut
 from clusters.faults import disturbance
 from clusters.faults.disturbance import Fault, disturb
@@ -243,9 +244,15 @@ async def test_whose_fault_the_end_of_a_node_is(ending: Ending) -> None:
     assert ("node.died" in fake.names) == (ending.error is NodeDied)
     with pytest.raises(ending.error):
         await fake.cluster.healthy()
-    fake.cluster._up = False
+    starting = Cluster(
+        engine=fake.cluster.engine,
+        deployment=fake.cluster.deployment,
+        substrate=fake.substrate,
+        topology=fake.cluster.topology,
+        record=lambda _: None,
+    )
     with pytest.raises(HarnessError):
-        fake.cluster.watch()
+        starting.watch()
 
 
 async def test_a_node_that_ends_on_a_full_disk_refutes_nothing() -> None:

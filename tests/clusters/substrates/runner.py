@@ -92,8 +92,8 @@ class Runner:
             self._link(home, name, program)
         return INSIDE / "programs" / name
 
-    async def put(self, name: str, path: PurePath, content: bytes, *, mode: int = 0o600) -> None:
-        await self._processes.put(name, self._outside(name, path), content, mode=mode)
+    async def put(self, name: str, path: PurePath, content: bytes) -> None:
+        await self._processes.put(name, self._outside(name, path), content)
 
     async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
         await self._processes.archive(name, self._outside(name, directory), into)

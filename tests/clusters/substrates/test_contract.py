@@ -78,14 +78,13 @@ async def one(substrate: Substrate, name: str = "n1") -> Placement:
     return placement
 
 
-def shell(at: Placement, script: str = HANGS, *, stop_signal: int = 15) -> ProcessSpec:
+def shell(at: Placement, script: str = HANGS) -> ProcessSpec:
     return ProcessSpec(
         name=at.node.name,
         argv=("/bin/sh", "-c", script),
         env=ENV,
         cwd=at.home,
         output=at.logs / "out",
-        stop_signal=stop_signal,
     )
 
 
@@ -276,9 +275,9 @@ async def test_a_process_runs_until_it_ends_and_its_code_comes_back(real: Substr
     assert real.exit_code("n1") == -signal.SIGSEGV
 
 
-async def test_stop_asks_with_the_stop_signal_and_kills_who_does_not_listen(real: Substrate) -> None:
+async def test_stop_asks_first_and_kills_who_does_not_listen(real: Substrate) -> None:
     at = await one(real)
-    await real.start(shell(at, f"trap 'exit 5' INT; echo ready; {HANGS}", stop_signal=2))
+    await real.start(shell(at, f"trap 'exit 5' TERM; echo ready; {HANGS}"))
     await eventually(lambda: "ready" in real.log_tail("n1"))
     assert await real.stop("n1", timeout=60) == 5
     await real.start(shell(at, f"trap '' TERM; echo deaf; {HANGS}"))

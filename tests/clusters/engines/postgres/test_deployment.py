@@ -1,6 +1,7 @@
 """The embedded control on real processes: what it promises beyond the engines' contract."""
 
 import asyncio
+import json
 import stat
 import time
 from collections.abc import AsyncIterator
@@ -12,7 +13,6 @@ import psutil
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines.postgres.deployment import PostgresDeployment
 from clusters.engines.postgres.engine import find
 from clusters.errors import HarnessError
 from clusters.model import NodeResources, NodeSpec, Topology
@@ -205,9 +205,9 @@ async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_word
 
 def _keeps_its_secrets(cluster: Cluster, workdir: Path) -> None:
     """No password in a log or an argument; what holds one is the owner's alone."""
-    assert isinstance(cluster.deployment, PostgresDeployment)
-    secrets = cluster.deployment._secrets
-    words = [getattr(secrets, name) for name in ("superuser", "replication", "rewind", "application", "rest")]
+    (told, *_) = (json.loads(path.read_text()) for path in workdir.rglob("patroni.yml"))
+    users = [*told["postgresql"]["authentication"].values(), told["restapi"]["authentication"]]
+    words = [cluster.credentials.password, *(user["password"] for user in users)]
     assert len(set(words)) == 5
     holders = {"patroni.yml": 0, "pgpass": 0}
     for path in workdir.rglob("*"):

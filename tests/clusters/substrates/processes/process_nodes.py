@@ -62,20 +62,19 @@ async def one(place: Processes, name: str = "n1") -> At:
     return at_hand(placement)
 
 
-def spec(at: At | Placement, *argv: str, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
+def spec(at: At | Placement, *argv: str, unprivileged: bool = False) -> ProcessSpec:
     return ProcessSpec(
         name=at.node.name,
         argv=argv,
         env={"PATH": "/usr/bin:/bin"},
         cwd=at.home,
         output=at.logs / "out",
-        stop_signal=stop_signal,
         unprivileged=unprivileged,
     )
 
 
-def shell(at: At | Placement, script: str, *, stop_signal: int = 15, unprivileged: bool = False) -> ProcessSpec:
-    return spec(at, "/bin/sh", "-c", script, stop_signal=stop_signal, unprivileged=unprivileged)
+def shell(at: At | Placement, script: str, *, unprivileged: bool = False) -> ProcessSpec:
+    return spec(at, "/bin/sh", "-c", script, unprivileged=unprivileged)
 
 
 async def daemonised(place: Processes, at: At, *how: str) -> int:
@@ -90,3 +89,10 @@ async def daemonised(place: Processes, at: At, *how: str) -> int:
 def alive(pid: int) -> bool:
     seen = proctree.read(pid)
     return seen is not None and not seen.dead
+
+
+def leader(place: Processes, name: str) -> int:
+    """The id of the process that was started for a name: of the supervisor's children with its mark the first."""
+    mine = [p for p in proctree.snapshot().values() if p.parent == place.guards[1]]
+    marked = [p for p in mine if (proctree.mark_of(p.pid) or "").endswith(f"/{name}")]
+    return min(marked, key=lambda process: process.start).pid

@@ -16,6 +16,7 @@ from tests.clusters.substrates.processes.process_nodes import (
     alive,
     daemonised,
     eventually,
+    leader,
     one,
     shell,
     working_in,
@@ -38,9 +39,7 @@ async def test_kill_reaches_what_left_the_tree(place: Processes, how: tuple[str,
 async def test_what_a_dead_leader_left_behind_is_gone_before_it_starts_again(place: Processes) -> None:
     at = await one(place)
     left = await daemonised(place, at)
-    leader = proctree.read(place._watch.run("n1").leader.pid)  # type: ignore[union-attr]
-    assert leader is not None
-    proctree.send(leader, signal.SIGKILL)
+    os.kill(leader(place, "n1"), signal.SIGKILL)
     await eventually(lambda: place.state("n1") is ProcessState.EXITED)
     assert alive(left)
     with pytest.raises(HarnessError, match=f"in use by process {left}"):

@@ -1,6 +1,7 @@
 """What clusters of one machine share: leases of addresses and capacity, and what a killed run leaves behind."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -52,10 +53,11 @@ def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 def all_free(state: Path) -> bool:
     for path in (*state.glob("slots/slot-*"), *state.glob("subnets/*")):
-        opened = leases._lock(path)
-        if opened is None:
-            return False
-        os.close(opened)
+        with path.open("rb") as opened:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
     return True
 
 
@@ -198,9 +200,9 @@ def test_groups_of_version_2_go_where_both_controllers_are_handed_on(tmp_path: P
     tmp_path.joinpath("cgroup.subtree_control").write_text("cpuset cpu io memory pids\n")
     tmp_path.joinpath("user.slice/cgroup.subtree_control").write_text("memory pids\n")
     own.joinpath("cgroup.subtree_control").write_text("\n")
-    assert cgroups._handing_on(tmp_path, "/user.slice/session.scope") == tmp_path
+    assert cgroups.handing_on(tmp_path, "/user.slice/session.scope") == tmp_path
     tmp_path.joinpath("cgroup.subtree_control").write_text("memory pids\n")
-    assert cgroups._handing_on(tmp_path, "/user.slice/session.scope") is None
+    assert cgroups.handing_on(tmp_path, "/user.slice/session.scope") is None
     places = {"cpu": str(tmp_path), "memory": str(tmp_path)}
     node = tmp_path / "roachproof-x-1/n1"
     node.mkdir(parents=True)

@@ -21,7 +21,7 @@ from clusters.model import (
     ProcessState,
 )
 from clusters.substrates.processes import Processes, spawn
-from tests.clusters.substrates.processes.process_nodes import PYTHON, eventually, one, shell, spec
+from tests.clusters.substrates.processes.process_nodes import PYTHON, eventually, leader, one, shell, spec
 
 ROOT = os.geteuid() == 0
 
@@ -137,7 +137,7 @@ async def test_resources_are_limited_or_refused(place: Processes) -> None:
             await place.start(limited)
         return
     await place.start(limited)
-    pid = place._watch.run("n1").leader.pid  # type: ignore[union-attr]
+    pid = leader(place, "n1")
     groups = groups_of(place)
     assert groups
     assert place.limits("n1") == {"cpus": 0.2, "memory_mib": 64.0}
@@ -203,7 +203,7 @@ async def test_root_runs_the_unprivileged_as_nobody(way: Literal["namespace", "s
         script = "trap 'exit 6' TERM; id -u; cd store; echo $$ > pid; while :; do sleep 0.05; done"
         await place.start(shell(at, script, unprivileged=True))
         await eventually(lambda: at.store.joinpath("pid").exists() and at.store.joinpath("pid").read_text())
-        assert int(at.store.joinpath("pid").read_text()) == place._watch.run("n1").leader.pid  # type: ignore[union-attr]
+        assert int(at.store.joinpath("pid").read_text()) == leader(place, "n1")
         assert place.log_tail("n1") == "65534"
         assert place.state("n1") is ProcessState.RUNNING
         await place.pause("n1")

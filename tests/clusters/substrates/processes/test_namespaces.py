@@ -17,7 +17,7 @@ import pytest
 from clusters.errors import HarnessError
 from clusters.model import Capability, NodeSpec, Placement, ProcessSpec
 from clusters.substrates.processes import Processes, leases, namespaces, network, proctree
-from tests.clusters.substrates.processes.process_nodes import eventually
+from tests.clusters.substrates.processes.process_nodes import eventually, leader
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[3]
@@ -37,6 +37,7 @@ class Peers:
 
     def __init__(self, place: Processes, placements: Sequence[Placement]) -> None:
         self.place = place
+        self.placements = {placement.node.name: placement for placement in placements}
         self.addresses = {placement.node.name: placement.address for placement in placements}
 
     async def ask(self, node: str, *words: str) -> str:
@@ -97,7 +98,7 @@ async def test_nodes_reach_each_other_and_clients_reach_them(tmp_path: Path) -> 
         assert Capability.CUT_LINKS in peers.place.capabilities
         assert namespaces.why_not() is None
         assert await peers.said(("n1", "new", "n2"), ("n2", "new", "n1"), ("n3", "new", "n3")) == ["pong"] * 3
-        inodes = {inode(peers.place._watch.run(name).leader.pid) for name in peers.addresses}  # type: ignore[union-attr]
+        inodes = {inode(leader(peers.place, name)) for name in peers.addresses}
         assert len(inodes | {inode("self")}) == 4, "each is in a namespace of its own"
         (added,) = await peers.place.place([NodeSpec(name="n4")])
         await peers.place.start(peer(added))
@@ -140,7 +141,7 @@ async def test_a_cut_swallows_old_and_new_connections_until_it_is_healed(tmp_pat
         await peers.place.heal("n1", "n3")
         # What a node is started as again stays cut.
         await peers.place.kill("n2")
-        await peers.place.start(peer(peers.place._placements["n2"]))
+        await peers.place.start(peer(peers.placements["n2"]))
         await eventually(lambda: accepts(peers.addresses["n2"]))
         assert await peers.said(("n1", "new", "n2"), ("n2", "new", "n1")) == ["silent"] * 2
         for link in both:
