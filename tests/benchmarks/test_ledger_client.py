@@ -127,7 +127,8 @@ async def test_client_leaves_the_machine_alone(
             kept=share <= MOST_OF_A_CORE,
             raw=f"of a core, each second: {[round(c, 3) for c in costs]}",
             how=f"the process's CPU time by its own record, second by second over {len(costs)} s, for 500 inserted "
-            f"rows; it had {inserts:.0f} rows/s, {operations:.0f} operations/s with reads, updates and deletes, 36 clients",
+            f"rows; it had {inserts:.0f} rows/s, {operations:.0f} operations/s with reads, updates and deletes, "
+            "36 clients",
         )
     )
     assert share <= MOST_OF_A_CORE

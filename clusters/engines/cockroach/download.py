@@ -33,10 +33,7 @@ def download(version: Version, cache: Path, vendor: Vendor, progress: Progress |
 
     def waiting() -> None:
         if progress:
-            with suppress(OSError):
-                progress(part.stat().st_size, 0)
-                return
-            progress(0, 0)
+            progress(part.stat().st_size if part.exists() else 0, 0)
 
     with lock(cache, version, waiting=waiting):
         if place.is_file():

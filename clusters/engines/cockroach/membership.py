@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from clusters.engines.cockroach.access import SQL_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_memberships
@@ -27,11 +26,11 @@ POLL_S = 1.0
 """How often it is looked whether they stay."""
 
 
-class Command(Protocol):
-    """Runs a subcommand of ``cockroach`` to its end. Raises ``HarnessError`` with what it said when it fails."""
+Command = Callable[..., Awaitable[str]]
+"""Runs a subcommand of ``cockroach`` to its end, with a ``timeout``, and returns what it printed.
 
-    async def __call__(self, *arguments: str, timeout: float = ...) -> str:
-        """What it printed."""
+Raises ``HarnessError`` with what it said when it fails.
+"""
 
 
 class Membership:

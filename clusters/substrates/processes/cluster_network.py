@@ -1,7 +1,7 @@
 """The harness's side of a cluster's own network: whether there is one, who has which address, what is cut."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Container
 from typing import Any
 
 from clusters.errors import BadInput, HarnessError
@@ -13,11 +13,11 @@ from clusters.substrates.processes.supervisor_client import Link
 class Links:
     """The links of one cluster. Without ``make`` there are none, and its nodes are on loopback."""
 
-    def __init__(self, cluster: str, placed: Callable[[str], bool], known: Callable[[str], bool]) -> None:
-        """``placed`` says whether a name is a node's, ``known`` whether it is that of any process that was started."""
+    def __init__(self, cluster: str, placed: Container[str], started: Container[str]) -> None:
+        """``placed``: the nodes; ``started``: all names of processes."""
         self._cluster = cluster
         self._placed = placed
-        self._known = known
+        self._started = started
         self._prefix: str | None = None
         self.cannot_cut: str | None = "the cluster was opened without namespaces"
         """Why links cannot be cut; ``None`` where they can."""
@@ -58,14 +58,14 @@ class Links:
         return None if self._prefix is None else self._end(name)
 
     def _end(self, name: str) -> str:
-        return name if self._placed(name) else BESIDE
+        return name if name in self._placed else BESIDE
 
     async def order(self, link: Link, op: str, sender: str, receiver: str) -> dict[str, Any]:
         """Cut or heal. Raises ``HarnessError`` for what is no link, and when it cannot be done or proven."""
         if self.cannot_cut is not None:
             raise HarnessError(f"{self._cluster}: links between nodes cannot be cut: {self.cannot_cut}")
         for name in (sender, receiver):
-            if not self._placed(name) and not self._known(name):
+            if name not in self._placed and name not in self._started:
                 raise HarnessError(f"{self._cluster}: {name} was never placed nor started; it has no links")
         if self._end(sender) == self._end(receiver):
             raise HarnessError(f"{self._cluster}: there is no link between {sender} and {receiver}")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clusters.substrates.processes import namespaces
+from clusters.substrates.processes.spawn import Failed
 
 BESIDE = "/beside"
 """The name of the one namespace for processes beside the nodes; no node can have it."""
@@ -41,10 +42,6 @@ _ATTEMPTS = 3
 
 Answer = dict[str, Any]
 Job = Generator[None, None, Answer]
-
-
-class Unlinked(Exception):  # noqa: N818 - what it is
-    """The network is not, or cannot be made, what was asked for; the text is for the harness."""
 
 
 def candidates(second: int, third: int) -> list[str]:
@@ -72,7 +69,7 @@ class Network:
     def __init__(self, *, prefixes: Sequence[str], device: str) -> None:
         """Make the hub and its link to the host, whose end is called ``device``, on the first free of ``prefixes``.
 
-        Raises ``Unlinked`` if that cannot be done; then nothing is left.
+        Raises ``Failed`` if that cannot be done; then nothing is left.
         """
         self._device = device
         self._places: dict[str, _Place] = {}
@@ -115,9 +112,9 @@ class Network:
         self.attach(BESIDE, BESIDE_NUMBER)
 
     def attach(self, name: str, number: int) -> str:
-        """Make a namespace with the address of that number; returns the address. Raises ``Unlinked``."""
+        """Make a namespace with the address of that number; returns the address. Raises ``Failed``."""
         if name in self._places or not 1 <= number < HOST_NUMBER:
-            raise Unlinked(f"{name} cannot have number {number}: it has a namespace, or the number is none of a node")
+            raise Failed(f"{name} cannot have number {number}: it has a namespace, or the number is none of a node")
         address = f"{self.prefix}.{number}"
         with _named(f"make the network namespace of {name}"):
             namespace, inner = self._fresh()
@@ -144,31 +141,31 @@ class Network:
         return address
 
     def namespace(self, name: str) -> int:
-        """The open file of a node's namespace. Raises ``Unlinked`` if it has none."""
+        """The open file of a node's namespace. Raises ``Failed`` if it has none."""
         return self._place(name).namespace
 
     def cut(self, sender: str, receiver: str) -> Job:
         """Let nothing pass from one to the other any more, and prove it; yields while it waits.
 
-        Raises ``Unlinked`` when packets did not pass before, or still do.
+        Raises ``Failed`` when packets did not pass before, or still do.
         """
         link = (sender, receiver)
         frm, to = self._place(sender), self._place(receiver)
         whole = link not in self._cut
         if whole and not (yield from self._arrives(frm, to, _ARRIVES_S)):
-            raise Unlinked(f"nothing that {sender} sends reaches {receiver} even before the link is cut")
+            raise Failed(f"nothing that {sender} sends reaches {receiver} even before the link is cut")
         self._cut.add(link)
         with _named(f"cut the link from {sender} to {receiver}"):
             frm.netlink.neigh("replace", dst=to.address, lladdr=_NOWHERE, ifindex=frm.interface, state=_PERMANENT)
         for _ in range(_ATTEMPTS):
             if (yield from self._arrives(frm, to, _LOST_S)):
-                raise Unlinked(f"what {sender} sends still reaches {receiver}")
+                raise Failed(f"what {sender} sends still reaches {receiver}")
         return {"sent": _ATTEMPTS, "arrived_before": int(whole)}
 
     def heal(self, sender: str, receiver: str) -> Job:
         """Let packets pass again, and prove it; nothing where the link is whole. Yields while it waits.
 
-        Raises ``Unlinked`` when nothing passes.
+        Raises ``Failed`` when nothing passes.
         """
         link = (sender, receiver)
         frm, to = self._place(sender), self._place(receiver)
@@ -177,9 +174,7 @@ class Network:
         with _named(f"heal the link from {sender} to {receiver}", unless=errno.ENOENT):
             frm.netlink.neigh("del", dst=to.address, ifindex=frm.interface)
         if not (yield from self._arrives(frm, to, _ARRIVES_S)):
-            raise Unlinked(
-                f"nothing that {sender} sends reaches {receiver}, {_ARRIVES_S:g} s after the link was healed"
-            )
+            raise Failed(f"nothing that {sender} sends reaches {receiver}, {_ARRIVES_S:g} s after the link was healed")
         self._cut.discard(link)
         return {}
 
@@ -219,7 +214,7 @@ class Network:
 
     def _place(self, name: str) -> _Place:
         if name not in self._places:
-            raise Unlinked(f"{name} has no network namespace of its own")
+            raise Failed(f"{name} has no network namespace of its own")
         return self._places[name]
 
     def _netlink(self) -> Any:
@@ -262,7 +257,7 @@ class Network:
                 continue
             self._claim = claim
             return prefix
-        raise Unlinked(f"the host has routes to all of {', '.join(f'{prefix}.0/24' for prefix in prefixes)}")
+        raise Failed(f"the host has routes to all of {', '.join(f'{prefix}.0/24' for prefix in prefixes)}")
 
     def _hardware(self, number: int) -> str:
         """A locally administered hardware address that belongs to the address of that number."""
@@ -280,7 +275,7 @@ def trial() -> int:
             for work in (made.cut("a", BESIDE), made.heal("a", BESIDE)):
                 for _ in work:
                     time.sleep(0.002)
-    except (Unlinked, OSError) as error:
+    except (Failed, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -288,23 +283,23 @@ def trial() -> int:
 
 @contextmanager
 def _named(what: str, *, unless: int = 0) -> Iterator[None]:
-    """Errors of the kernel as ``Unlinked``, in words, save the one that is expected."""
+    """Errors of the kernel as ``Failed``, in words, save the one that is expected."""
     try:
         yield
-    except Unlinked:
+    except Failed:
         raise
     except Exception as error:
         number = getattr(error, "code", None) or getattr(error, "errno", None)
         if unless and number == unless:
             return
         reason = os.strerror(number) if isinstance(number, int) else repr(error)
-        raise Unlinked(f"cannot {what}: {reason}") from error
+        raise Failed(f"cannot {what}: {reason}") from error
 
 
 def _index(netlink: Any, name: str) -> int:
     found: list[int] = netlink.link_lookup(ifname=name)
     if not found:
-        raise Unlinked(f"the interface {name} vanished while the network was being made")
+        raise Failed(f"the interface {name} vanished while the network was being made")
     return found[0]
 
 

@@ -28,7 +28,7 @@ class Programs(Homes):
         self._link: Link | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch = Watch(cluster=cluster, directory=directory)
-        self._links = Links(cluster, self._placements.__contains__, self._watch.runs.__contains__)
+        self._links = Links(cluster, self._placements, self._watch.runs)
         self._helpers = 0
 
     @property

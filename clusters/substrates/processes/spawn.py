@@ -20,6 +20,10 @@ _CLONE_NEWIPC = 0x08000000
 NOBODY = 65534
 
 
+class Failed(Exception):  # noqa: N818 - the word of the reply
+    """An order could not be carried out; the text is for the harness."""
+
+
 class Refused(Exception):  # noqa: N818 - the word of the reply
     """A process could not be started: the step that failed, the error's number, and the file it was about."""
 

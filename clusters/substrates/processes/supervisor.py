@@ -16,11 +16,11 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if __name__ == "__main__":
     # Modules beside this one are imported under their usual names, but without the packages' own __init__.
@@ -34,6 +34,7 @@ if __name__ == "__main__":
         sys.modules[_name].__path__ = [str(_place)]
 
 from clusters.substrates.processes import cgroups, cleanup, proctree, spawn
+from clusters.substrates.processes.spawn import Failed
 
 if TYPE_CHECKING:
     from clusters.substrates.processes.network import Network
@@ -43,11 +44,6 @@ _GONE_S = 15.0
 
 Reply = dict[str, Any]
 Job = Generator[None, None, Reply]
-T = TypeVar("T")
-
-
-class Failed(Exception):  # noqa: N818 - the word of the reply
-    """An order could not be carried out; the text is for the harness."""
 
 
 class Supervisor:
@@ -184,7 +180,7 @@ class Supervisor:
             error=order["error"],
             identity=identity,
             groups=groups,
-            network=self.linked(lambda made: made.namespace(order["network"])) if order["network"] else None,
+            network=self.linked().namespace(order["network"]) if order["network"] else None,
         )
         seen = proctree.read(pid)
         self.leaders[name] = proctree.Leader(pid, seen.start if seen else 0, order["home"])
@@ -197,45 +193,26 @@ class Supervisor:
         sys.path.append(order["packages"])
         from clusters.substrates.processes import network
 
-        try:
-            self.network = network.Network(prefixes=order["prefixes"], device=self.config["device"])
-        except network.Unlinked as failure:
-            raise Failed(str(failure)) from failure
+        self.network = network.Network(prefixes=order["prefixes"], device=self.config["device"])
         return {"prefix": self.network.prefix}
 
     def do_attach(self, order: dict[str, Any]) -> Reply:
         """Give a node its namespace."""
-        return self.linked(lambda made: {"address": made.attach(order["name"], order["number"])})
+        return {"address": self.linked().attach(order["name"], order["number"])}
 
     def do_cut(self, order: dict[str, Any]) -> Job:
         """Cut a link in one direction."""
-        return self.on_links(lambda made: made.cut(order["sender"], order["receiver"]))
+        return self.linked().cut(order["sender"], order["receiver"])
 
     def do_heal(self, order: dict[str, Any]) -> Job:
         """Heal a link in one direction."""
-        return self.on_links(lambda made: made.heal(order["sender"], order["receiver"]))
+        return self.linked().heal(order["sender"], order["receiver"])
 
-    def linked(self, work: Callable[["Network"], T]) -> T:
-        """Do something with the network. Raises ``Failed``."""
-        from clusters.substrates.processes.network import Unlinked
-
+    def linked(self) -> "Network":
+        """The cluster's own network. Raises ``Failed`` where it has none."""
         if self.network is None:
             raise Failed("the cluster has no network of its own")
-        try:
-            return work(self.network)
-        except Unlinked as failure:
-            raise Failed(str(failure)) from failure
-
-    def on_links(self, begin: Callable[["Network"], Job]) -> Job:
-        """The same, for what takes time."""
-        work = self.linked(begin)
-        while True:
-            try:
-                self.linked(lambda _: next(work))
-            except StopIteration as stop:
-                reply: Reply = stop.value
-                return reply
-            yield
+        return self.network
 
     def do_signal(self, order: dict[str, Any]) -> Reply:
         """Send a signal to the process that was started, not to what it started."""

@@ -279,7 +279,7 @@ def test_routes_and_other_clusters_are_kept_clear_of() -> None:
         "def make(device):\n"
         "    try:\n"
         "        return network.Network(prefixes=prefixes, device=device)\n"
-        "    except network.Unlinked as error:\n"
+        "    except network.Failed as error:\n"
         "        found.append(str(error))\n"
         "for taken, table in json.loads(sys.argv[2]):\n"
         "    if taken:\n"
