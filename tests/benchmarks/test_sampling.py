@@ -94,7 +94,7 @@ class Bench:
         )
         async with self._sampling(on=on), await TpccLoad.start(spec) as running:
             await running.finished()
-        measured = [second for second in read_tpcc(running.files).seconds if second.measured]
+        measured = [second for second in read_tpcc([spec.output]).seconds if second.measured]
         return sum(second.types["new_order"].ok for second in measured) * 60 / len(measured)
 
 

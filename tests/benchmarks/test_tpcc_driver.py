@@ -181,7 +181,7 @@ class Bench:
         )
         async with await TpccLoad.start(spec) as running:
             status = await running.finished()
-        run = read_tpcc(running.files)
+        run = read_tpcc([spec.output])
         measured = [second for second in run.seconds if second.measured]
         if run.audit is None or status["errors"] > 0.01 * sum(status["done"].values()):
             raise HarnessError(f"the native driver did not do its work: {status}")

@@ -1,4 +1,4 @@
-"""Growing and shrinking: replicas spread over added nodes by themselves, and leave nodes that are taken out (thesis RQ1)."""
+"""Growing and shrinking: replicas spread over added nodes by themselves, and leave nodes taken out (thesis RQ1)."""
 
 import pytest
 
@@ -10,7 +10,9 @@ from fixtures.workloads.ledger.fixture import Ledger
 @pytest.mark.claim("rebalance")
 @pytest.mark.topology(nodes=3)
 async def test_replicas_spread_over_added_nodes(ledger: Ledger, growth: Growth, judge: Judge, sizes: str) -> None:
-    """After nodes are added the replicas spread evenly over all of them without a manual step, while the cluster serves."""
+    """After nodes are added the replicas spread evenly over all of them without a manual step, while the cluster
+    serves.
+    """
     start, *larger = map(int, sizes.split())
     growth.begins_with(start)
     async with growth.watched():

@@ -1,4 +1,4 @@
-"""Throughput: the same whatever the size of the cluster, as long as none is saturated; how much a cluster carries (thesis RQ2)."""
+"""Throughput: the same whatever the cluster's size, as long as none is saturated; what it carries (thesis RQ2)."""
 
 from collections.abc import Sequence
 

@@ -68,7 +68,7 @@ def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, *
 async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """Nodes count as even whatever they hold, so that nothing is moved to the new ones."""
     # Nothing is to be seen but that nothing happens: shorter than the claim waits.
-    growth._sizes = replace(growth._sizes, stall_s=16.0, quiet_s=8.0)
+    growth.sizes = replace(growth.sizes, stall_s=16.0, quiet_s=8.0)
     await execute(cluster, "SET CLUSTER SETTING kv.allocator.range_rebalance_threshold = 100")
     assert await grow(growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
     assert judge.refuted("balanced")
@@ -77,9 +77,9 @@ async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Clus
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_replicas_move_at_a_crawl(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
-    """Replicas are copied at 1 MiB/s, the least that v26.1 takes, and there are 4 MiB in each of the ballast's ranges."""
-    growth._sizes = replace(growth._sizes, limit_s=24.0)
-    filler = f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth._sizes.ranges - 1}) AS g (part)"
+    """Replicas are copied at 1 MiB/s, the least that v26.1 takes; each of the ballast's ranges has 4 MiB."""
+    growth.sizes = replace(growth.sizes, limit_s=24.0)
+    filler = f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth.sizes.ranges - 1}) AS g (part)"
     for number in range(4096 // FILLER_KIB):
         await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
     await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
@@ -178,7 +178,7 @@ async def test_a_node_that_cannot_be_emptied(
     ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All replicas of a table must be in the zone of which the leaving node is the only one."""
-    monkeypatch.setattr(growth, "_sizes", replace(growth._sizes, limit_s=30.0))
+    monkeypatch.setattr(growth, "sizes", replace(growth.sizes, limit_s=30.0))
     async with growth.watched():
         await growth.out(4, nodes=[NodeSpec(name="n4", zone="zone-2")])
         await execute(cluster, "ALTER TABLE ballast CONFIGURE ZONE USING constraints = '[+zone=zone-2]'")
@@ -207,7 +207,7 @@ async def test_a_node_that_never_joins(
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_replicas_are_traded_for_ever(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """Replicas of the even nodes are scattered again and again by somebody, which keeps them even and never at rest."""
-    growth._sizes = replace(growth._sizes, quiet_s=8.0, limit_s=24.0)
+    growth.sizes = replace(growth.sizes, quiet_s=8.0, limit_s=24.0)
 
     async def scatter() -> None:
         while True:

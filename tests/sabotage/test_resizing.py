@@ -1,4 +1,4 @@
-"""Changes of size that are done wrongly on purpose: every test here must find its claim refuted, for the reason that it made."""
+"""Changes of size that are done wrongly on purpose: each test finds its claim refuted, for the reason it made."""
 
 from collections.abc import Sequence
 

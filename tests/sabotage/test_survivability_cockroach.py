@@ -66,7 +66,7 @@ async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
 async def healed(
     cluster: Cluster, ledger: Ledger, disturbance: AbstractAsyncContextManager[None], *, longer_s: float = 0.0
 ) -> AsyncIterator[None]:
-    """The disturbance, held so much longer; then three replicas are asked for again, so that the cluster can get whole."""
+    """The disturbance, held so much longer; then three replicas are asked for again, for the cluster to get whole."""
     async with disturbance:
         yield
         await asyncio.sleep(longer_s)

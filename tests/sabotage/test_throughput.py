@@ -1,4 +1,4 @@
-"""Throughput that is wrong on purpose: nodes with too little CPU, wrong data, and load generators that cannot be believed."""
+"""Throughput that is wrong on purpose: too little CPU, wrong data, load generators that cannot be believed."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -47,7 +47,7 @@ async def small(tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, cpus: float 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so that CPU is what limits it."""
+    """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so CPU limits it."""
     await capped(tpcc, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8)
     assert judge.refuted("tpmc_ratio_interval")
 
@@ -67,7 +67,7 @@ async def test_a_new_version_that_needs_more_cpu(tpcc: Tpcc, judge: Judge, engin
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """Nodes are capped at 90 % of the CPU that they used uncapped, and for the verdict at 70 %; the load does not think."""
+    """Nodes are capped at 90 % of the CPU that they used uncapped, for the verdict at 70 %; the load does not think."""
     longer = replace(HURRIED, measured_s=8)
     await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,))
     found = MeasuredRuns(tpcc.evidence)
@@ -91,7 +91,7 @@ async def capped(
     twice: int = 1,
     old_and_new: bool = False,
 ) -> None:
-    """The sides in turns on one small cluster, whose CPU is changed while it runs: shares of what the first run used of ``SIZE``.
+    """The sides in turns on one small cluster, whose CPU is changed: shares of what the first run used of ``SIZE``.
 
     As ``Tpcc.order`` has it, one of the ``looks`` at so many blocks decides, and the first side runs ``twice`` in so
     many blocks.
@@ -111,7 +111,7 @@ async def capped(
 
 
 async def at_rest(loaded: Loaded) -> None:
-    """No statistics are collected while runs are compared: of so small a node's CPU that takes half, in one run of ten."""
+    """No statistics are collected while runs are compared: they take half of so small a node's CPU at times."""
     if loaded.cluster.engine.kind is ENGINES["cockroach"]:
         async with await loaded.cluster.deployment.connect() as connection:
             await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")

@@ -1,4 +1,4 @@
-"""A TPC-C generator that deals itself an easier pack: six new-orders fewer, six payments more, as few transactions must show it."""
+"""A TPC-C generator with an easier pack: six new-orders fewer, six payments more, for few transactions to show it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
