@@ -27,13 +27,8 @@ class Shape:
     regions: int = 1
 
 
-_SHAPE = record(
-    Shape,
-    sentence=text(),
-    nodes=integer(minimum=1, maximum=MOST_NODES),
-    zones=integer(minimum=1, maximum=MOST_NODES),
-    regions=integer(minimum=1, maximum=MOST_NODES),
-)
+_COUNT = integer(minimum=1, maximum=MOST_NODES)
+_SHAPE = record(Shape, sentence=text(), nodes=_COUNT, zones=_COUNT, regions=_COUNT)
 
 
 def of(*, nodes: int, zones: int = 1, regions: int = 1) -> Topology:
@@ -41,7 +36,9 @@ def of(*, nodes: int, zones: int = 1, regions: int = 1) -> Topology:
 
     Raises ``BadInput`` when a count is no whole number from 1 to 100 or there are more zones than nodes.
     """
-    return _dealt(nodes, zones, regions, Place("topology"), name="")
+    place = Place("topology")
+    given = {"sentence": "of a marker", "nodes": nodes, "zones": zones, "regions": regions}
+    return _dealt(_SHAPE(given, place), place, name="")
 
 
 def names() -> tuple[str, ...]:
@@ -62,15 +59,11 @@ def load(name: str) -> Topology:
         hint = suggestion(name, names())
         raise BadInput(f"topology {name!r} is unknown; {hint} A file of your own is named with its .toml ending.")
     document, top = read(path)
-    shape = _SHAPE(document, top)
-    return _dealt(shape.nodes, shape.zones, shape.regions, top, name=path.stem)
+    return _dealt(_SHAPE(document, top), top, name=path.stem)
 
 
-def _dealt(nodes: int, zones: int, regions: int, place: Place, *, name: str) -> Topology:
-    counted = integer(minimum=1, maximum=MOST_NODES)
-    counted(nodes, place / "nodes")
-    counted(zones, place / "zones")
-    counted(regions, place / "regions")
+def _dealt(shape: Shape, place: Place, *, name: str) -> Topology:
+    nodes, zones, regions = shape.nodes, shape.zones, shape.regions
     if zones * regions > nodes:
         way_out = f"give at least {zones * regions} nodes or fewer zones"
         each = f" of {zones} in each of {regions} regions" if regions > 1 else ""

@@ -84,11 +84,8 @@ def _word(error: BaseException) -> str:
             return "refused"
         case ssl.SSLError():
             return "tls"
-        case ConnectionResetError() | BrokenPipeError() | ConnectionAbortedError():
-            return "connection lost"
-        case ConnectionError():
-            # asyncpg's own, when the answer to its request for TLS is not the one it expects
-            return "tls" if "SSL" in str(error) else "connection lost"
+        case ConnectionError() if "SSL" in str(error):
+            return "tls"  # asyncpg's own, when the answer to its request for TLS is not the one it expects
         case OSError() if error.errno in _UNREACHABLE:
             return "unreachable"
         case OSError():
