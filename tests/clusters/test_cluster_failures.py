@@ -135,7 +135,7 @@ async def test_a_program_that_is_no_server(tmp_path: Path) -> None:
         return Twisted(process=lambda spec: replace(spec, argv=(path, *spec.argv[1:])))
 
     said = await fails_to_start(tmp_path, instead("/bin/true"))
-    assert said == "n1 ended with exit code 0, by itself; it wrote last:\n(nothing)"
+    assert "n1 ended with exit code 0, by itself" in said
     with pytest.raises(BadInput, match="/no/such/cockroach: no such file"):
         async with provisioned(tmp_path, instead("/no/such/cockroach"), nodes=3):
             pytest.fail("it started")
@@ -149,7 +149,7 @@ async def test_a_cluster_that_cannot_be_made_of_its_nodes(tmp_path: Path) -> Non
         raise TimeoutError("of its own")
 
     said = await fails_to_start(tmp_path, Twisted(bootstrap=times_out))
-    assert said == "the nodes run, and could not be made a cluster: TimeoutError of its own"
+    assert "TimeoutError of its own" in said
 
 
 async def test_a_start_that_is_cancelled(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ class Members:
         known = {int(row["node_id"]): int(row["store_id"]) for row in rows}
         return {known.get(id_, id_): name for name, id_ in live.items()}
 
+    async def replicas(self, *, timeout: float = 8.0) -> dict[int, frozenset[int]]:
+        """By the id of each range the stores that have a replica of it. Raises ``SqlError``."""
+        rows = await self._access.query(self._dialect.all_ranges, timeout=timeout)
+        return {int(row["range_id"]): frozenset(ids(row["replicas"] or "")) for row in rows}
+
     async def whole(self) -> Health:
         """Whether every node lives and takes clients and every range is whole; never raises, answers within 10 s.
 
@@ -71,11 +76,10 @@ class Members:
                 return Health(ok=False, why=f"{name} takes no clients ({answer.why})")
         doing.append("where the replicas are")
         stores = (await self.stores(live)).keys()
-        rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
-        replicas = [frozenset(ids(row["replicas"] or "")) for row in rows]
+        replicas = (await self.replicas()).values()
         lacking = sum(len(held & stores) < min(MOST_REPLICAS, len(live)) for held in replicas)
         dead = sum(bool(held - stores) for held in replicas)
-        why = [f"{lacking} of {len(rows)} ranges lack replicas on live nodes"] if lacking else []
+        why = [f"{lacking} of {len(replicas)} ranges lack replicas on live nodes"] if lacking else []
         why += [f"{dead} have replicas on dead ones"] if dead else []
-        why += [] if rows else ["no range reported"]
+        why += [] if replicas else ["no range reported"]
         return Health(ok=not why, why=", ".join(why))

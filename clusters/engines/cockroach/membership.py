@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from clusters.engines.cockroach.access import SQL_PORT, Access
-from clusters.engines.cockroach.introspection import ids, parse_memberships
+from clusters.engines.cockroach.introspection import parse_memberships
 from clusters.engines.cockroach.members import MOST_REPLICAS, Members
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import CommandTimedOut, HarnessError, TimedOut
@@ -169,10 +169,9 @@ class Membership:
 
     async def _held(self, store: int) -> Mapping[int, bool]:
         """Of each range whether this store has a replica of it. Raises ``HarnessError`` when nobody says."""
-        rows = await self._access.query(self._dialect.all_ranges, timeout=8.0)
-        if not rows:
+        if not (replicas := await self._members.replicas()):
             raise HarnessError("no range was listed")
-        return {int(row["range_id"]): store in ids(row["replicas"] or "") for row in rows}
+        return {range_: store in held for range_, held in replicas.items()}
 
     def _other(self, node: str) -> str:
         """The flag that asks another node than this one, where there is one."""

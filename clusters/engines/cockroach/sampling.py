@@ -5,7 +5,6 @@ import urllib.request
 from collections.abc import Mapping
 
 from clusters.engines.cockroach.access import HTTP_PORT, Access
-from clusters.engines.cockroach.introspection import ids
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.metrics import parse_vars
 from clusters.engines.cockroach.versions import Dialect
@@ -29,9 +28,8 @@ class Sampling:
         """The nodes of every range's replicas. Raises ``HarnessError`` when nobody says within some seconds."""
         try:
             async with asyncio.timeout(ANSWER_S):
-                rows = await self._access.query(self._dialect.all_ranges, timeout=ANSWER_S)
-                held = {int(row["range_id"]): ids(row["replicas"] or "") for row in rows}
-                if {store for stores in held.values() for store in stores} - self._names.keys():
+                held = await self._members.replicas(timeout=ANSWER_S)
+                if frozenset().union(*held.values()) - self._names.keys():
                     self._names |= await self._members.stores()
         except Exception as error:
             raise HarnessError(f"nobody says where the replicas are: {type(error).__name__} {error}") from error

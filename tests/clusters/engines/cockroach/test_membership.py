@@ -49,9 +49,6 @@ class Server:
 class Numbered(Members):
     """Three nodes that live, each with a store of its own number."""
 
-    def __init__(self) -> None:
-        self.known = {}
-
     async def live(self) -> dict[str, int]:
         return {"n1": 1, "n2": 2, "n3": 3}
 
@@ -60,7 +57,8 @@ class Numbered(Members):
 
 
 def of(server: Any, version: str) -> Membership:
-    return Membership(server, dialect_for(Version.parse(version)), server.command, Numbered(), tuned=True)
+    dialect = dialect_for(Version.parse(version))
+    return Membership(server, dialect, server.command, Numbered(server, dialect), tuned=True)
 
 
 @pytest.fixture(autouse=True)

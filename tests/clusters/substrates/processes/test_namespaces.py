@@ -132,7 +132,8 @@ async def test_a_cut_swallows_old_and_new_connections_until_it_is_healed(tmp_pat
         assert await peers.said(*traffic, *elsewhere) == ["pong"] * 8
         for link in both:
             proof = await peers.place.cut(*link)
-            assert proof == f"{link[0]} to {link[1]}: all 3 datagrams lost, the one before the cut arrived"
+            assert "3 datagrams lost" in proof
+            assert "the one before the cut arrived" in proof
         # Silent, not refused: as when a cable is pulled.
         assert await peers.said(*traffic) == ["silent"] * 4
         assert await peers.said(*elsewhere) == ["pong"] * 4
