@@ -1,4 +1,4 @@
-"""The events of a trial beside those of its cluster (``clusters.events``), and how an event is made of what was stored."""
+"""The events of a trial beside those of its cluster (``clusters.events``), and how stored ones are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class OwnEvent(Happened, frozen=True, kw_only=True, tag="(own)"):
 
 
 class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
-    """A trial begins. ``past_recovery_s``: as of ``LedgerCreated``; older trials had it here."""
+    """A trial begins. ``past_recovery_s``: so long is to be written past recovery; of older trials only."""
 
     past_recovery_s: float | UnsetType = UNSET
 
@@ -68,22 +68,7 @@ class SabotageUnexpected(Happened, frozen=True, kw_only=True, tag="sabotage.unex
     what: str = ""
 
 
-# ---- the ledger
-
-
-class LedgerCreated(Happened, frozen=True, kw_only=True, tag="ledger.created"):
-    """How the ledger's table lies before anything is done to it.
-
-    ``past_recovery_s``: so long is to be written past recovery.
-    """
-
-    table: str = ""
-    buckets: int = 0
-    past_recovery_s: float | UnsetType = UNSET
-    reports_ranges: bool = False
-    ranges: int = 0
-    replicas: Sequence[int] = ()
-    leases: Mapping[str, int] = {}
+# ---- the phases of a load
 
 
 class BaselineBegin(Happened, frozen=True, kw_only=True, tag="baseline.begin"):
@@ -98,31 +83,11 @@ class WritingEnd(Happened, frozen=True, kw_only=True, tag="writing.end"):
     """The writers have stopped."""
 
 
-class FaultPlanned(Happened, frozen=True, kw_only=True, tag="fault.planned"):
-    """The fault is to come when so many rows are acknowledged."""
-
-    after_rows: int = 0
-
-
 class NotRecovered(Happened, frozen=True, kw_only=True, tag="not_recovered"):
     """The cluster was not whole when the limit was over."""
 
     limit_s: float
     why: str = ""
-
-
-class InsertsShort(Happened, frozen=True, kw_only=True, tag="inserts_short"):
-    """Fewer rows than asked for were acknowledged when the limit was over."""
-
-    why: str = ""
-
-
-class AuditBegin(Happened, frozen=True, kw_only=True, tag="audit.begin"):
-    """Everything is about to be read."""
-
-
-class AuditEnd(Happened, frozen=True, kw_only=True, tag="audit.end"):
-    """Everything was read."""
 
 
 # ---- clusters that grow and shrink
@@ -243,7 +208,7 @@ class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
 
 
 class LeasesAway(Happened, frozen=True, kw_only=True, tag="leases_away"):
-    """A node that came back led no part of the ledger when the limit was over."""
+    """A node that came back led no part of the load's tables when the limit was over."""
 
     why: str = ""
 

@@ -4,26 +4,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
-from plugin.evidence.records import (
-    SCHEMA,
-    FinalLine,
-    HistoryLine,
-    MalformedRecord,
-    ProbeSecond,
-    read_events,
-    read_final,
-    read_history,
-    read_probe,
-)
+from plugin.evidence.records import SCHEMA, MalformedRecord, ProbeSecond, read_events, read_lines, read_probe
 from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals
 from plugin.judge.model import Measurement
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.workloads import WORKLOADS
+
+T = TypeVar("T")
 
 DESCRIBED: Mapping[str, type] = {
     "claim": str,
@@ -37,7 +29,7 @@ DESCRIBED: Mapping[str, type] = {
 }
 """What the judge must know of a trial beside its evidence."""
 
-HISTORY, FINAL, PROBE, HOST = "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "host.jsonl"
+PROBE, HOST = "probe.jsonl", "host.jsonl"
 
 
 def describe_trial(directory: Path) -> Mapping[str, Any]:
@@ -49,8 +41,8 @@ def describe_trial(directory: Path) -> Mapping[str, Any]:
         raise _no_trial(directory, error) from error
     if schema != SCHEMA:
         raise BadInput(
-            f"{directory / TRIAL_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: judge it with the "
-            "release that recorded it"
+            f"{directory / TRIAL_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: "
+            "judge it with the release that recorded it"
         )
     for name, kind in DESCRIBED.items():
         if not isinstance(trial.get(name), kind):
@@ -65,47 +57,15 @@ def _no_trial(directory: Path, why: object) -> BadInput:
 
 
 def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
-    """The evidence of a trial. What is cut off, malformed or was edited is listed in its ``problems``.
-
-    The ledger's files are streamed: what is malformed in those, the audit names.
-    """
+    """The evidence of a trial. What is cut off, malformed or was edited is listed in its ``problems``."""
     problems = list(broken_seals(directory))
 
-    def stream(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> Callable[[], Iterator[Any]] | None:
-        path = directory / name
-        if not path.exists():
-            return None
+    def whole(name: str, parse: Callable[[Iterable[str]], Iterator[T]]) -> list[T]:
+        return _whole(directory / name, parse, problems)
 
-        def records() -> Iterator[Any]:
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                yield from parse(lines)
-
-        return records
-
-    def whole(name: str, parse: Callable[[Iterable[str]], Iterator[Any]]) -> list[Any]:
-        read: list[Any] = []
-        records = stream(name, parse)
-        try:
-            for record in records() if records else ():
-                read.append(record)  # noqa: PERF402 - what came before a malformed line counts
-        except (MalformedRecord, TypeError, OverflowError) as error:
-            problems.append(f"{name}: {error}")
-        return read
-
-    events: list[Event] = whole(EVENTS, _events)
+    events = whole(EVENTS, _events)
     if not seen(events, TrialEnd):
         problems.append("the test ended before it had gathered all its evidence (no trial.end)")
-    measurements: list[Measurement] = whole(MEASUREMENTS, _measurements)
-    probe: tuple[Mapping[str, Any], list[ProbeSecond]] | None = None
-    if (directory / PROBE).exists():
-        try:
-            with (directory / PROBE).open(encoding="utf-8", errors="replace") as lines:
-                probe = read_probe(lines)
-        except (MalformedRecord, OverflowError) as error:
-            problems.append(f"{PROBE}: {error}")
-    layout = whole(LAYOUT, read_layout) if (directory / LAYOUT).exists() else []
-    history: Callable[[], Iterator[HistoryLine]] | None = stream(HISTORY, read_history)
-    final: Callable[[], Iterator[FinalLine]] | None = stream(FINAL, read_final)
     return TrialEvidence(
         claim=trial["claim"],
         parameters={name: str(value) for name, value in trial["parameters"].items()},
@@ -114,19 +74,38 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
         buckets=int(trial.get("buckets", 0)),
         context=trial["context"],
         events=events,
-        history=history,
-        final=final,
-        probe=probe,
-        measurements=measurements,
+        measurements=whole(MEASUREMENTS, _measurements),
+        probe=_probe(directory / PROBE, problems),
+        layout=whole(LAYOUT, read_layout),
         workloads={
             name: found
             for name, workload in WORKLOADS.items()
             if workload.left(directory) and (found := workload.read(directory, problems)) is not None
         },
-        layout=layout,
         host=_host(directory / HOST),
         problems=tuple(problems),
     )
+
+
+def _whole(path: Path, parse: Callable[[Iterable[str]], Iterator[T]], problems: list[str]) -> list[T]:
+    """All records of a file up to the first malformed one, which is a problem; none where there is no file."""
+    read: list[T] = []
+    with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as lines:
+        try:
+            for record in parse(lines):
+                read.append(record)  # noqa: PERF402 - what came before a malformed line counts
+        except MalformedRecord as error:
+            problems.append(f"{path.name}: {error}")
+    return read
+
+
+def _probe(path: Path, problems: list[str]) -> tuple[Mapping[str, Any], list[ProbeSecond]] | None:
+    with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as lines:
+        try:
+            return read_probe(lines)
+        except MalformedRecord as error:
+            problems.append(f"{path.name}: {error}")
+    return None
 
 
 def _host(path: Path) -> list[HostSecond]:
@@ -137,24 +116,14 @@ def _host(path: Path) -> list[HostSecond]:
             data = json.loads(line)
             others = data.get("others_percent")
             seen.append(
-                HostSecond(
-                    t=int(data["t"]),
-                    cpu=float(data["cpu_percent"]),
-                    others=None if others is None else float(others),
-                )
+                HostSecond(int(data["t"]), float(data["cpu_percent"]), None if others is None else float(others))
             )
     return seen
 
 
 def events_of(directory: Path) -> list[Event]:
     """The events of a trial, as far as they can be read."""
-    read: list[Event] = []
-    path = directory / EVENTS
-    if path.exists():
-        with path.open(encoding="utf-8", errors="replace") as lines, suppress(MalformedRecord, TypeError):
-            for event in _events(lines):
-                read.append(event)  # noqa: PERF402 - what came before a malformed line counts
-    return read
+    return _whole(directory / EVENTS, _events, [])
 
 
 def _events(lines: Iterable[str]) -> Iterator[Event]:
@@ -164,13 +133,10 @@ def _events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:
-    for number, line in enumerate(lines, 1):
-        if not line.endswith("\n"):
-            return
-        try:
-            measurement = Measurement(**json.loads(line))
-            if not isinstance(measurement.value, int | float):
-                raise TypeError("its value is no number")
-        except (ValueError, TypeError) as error:
-            raise MalformedRecord(f"line {number}: {line!r} is not a measurement ({error})") from error
-        yield measurement
+    def measurement(line: str) -> Measurement:
+        found = Measurement(**json.loads(line))
+        if not isinstance(found.value, int | float):
+            raise TypeError("its value is no number")
+        return found
+
+    return read_lines(lines, measurement, "a measurement")

@@ -32,8 +32,7 @@ _KEY = (
 _SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"
 """The same, of names that are that short and end there."""
 _ABOUT = _form(
-    r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?",
-    re.I,
+    r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?", re.I
 )
 """How a name goes on that tells of a secret but holds none."""
 _NAME = _form(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)

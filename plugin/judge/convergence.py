@@ -278,10 +278,7 @@ def _unbalanced(
             State.STALLED,
             f"stalled after {done:.0%} of the way, nothing moved in the last {end - begin:.0f} s: {where}",
         )
-    return (
-        State.UNEVEN,
-        f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}",
-    )
+    return (State.UNEVEN, f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}")
 
 
 def _drift(series: Sequence[Spread], nodes: Sequence[str]) -> str:

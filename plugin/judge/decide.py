@@ -61,8 +61,7 @@ def decide(
     claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
-    if evidence.workloads:
-        evidence = replace(evidence, limits=limits)  # a comparison of trials must know its margin
+    evidence = replace(evidence, limits=limits)  # a comparison must know its margin
     excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
     conditions: dict[str, Condition] = {}
 
@@ -110,8 +109,7 @@ def _judge(
         return result(Outcome.NOT_EVALUATED, reason)
     if check.comparison is None or not isfinite(check.limit):
         return result(
-            Outcome.INCONCLUSIVE,
-            f"the check cannot be judged: comparison {check.comparison}, limit {check.limit}",
+            Outcome.INCONCLUSIVE, f"the check cannot be judged: comparison {check.comparison}, limit {check.limit}"
         )
     value = measurement.value
     if value is None:
@@ -132,10 +130,7 @@ def _judge(
         return result(Outcome.FAIL, compared)
     missing = [*unmet(needed(check, needs)), *excused]
     if missing:
-        return result(
-            Outcome.INCONCLUSIVE,
-            f"{compared}, but {_not_met(missing)}",
-        )
+        return result(Outcome.INCONCLUSIVE, f"{compared}, but {_not_met(missing)}")
     return result(Outcome.PASS if holds else Outcome.FAIL, compared)
 
 

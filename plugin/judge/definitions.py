@@ -1,10 +1,12 @@
-"""What a metric and a condition are; the tables of them are in ``metrics`` and ``conditions``."""
+"""What a metric and a condition are, and how both are declared; the judge's own are in ``metrics`` and ``conditions``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from plugin.judge.analysis import Analysis
+if TYPE_CHECKING:
+    from plugin.judge.analysis import Analysis
 
 T = TypeVar("T")
 
@@ -13,6 +15,20 @@ Measured = tuple[float | None, str, tuple[str, ...]]
 
 Answer = tuple[bool, str]
 """Whether a condition is met, and why."""
+
+
+class NotRecorded(Exception):  # noqa: N818 - about the evidence, not an error of ours
+    """Evidence that a metric or a condition asks for is not there; the message says what.
+
+    Of a metric there is no value then, and a condition is not met.
+    """
+
+
+def recorded(found: T | None, missing: str) -> T:
+    """What was found. Raises ``NotRecorded`` with what is ``missing`` for ``None``."""
+    if found is None:
+        raise NotRecorded(missing)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +43,7 @@ class MetricInfo:
     unit: str
     description: str
     needs: tuple[str, ...]
-    measure: Callable[[Analysis], Measured]
+    measure: "Callable[[Analysis], Measured]"
     safety: bool = False
     timed: bool = False
 
@@ -38,7 +54,47 @@ class ConditionInfo:
 
     description: str
     advice: str
-    check: Callable[[Analysis], Answer]
+    check: "Callable[[Analysis], Answer]"
+
+
+class Metrics(dict[str, MetricInfo]):
+    """Metrics by name, each declared where it is measured."""
+
+    def declare(
+        self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
+        description: str = "",
+    ) -> "Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]":  # fmt: skip
+        """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
+
+        def declared(measure: "Callable[[Analysis], Measured]") -> "Callable[[Analysis], Measured]":
+            self[name] = MetricInfo(
+                unit=unit, needs=needs, measure=measure, safety=safety, timed=timed,
+                description=description or _described(measure),
+            )  # fmt: skip
+            return measure
+
+        return declared
+
+
+class Conditions(dict[str, ConditionInfo]):
+    """Conditions by name, each declared where it is checked."""
+
+    def declare(
+        self, name: str, advice: str, *, description: str = ""
+    ) -> "Callable[[Callable[[Analysis], Answer]], Callable[[Analysis], Answer]]":
+        """Declare what the function checks. What that is, is the function's docstring, or else ``description``."""
+
+        def declared(check: "Callable[[Analysis], Answer]") -> "Callable[[Analysis], Answer]":
+            self[name] = ConditionInfo(description=description or _described(check), advice=advice, check=check)
+            return check
+
+        return declared
+
+
+def _described(function: Callable[..., object]) -> str:
+    """The first paragraph of its docstring, as a part of a sentence."""
+    paragraph = " ".join(cleandoc(function.__doc__ or "").partition("\n\n")[0].split()).removesuffix(".")
+    return paragraph[:1].lower() + paragraph[1:]
 
 
 def nothing(why: str) -> Measured:
@@ -50,6 +106,11 @@ def some(problems: Iterable[str], most: int = 3) -> str:
     """The first few problems in words."""
     every = list(problems)
     return "; ".join(every[:most]) + (f"; and {len(every) - most} more" if len(every) > most else "")
+
+
+def seconds(t: int) -> str:
+    """A time of the timeline, in microseconds, in words."""
+    return f"{t / 1e6:.1f} s"
 
 
 class Known(Mapping[str, T], Generic[T]):

@@ -13,6 +13,8 @@ from plugin.evidence.layout import LayoutSample
 from plugin.judge.convergence import Convergence, Spread, converge
 from plugin.judge.trial import TrialEvidence
 
+NO_PHASE = "no node was added or taken out"
+
 PAPER_QUIET_S = 120.0
 """What is asked for at full size, as in CockroachDB's own tests: so long without a range event."""
 
@@ -83,10 +85,7 @@ def phases(evidence: TrialEvidence) -> Sequence[Phase]:
     if not begins:
         return ()
     last = max((event.t for event in evidence.events), default=0)
-    ends = [
-        *(t for t, _ in begins[1:]),
-        max(last, evidence.layout[-1].t if evidence.layout else 0) + 1,
-    ]
+    ends = [*(t for t, _ in begins[1:]), max(last, evidence.layout[-1].t if evidence.layout else 0) + 1]
     declared = evidence.context.get("nodes", "")
     before = int(declared) if declared.isdigit() else 0
     found = []

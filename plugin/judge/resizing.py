@@ -9,15 +9,21 @@ from collections.abc import Iterator, Mapping
 from clusters.events import NodeDeath, NodeResized
 from plugin.evidence.events import SizeBegin, seen
 from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import Measured, MetricInfo, nothing, some
+from plugin.judge.definitions import Measured, Metrics, nothing, some
 
 SHOWN = ("cpus", "memory_mib", "cache_mib")
 """What a node must show of what was asked for; the rest is compared where it shows it."""
 TOLERANCE = 0.01
 """A quota is a whole number of microseconds, a limit a whole number of pages: a hundredth is the same."""
 
+RESIZING_METRICS = Metrics()
+"""Every metric of a change of size by name."""
+measures = RESIZING_METRICS.declare
 
+
+@measures("nodes_down_at_once", "nodes", ("integrity", "fault_bit"))
 def _down_at_once(a: Analysis) -> Measured:
+    """Nodes that were taken down, or had died, at the same time; the most at any moment."""
     faults = a.timeline.faults
     if not faults:
         return nothing("no node was taken down")
@@ -37,7 +43,12 @@ def _down_at(a: Analysis, t: int) -> set[str]:
     return taken | {died.node for at, died in seen(a.evidence.events, NodeDeath) if at <= t}
 
 
+@measures("nodes_with_old_resources", "nodes", ("integrity", "fault_bit"))
 def _old_resources(a: Analysis) -> Measured:
+    """Nodes that did not show the CPU, memory and cache they were given.
+
+    By the operating system's limits and by their own word.
+    """
     rounds = [begin for _, begin in seen(a.evidence.events, SizeBegin)]
     if not rounds:
         return nothing("no node was given another size")
@@ -67,14 +78,3 @@ def _differing(asked: Mapping[str, float], shown: Mapping[str, float]) -> Iterat
                 yield f"{name} {wanted:g} asked, nothing shown"
         elif abs(found - wanted) > TOLERANCE * wanted:
             yield f"{name} {wanted:g} asked, {found:g} shown"
-
-
-RESIZING_METRICS: Mapping[str, MetricInfo] = {
-    "nodes_down_at_once": MetricInfo(
-        unit="nodes", needs=("integrity", "fault_bit"), measure=_down_at_once,
-        description="nodes that were taken down, or had died, at the same time; the most at any moment"),
-    "nodes_with_old_resources": MetricInfo(
-        unit="nodes", needs=("integrity", "fault_bit"), measure=_old_resources,
-        description="nodes that did not show the CPU, memory and cache they were given, by the operating system's limits and by their own word"),
-}  # fmt: skip
-"""Every metric of a change of size by name."""

@@ -42,10 +42,7 @@ def paper_growth(table: Mapping[str, Any]) -> PaperGrowth:
     Raises ``KeyError`` for any other.
     """
     series = [
-        Spread(
-            t=60.0 * row["minutes"],
-            replicas={name: count for name, count in row.items() if name != "minutes"},
-        )
+        Spread(t=60.0 * row["minutes"], replicas={name: count for name, count in row.items() if name != "minutes"})
         for row in rows(table)
     ]
     nodes = [*series[0].replicas]

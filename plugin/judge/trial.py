@@ -1,13 +1,13 @@
 """The evidence of one trial as the judge gets it, and where its phases begin and end."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, Happened, Recovered
 from plugin.evidence.events import BaselineBegin, BaselineEnd, Event, WritingEnd, seen
-from plugin.evidence.records import FinalLine, HistoryLine, ProbeSecond
+from plugin.evidence.records import ProbeSecond
 from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ Window = tuple[int, int]
 
 
 class HostSecond(NamedTuple):
-    """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and how much of that was other work's.
+    """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and other work's part of it.
 
     ``others`` is ``None`` where it was not recorded. What a hypervisor took counts as other work.
     """
@@ -32,12 +32,11 @@ class HostSecond(NamedTuple):
 class TrialEvidence:
     """Everything that was recorded of one trial of one claim.
 
-    ``history`` and ``final`` open the ledger's files anew at each call, so that large ones are streamed, more than once
-    where needed; ``None`` where the trial had no ledger. ``probe`` is its header and its seconds. ``measurements`` are
-    those that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself;
-    ``layout`` where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the checks
-    at hand by metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files
-    (edited after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
+    ``buckets``: how many ranges the probe asks. ``probe`` is its header and its seconds. ``measurements`` are those
+    that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
+    where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the checks at hand by
+    metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited
+    after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
     claim: str
@@ -47,8 +46,6 @@ class TrialEvidence:
     buckets: int
     context: Mapping[str, str] = field(default_factory=dict)
     events: Sequence[Event] = ()
-    history: Callable[[], Iterable[HistoryLine]] | None = None
-    final: Callable[[], Iterable[FinalLine]] | None = None
     probe: tuple[Mapping[str, Any], Sequence[ProbeSecond]] | None = None
     measurements: Sequence[Measurement] = ()
     workloads: Mapping[str, Any] = field(default_factory=dict)
@@ -63,7 +60,7 @@ class Fault:
     """One fault as the events tell it. Times in microseconds; ``None`` for what was never recorded.
 
     ``bit`` has the time at which each node was proven to be hit. ``leases`` and ``connections`` say what each node held
-    of the ledger just before. ``blocks``: a majority is gone on purpose, so nothing may be acknowledged.
+    of the load just before. ``blocks``: a majority is gone on purpose, so nothing may be acknowledged.
     """
 
     kind: str
@@ -156,7 +153,10 @@ class Timeline:
 
 
 def lasted(fault: Fault, end: int) -> Window:
-    """From when a fault is proven on all its nodes, or else its begin, until its undoing begins; ``end`` where that was never recorded."""
+    """From when a fault is proven on all its nodes, or else its begin, until its undoing begins.
+
+    Until ``end`` where that was never recorded.
+    """
     proven = max(fault.bit.values(), default=fault.begin)
     return proven, fault.undo if fault.undo is not None else end
 

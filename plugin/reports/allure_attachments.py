@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.judge.findings import CATEGORIES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports import node_logs, timeline
 from plugin.reports.section import Attached, csv_file, picture_file
@@ -15,12 +14,7 @@ from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.svg import as_svg
 from plugin.reports.text import machine, number, word
-
-AUDITED = (
-    *CATEGORIES, "acknowledged", "inserts_shortfall", "indeterminate", "rows_counted", "rows_missing",
-    "sampled_row_mismatch", "acknowledged_without_quorum",
-)  # fmt: skip
-"""Metrics of what became of the ledger's rows."""
+from plugin.workloads import WORKLOADS
 
 
 def attachments(
@@ -81,10 +75,11 @@ def _rows(rows: Sequence[tuple[str, ...]]) -> str:
 
 def _audit(verdict: Mapping[str, Any]) -> str:
     """What became of the ledger's rows: counts, limits and examples; nothing where the claim has no ledger."""
+    audited = {metric for workload in WORKLOADS.values() for metric in workload.audited}
     rows: list[tuple[str, ...]] = []
     for result in verdict["results"]:
         check, measured = result["check"], result["measurement"]
-        if check["metric"] not in AUDITED:
+        if check["metric"] not in audited:
             continue
         known = KNOWN_METRICS.get(check["metric"])
         unit = f" {check['unit'] or measured['unit']}" if measured["value"] is not None else ""

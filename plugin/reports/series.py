@@ -6,15 +6,11 @@ All times are seconds on the trial's timeline.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
 from plugin.evidence.events import (
-    AuditBegin,
-    AuditEnd,
-    LedgerCreated,
     NodeJoined,
     NodeRemoved,
     ProvisionBegin,
@@ -23,12 +19,13 @@ from plugin.evidence.events import (
     WritingEnd,
     seen,
 )
-from plugin.evidence.records import MalformedRecord, ProbeSecond
+from plugin.evidence.records import ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
-from plugin.judge.analysis import routes_of
+from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint
 from plugin.judge.trial import Fault, Timeline, TrialEvidence, Window, timeline
+from plugin.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from plugin.reports.layout_series import LayoutSeries
@@ -110,7 +107,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Seen:
-    """A trial's evidence with what every series asks for. (The judge's ``Analysis`` would audit the ledger for it.)"""
+    """A trial's evidence with what every series asks for."""
 
     evidence: TrialEvidence
     timeline: Timeline
@@ -121,12 +118,7 @@ class _Seen:
 
 
 def _seen(evidence: TrialEvidence) -> _Seen:
-    line, activity = timeline(evidence.events), None
-    if evidence.history is not None:
-        activity = Activity()
-        with suppress(MalformedRecord):  # what came before it is drawn; the judge says what is wrong with it
-            for _ in activity.watch(evidence.history()):
-                pass
+    line, activity = timeline(evidence.events), Analysis(evidence).activity
     normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
     last = line.end
     if TrialEnd not in line.reached:
@@ -250,17 +242,19 @@ def _phases(a: _Seen) -> tuple[Band, ...]:
     healing = max((f.undo for f in line.faults if f.undo is not None), default=None)
     bounds = [
         ("provision", reached.get(ProvisionBegin), reached.get(Provisioned)),
-        ("load", reached.get(LedgerCreated), reached.get(FaultBegin) or line.writing_end),
         ("disturb", reached.get(FaultBegin), healing),
         ("heal", healing, line.recovered if line.recovered is not None else line.writing_end),
         ("load, healed", line.recovered, line.writing_end),
-        ("audit", reached.get(AuditBegin), reached.get(AuditEnd)),
     ]
-    return tuple(
+    for workload in WORKLOADS.values():
+        for name, (begin, ends) in workload.phases.items():
+            bounds.append((name, reached.get(begin), next((reached[end] for end in ends if end in reached), None)))
+    bands = (
         Band(begin=begin / 1e6, end=max(begin, a.end if end is None else end) / 1e6, name=name)
         for name, begin, end in bounds
         if begin is not None
     )
+    return tuple(sorted(bands, key=lambda band: band.begin))
 
 
 def _until(a: _Seen, fault: Fault) -> int:

@@ -5,23 +5,23 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from plugin.evidence.records import FINAL_HEADER, HISTORY_HEADER, payload
+from fixtures.workloads.ledger.records import FINAL_HEADER, HISTORY_HEADER, payload
 from tests.benchmarks.measuring import ROOT, Figure, in_turns, spread, used_by
 
 FEW, MANY = 100_000, 1_000_000
 MOST_TIMES = 12.0
 """Ten times the rows may take ten times as long, and a fifth more."""
 MOST_BYTES_A_ROW = 64
-"""The columns of ``plugin.judge.row_histories`` take some 26 bytes a row, half as much again where they have grown
-beyond it."""
+"""The columns of ``Rows`` (the ledger's ``row_histories``) take some 26 bytes a row, half as much again where they have
+grown beyond it."""
 PAIRS = 3
 BUCKETS, SEED = 9, 5
 
 AUDIT = """
 import sys, time
 from pathlib import Path
-from plugin.evidence.records import read_final, read_history
-from plugin.judge.audit import audit
+from fixtures.workloads.ledger.records import read_final, read_history
+from fixtures.workloads.ledger.judge.audit import audit
 history, final = map(Path, sys.argv[1:])
 began = time.process_time()
 with history.open() as before, final.open() as after:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fixtures.workloads.tpcc.events import EVENTS
 from plugin.evidence.events import KNOWN, Event, happened, tag
+from plugin.workloads import WORKLOADS
 
-KINDS = {**KNOWN, **{tag(kind): kind for kind in EVENTS}}
+KINDS = {**KNOWN, **{tag(kind): kind for workload in WORKLOADS.values() for kind in workload.events}}
 """Every class of the suite's own events, by name."""
 
 

@@ -23,7 +23,7 @@ maybe = st.none() | st.integers(0, 1000)
     st.builds(
         LayoutSample,
         t=st.integers(0, 10**12),
-        replicas=counts,
+        replicas=counts.filter(bool),
         ranges=st.integers(0, 1000),
         moves=maybe,
         leases=st.none() | counts.filter(bool),
@@ -57,7 +57,7 @@ def test_what_was_lost_says_why_and_what_was_cut_off_is_dropped() -> None:
     ],
 )
 def test_what_is_no_sample_is_refused(line: str) -> None:
-    with pytest.raises(MalformedRecord, match=r"line 1: .* is no sample"):
+    with pytest.raises(MalformedRecord, match=r"line 1: .* is not a sample"):
         list(read_layout([line + "\n"]))
 
 

@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from plugin.evidence.events import Event
-from plugin.evidence.records import (
+from fixtures.workloads.ledger.judge.audit import Audit, audit
+from fixtures.workloads.ledger.records import (
     BucketRead,
     BucketUnreadable,
     Failed,
@@ -14,14 +15,14 @@ from plugin.evidence.records import (
     HistoryEnd,
     HistoryLine,
     Invoke,
+    LedgerEvidence,
     Ok,
     Op,
-    ProbeSecond,
-    RouteSecond,
     Unknown,
     payload,
 )
-from plugin.judge.audit import Audit, audit
+from plugin.evidence.events import Event
+from plugin.evidence.records import ProbeSecond, RouteSecond
 from plugin.judge.trial import TrialEvidence
 from tests.plugin.recorded import recorded
 
@@ -178,8 +179,9 @@ def probe(
 
 
 def trial(**fields: Any) -> TrialEvidence:
-    """Evidence of a trial; ``history`` and ``final`` are given as lists."""
-    for name in ("history", "final"):
-        if fields.get(name) is not None:
-            fields[name] = lambda lines=fields[name]: iter(lines)
+    """Evidence of a trial; the ledger's ``history`` and ``final`` are given as lists."""
+    left = {name: fields.pop(name, None) for name in ("history", "final")}
+    if any(lines is not None for lines in left.values()):
+        opened = {name: partial(iter, lines) for name, lines in left.items() if lines is not None}
+        fields["workloads"] = {"ledger": LedgerEvidence(**opened), **fields.get("workloads", {})}
     return TrialEvidence(**{"claim": "survivability", "profile": "laptop", "seed": SEED, "buckets": BUCKETS, **fields})

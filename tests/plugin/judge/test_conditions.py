@@ -5,23 +5,23 @@ from typing import Any
 
 import pytest
 
-from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
-from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
-from plugin.evidence.events import Event
-from plugin.evidence.records import (
+from fixtures.workloads.ledger.records import (
     Connection,
     Failed,
     GeneratorSecond,
     HistoryEnd,
     HistoryLine,
     Invoke,
-    MalformedRecord,
+    LedgerEvidence,
     Ok,
     Op,
-    ProbeSecond,
     Refused,
     Unknown,
 )
+from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
+from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
+from plugin.evidence.events import Event
+from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
@@ -134,8 +134,7 @@ def test_what_is_missing_is_noticed_and_said(case: str) -> None:
 
 
 def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
-    evidence = whole()
-    object.__setattr__(evidence, "history", malformed)
+    evidence = trial(workloads={"ledger": LedgerEvidence(history=malformed)})
     for name in ("history_complete", "integrity"):
         found = condition(evidence, name)
         assert not found.met

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fixtures.workloads.ledger.judge.metrics import SAFETY
 from plugin.judge.decide import decide
-from plugin.judge.metrics import SAFETY
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import event, events, trial
 from tests.plugin.judge.whole import history, host, last_read, whole

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as changed
 
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.conditions import condition
@@ -96,13 +97,13 @@ def test_replicas_traded_at_rest() -> None:
     # 3 of 180 replicas every 2 s in the last 20 s
     restless = [
         *phase(10, THREE, SIX),
-        *(replace(s, moves=(s.moves or 0) + 3 * n) for n, s in enumerate(phase(60, SIX, NINE))),
+        *(changed(s, moves=(s.moves or 0) + 3 * n) for n, s in enumerate(phase(60, SIX, NINE))),
     ]
     traded = measure(grown(layout=restless), "replicas_traded")
     assert traded.value == pytest.approx(100 * 3 * 30 / 180)
     assert traded.note == "6 → 9: 30 moves in the last 20 s, of 180 replicas"
     assert measure(grown(quiet=None), "replicas_traded").value is None
-    blind = [replace(s, moves=None) for s in grown().layout]
+    blind = [changed(s, moves=None) for s in grown().layout]
     assert "counted for 0 s only" in measure(grown(layout=blind), "replicas_traded").note
     soon = [s for s in grown().layout if s.t < 84 * SECOND]
     assert measure(grown(layout=soon), "replicas_traded").value is None, "too short a time to tell"
@@ -112,7 +113,7 @@ def test_what_was_moved_twice() -> None:
     """3 → 6: 90 gained by as many additions, each with a removal; 6 → 9: 60, and 30 to and fro."""
 
     def counted(samples: Sequence[LayoutSample], moves: int) -> list[LayoutSample]:
-        return [replace(s, moves=moves * n // (len(samples) - 1)) for n, s in enumerate(samples)]
+        return [changed(s, moves=moves * n // (len(samples) - 1)) for n, s in enumerate(samples)]
 
     direct = [*counted(phase(10, THREE, SIX), 180), *counted(phase(60, SIX, NINE), 120)]
     assert value(grown(layout=direct), "additions_for_a_gain") == 1
@@ -129,22 +130,22 @@ def test_what_refutes() -> None:
     assert "6 → 9: replicas still move at the end" in balanced.note
     assert value(stuck, "settled") == 0
     assert value(stuck, "balanced_s") is None
-    lost = [replace(s, unavailable=2) if s.t == 30 * SECOND else s for s in grown().layout]
+    lost = [changed(s, unavailable=2) if s.t == 30 * SECOND else s for s in grown().layout]
     assert value(grown(layout=lost), "ranges_unavailable") == 2
-    lacking = [replace(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
+    lacking = [changed(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
     assert value(grown(layout=lacking), "ranges_underreplicated_at_end") == 4
 
 
 def test_nothing_is_left_to_wait_for_once_no_replica_moves_and_none_lacks() -> None:
     assert phases(grown())[-1].at_rest
     assert not phases(grown(quiet=None))[-1].at_rest
-    again = [replace(s, moves=(s.moves or 0) + 2 * (s.t >= 105 * SECOND)) for s in grown().layout]
+    again = [changed(s, moves=(s.moves or 0) + 2 * (s.t >= 105 * SECOND)) for s in grown().layout]
     moved = phases(grown(layout=again))[-1]
     assert moved.found.settled is not None
     assert not moved.at_rest, "it rested, and two replicas were moved then"
     for end in ({"underreplicated": 2}, {"silent": ("n9",)}):
         samples = [
-            replace(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s for s in grown().layout
+            changed(s, **end) if s.underreplicated is not None and s.t >= 70 * SECOND else s for s in grown().layout
         ]
         assert not phases(grown(layout=samples))[-1].at_rest
 
@@ -162,7 +163,7 @@ def test_what_was_not_looked_at_is_no_pass() -> None:
         "replicas_moved_per_s",
     ):
         assert value(nothing, metric) is None
-    blind = grown(layout=[replace(s, leases=None, unavailable=None, underreplicated=None) for s in grown().layout])
+    blind = grown(layout=[changed(s, leases=None, unavailable=None, underreplicated=None) for s in grown().layout])
     for metric in ("ranges_unavailable", "ranges_underreplicated_at_end", "lease_spread"):
         assert value(blind, metric) is None
     assert not condition(nothing, "layout_sampled").met
@@ -238,27 +239,27 @@ def test_a_node_that_cannot_be_taken_out() -> None:
 
 
 def test_ranges_without_a_home() -> None:
-    samples = [replace(sample, homeless=number % 2) for number, sample in enumerate(phase(60, SIX, SIX[:4]))]
+    samples = [changed(sample, homeless=number % 2) for number, sample in enumerate(phase(60, SIX, SIX[:4]))]
     of = shrunk(layout=samples[:4])
     assert value(of, "ranges_lost") == 1
     assert "1 at the most" in measure(of, "ranges_lost").note
     assert value(shrunk(layout=samples[:3]), "ranges_lost") == 0
     assert value(grown(), "ranges_lost") is None, "nobody said"
-    earlier = [replace(sample, homeless=0) for sample in phase(10, SIX, SIX[:5])]
+    earlier = [changed(sample, homeless=0) for sample in phase(10, SIX, SIX[:5])]
     assert value(shrunk(layout=earlier), "ranges_lost") is None, "not at the end"
 
 
 def test_what_some_nodes_say_refutes_and_proves_nothing() -> None:
     """A node that starts does not answer; the others know of five ranges that are away."""
     away = [
-        replace(sample, unavailable=5, silent=("n4",)) if sample.t == 20 * SECOND else sample
+        changed(sample, unavailable=5, silent=("n4",)) if sample.t == 20 * SECOND else sample
         for sample in grown().layout
     ]
     found = measure(grown(layout=away), "ranges_unavailable")
     assert (found.value, found.note) == (5, "the most in 10 samples, 1 of them not of all nodes")
     assert condition(grown(layout=away), "gauges_sampled").met
     never = [
-        replace(sample, silent=("n4",)) if sample.unavailable is not None and sample.t >= 60 * SECOND else sample
+        changed(sample, silent=("n4",)) if sample.unavailable is not None and sample.t >= 60 * SECOND else sample
         for sample in grown().layout
     ]
     unmet = condition(grown(layout=never), "gauges_sampled")
@@ -271,7 +272,7 @@ def test_what_some_nodes_say_refutes_and_proves_nothing() -> None:
 def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
     assert condition(grown(), "gauges_sampled").met
     hole = [
-        replace(sample, unavailable=None, underreplicated=None) if sample.t > 70 * SECOND else sample
+        changed(sample, unavailable=None, underreplicated=None) if sample.t > 70 * SECOND else sample
         for sample in grown().layout
     ]
     unmet = condition(grown(layout=hole), "gauges_sampled")

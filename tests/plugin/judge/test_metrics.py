@@ -2,11 +2,12 @@
 
 import pytest
 
+from fixtures.workloads.ledger.judge.metrics import SAFETY
+from fixtures.workloads.ledger.records import Invoke, Ok, Op, RowCount
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
-from plugin.evidence.records import Invoke, Ok, Op, RowCount
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
-from plugin.judge.metrics import KNOWN_METRICS, SAFETY, measure
+from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Measurement
 from tests.plugin.judge.histories import SECOND, event, events, trial
 from tests.plugin.judge.whole import RATE, history, last_read, whole
@@ -44,6 +45,9 @@ EXPECTED = {
     "inconsistent": None,
     "nodes_down_at_once": 1,
     "nodes_with_old_resources": None,
+    "throughput_kept_resizing": None,
+    "write_gap_s": None,
+    "latency_p99_resizing_ms": None,
 }
 
 

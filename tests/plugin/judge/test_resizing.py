@@ -1,17 +1,16 @@
 """Nodes that get other CPU and memory one after another, as events tell it."""
 
-from array import array
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from fixtures.workloads.ledger.records import Connection
 from plugin.evidence.events import Event
-from plugin.judge.activity import Activity
-from plugin.judge.analysis import Analysis
-from plugin.judge.conditions import KNOWN_CONDITIONS
-from plugin.judge.metrics import KNOWN_METRICS
-from plugin.judge.trial import TrialEvidence, timeline
+from plugin.judge.conditions import condition
+from plugin.judge.metrics import measure
+from plugin.judge.trial import timeline
+from tests.plugin.judge.histories import trial
 from tests.plugin.recorded import recorded
 
 S = 1_000_000
@@ -33,11 +32,8 @@ def step(t: float, node: str, shown: dict[str, float] | None = None, *, takes: f
 
 
 def measured(name: str, *events: Event) -> tuple[float | None, str]:
-    evidence = TrialEvidence(
-        claim="scale-up", profile="laptop", seed=1, buckets=9, events=sorted(events, key=lambda e: e.t)
-    )
-    value, note, _ = KNOWN_METRICS[name].measure(Analysis(evidence))
-    return value, note
+    found = measure(trial(events=sorted(events, key=lambda e: e.t)), name)
+    return found.value, found.note
 
 
 BEGIN = event(10, "size.begin", size="0.5/1024", nodes=["n1", "n2", "n3"], asked=ASKED)
@@ -120,7 +116,7 @@ def test_half_of_the_restarts_must_hit_what_serves() -> None:
     """A node whose clients left it before, and that leads nothing, need not be hit."""
     held = {"n1": {"n1": 3}, "n2": {"n2": 3}, "n3": {}}
 
-    def of(*cut: str) -> tuple[bool, str]:
+    def of(*cut: str) -> bool:
         events = [
             recorded(e.t, e.name, {**e.data, "leases": held[node], "connections": held[node]})
             if e.name == "fault.begin"
@@ -128,15 +124,10 @@ def test_half_of_the_restarts_must_hit_what_serves() -> None:
             for i, node in enumerate(NODES)
             for e in step(11 + 10 * i, node)
         ]
-        a = Analysis(TrialEvidence(claim="scale-up", profile="laptop", seed=1, buckets=9, events=events))
-        activity = Activity()
-        for i, node in enumerate(NODES):
-            if node in cut:
-                activity.cut.setdefault(node, array("q")).append((12 + 10 * i) * S)
-        a.__dict__["_ledger"] = (None, activity)
-        return KNOWN_CONDITIONS["fault_hit"].check(a)
+        lost = [Connection((12 + 10 * i) * S, "w1", node, False) for i, node in enumerate(NODES) if node in cut]
+        return condition(trial(events=events, history=lost), "fault_hit").met
 
-    assert of("n1", "n2")[0]
-    assert of("n1")[0]
-    assert not of()[0]
-    assert not of("n3")[0], "that one served nothing"
+    assert of("n1", "n2")
+    assert of("n1")
+    assert not of()
+    assert not of("n3"), "that one served nothing"

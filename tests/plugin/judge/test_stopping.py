@@ -7,6 +7,7 @@ from math import log
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as changed
 
 from plugin.judge.comparison import compare, equivalence, looks
 from plugin.judge.stopping import comparison_decided, replicas_at_rest, replicas_balanced_or_still
@@ -83,7 +84,7 @@ def test_replicas_must_lie_evenly_for_as_long_as_was_declared() -> None:
 
 
 def test_where_nothing_moves_nobody_waits_for_longer_than_was_declared() -> None:
-    still = [replace(sample, replicas=phase(10, THREE, SIX)[0].replicas, moves=0) for sample in phase(10, THREE, SIX)]
+    still = [changed(sample, replicas=phase(10, THREE, SIX)[0].replicas, moves=0) for sample in phase(10, THREE, SIX)]
     evidence = grown(layout=still, quiet=None)
     assert not replicas_balanced_or_still(until(evidence, 20), 10), "24 s were declared"
     assert replicas_balanced_or_still(until(evidence, 58), 10)

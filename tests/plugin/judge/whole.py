@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from plugin.evidence.records import (
+from fixtures.workloads.ledger.records import (
     Connection,
     FinalLine,
     GeneratorSecond,

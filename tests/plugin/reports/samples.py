@@ -9,12 +9,9 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from plugin.catalogue import load
-from plugin.evidence.events import Event
-from plugin.evidence.records import (
+from fixtures.workloads.ledger.records import (
     FINAL_HEADER,
     HISTORY_HEADER,
-    SCHEMA,
     BucketRead,
     Connection,
     FinalRow,
@@ -23,18 +20,16 @@ from plugin.evidence.records import (
     Invoke,
     Ok,
     Op,
-    ProbeSecond,
-    RouteSecond,
     RowCount,
     SampledRow,
     Unknown,
-    event_line,
     final_line,
     history_line,
     payload,
-    probe_header,
-    probe_line,
 )
+from plugin.catalogue import load
+from plugin.evidence.events import Event
+from plugin.evidence.records import SCHEMA, ProbeSecond, RouteSecond, event_line, probe_header, probe_line
 from plugin.evidence.store import EVENTS, TRIAL_FILE, seal, write_json
 from plugin.replay import conclude
 from tests.plugin.recorded import recorded
@@ -184,7 +179,7 @@ def _probe(
             away = {node for _, node, begin in faults if begin <= second < begin + 11}
             stopped = any(begin <= second < end for begin, end in down)
             fine = RouteSecond(5, t + 50_000, t + 900_000, 200_000)
-            bad = RouteSecond(errors={"timeout": 1})
+            bad = RouteSecond(0, 0, 0, 0, errors={"timeout": 1})
             seen = {route: bad if stopped or route.partition("/")[0] in away else fine for route in routes}
             served = [] if stopped else [node for node in names if node not in away]
             latency = {node: encoded[(second + number) % len(encoded)] for number, node in enumerate(served)}

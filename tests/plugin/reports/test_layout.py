@@ -4,6 +4,8 @@ import csv
 import io
 from dataclasses import replace
 
+from msgspec.structs import replace as changed
+
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.series import Series, series
@@ -40,7 +42,7 @@ def test_a_sample_holds_until_the_next_and_a_hole_stays_empty() -> None:
 
 
 def test_a_change_that_never_becomes_even_lasts_until_the_next() -> None:
-    stuck = [replace(sample, replicas={**sample.replicas, "n1": 300}) for sample in grown().layout]
+    stuck = [changed(sample, replicas={**sample.replicas, "n1": 300}) for sample in grown().layout]
     layout = drawn(grown(layout=stuck)).layout
     assert layout is not None
     assert layout.changes[0].end == 60

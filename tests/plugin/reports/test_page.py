@@ -190,7 +190,7 @@ def odd(home: Path) -> Path:
         if path.name != TRIAL_FILE:
             path.unlink()
     text = (place / "h-mangled" / "probe.jsonl").read_text()
-    (place / "h-mangled" / "probe.jsonl").write_text(text.replace('"n2": "', '"n2": "AAAA'))
+    (place / "h-mangled" / "probe.jsonl").write_text(text.replace('"n2":"', '"n2":"AAAA'))
     with (place / "j-harness" / EVENTS).open("a") as file:
         file.write(json.dumps({"t": 60_000_000, "event": "error", "what": "OSError: cannot clear away"}) + "\n")
     edited(place / "f-calm" / VERDICT, results=[{}])
