@@ -40,7 +40,7 @@ class MalformedRecord(ValueError):  # noqa: N818 - a record, not an error of our
 def read_lines(lines: Iterable[str], parse: Callable[[str], T], what: str) -> Iterator[T]:
     """What ``parse`` makes of each line. An unfinished last line is dropped.
 
-    Raises ``MalformedRecord`` where it raises an error of what it was given; ``what``: what a line is, with its article.
+    Raises ``MalformedRecord`` where ``parse`` finds a line wrong; ``what``: what a line is, with its article.
     """
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):

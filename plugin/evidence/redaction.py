@@ -90,120 +90,65 @@ def _hide_value(found: re.Match[str]) -> str:
 
 _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key, also one that was cut off, or written as one line with \n in it.
-    (
-        ("private key",),
-        _form(
-            r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,40})-----"
-            r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*+)"
-        ),
-        f"-----{HIDDEN} PRIVATE KEY {HIDDEN}-----",
-    ),
+    (("private key",), _form(
+        r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,40})-----"
+        r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*+)"),
+     f"-----{HIDDEN} PRIVATE KEY {HIDDEN}-----"),
     # Headers: all of the line.
-    (
-        ("authorization", "cookie"),
-        _form(r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I),
-        rf"\g<name>{HIDDEN}",
-    ),
+    (("authorization", "cookie"), _form(
+        r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I), rf"\g<name>{HIDDEN}"),
     # User and password of a URL, also where its slashes are escaped or the whole of it; its query.
-    (
-        ("//", "\\/\\/"),
-        _form(
-            r"(?P<start>(?:\b[a-z][a-z0-9+.-]{0,30}+:)?\\?/\\?/)(?P<rest>(?:[^\s\"'<>‹›\\]|\\(?![nrt\"']))++)", re.I
-        ),
-        _hide_url,
-    ),
-    (
-        ("%3a%2f%2f",),
-        _form(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I),
-        rf"\g<start>{HIDDEN}%40",
-    ),
+    (("//", "\\/\\/"), _form(
+        r"(?P<start>(?:\b[a-z][a-z0-9+.-]{0,30}+:)?\\?/\\?/)(?P<rest>(?:[^\s\"'<>‹›\\]|\\(?![nrt\"']))++)", re.I),
+     _hide_url),
+    (("%3a%2f%2f",), _form(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I), rf"\g<start>{HIDDEN}%40"),
     # user:password@host without a scheme; no digest of an image, no version of a package.
-    (
-        ("@",),
-        _form(
-            r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
-            r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I,
-        ),
-        rf"\g<user>{HIDDEN}@",
-    ),
+    (("@",), _form(
+        r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
+        r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)"
+        r"(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I), rf"\g<user>{HIDDEN}@"),
     # PASSWORD 'x', PASSWORD E'x', PASSWORD $$x$$ and IDENTIFIED BY 'x' of SQL.
-    (
-        ("password", "identified"),
-        _form(
-            rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
-            rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I,
-        ),
-        rf"\g<sql>'{HIDDEN}'",
-    ),
+    (("password", "identified"), _form(
+        rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
+        rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I), rf"\g<sql>'{HIDDEN}'"),
     # Bearer x, with what makes it more than a word.
-    (
-        ("bearer", "basic"),
-        _form(
-            r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I
-        ),
-        rf"\g<scheme>{HIDDEN}",
-    ),
+    (("bearer", "basic"), _form(
+        r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I),
+     rf"\g<scheme>{HIDDEN}"),
     # "password": "x", PGPASSWORD=x, token: x, password%3Dx; also escaped once more inside a JSON string.
-    (
-        ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth"),
-        _form(
-            rf"(?P<name>(?:{_KEY}(?P<tail>[\w-]{{0,40}}+)|(?P<short>{_SHORT}(?=\\{{0,8}}[\"'\]=]|[ \t]=)))"
-            r"(?P<quote>\\{0,8}[\"'])?\]?[ \t]{0,20}(?:=>|:=|!=|={1,3}|:|%3[ad])[ \t]{0,20})"
-            r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
-            rf"(?P<value>{_ESCAPED}|{_QUOTED}|{_DOLLARS}"
-            r"|[\"'](?=[\w$!#%&*+/.-])[^\n\"']*+"
-            r"|(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))++)",
-            re.I,
-        ),
-        _hide_value,
-    ),
+    (("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth"), _form(
+        rf"(?P<name>(?:{_KEY}(?P<tail>[\w-]{{0,40}}+)|(?P<short>{_SHORT}(?=\\{{0,8}}[\"'\]=]|[ \t]=)))"
+        r"(?P<quote>\\{0,8}[\"'])?\]?[ \t]{0,20}(?:=>|:=|!=|={1,3}|:|%3[ad])[ \t]{0,20})"
+        r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
+        rf"(?P<value>{_ESCAPED}|{_QUOTED}|{_DOLLARS}"
+        r"|[\"'](?=[\w$!#%&*+/.-])[^\n\"']*+"
+        r"|(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))++)",
+        re.I), _hide_value),
     # ["--token", "x"] and --token x of a command.
-    (
-        ("-",),
-        _form(rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
-        rf'\g<option>"{HIDDEN}"',
-    ),
-    (
-        ("-",),
-        _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
-        rf"\g<option>{HIDDEN}",
-    ),
+    (("-",), _form(
+        rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
+     rf'\g<option>"{HIDDEN}"'),
+    (("-",), _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
+     rf"\g<option>{HIDDEN}"),
     # curl -u a:b, mysql -pX, sshpass -p X
-    (
-        ("curl", "wget"),
-        _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
-        rf"\g<option>{HIDDEN}",
-    ),
-    (
-        ("mysql", "mariadb", "sshpass"),
-        _form(r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
-        rf"\g<option>{HIDDEN}",
-    ),
+    (("curl", "wget"), _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
+     rf"\g<option>{HIDDEN}"),
+    (("mysql", "mariadb", "sshpass"), _form(
+        r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
+     rf"\g<option>{HIDDEN}"),
     # <password>x</password>
-    (
-        ("</",),
-        _form(
-            rf"(?P<tag><[\w:.-]{{0,40}}{_KEY}[\w:.-]{{0,40}}+(?:\s[^<>\n]{{0,200}}+)?>)(?:<!\[CDATA\[)?[^<]{{1,2000}}+", re.I
-        ),
-        rf"\g<tag>{HIDDEN}",
-    ),
+    (("</",), _form(
+        rf"(?P<tag><[\w:.-]{{0,40}}{_KEY}[\w:.-]{{0,40}}+(?:\s[^<>\n]{{0,200}}+)?>)"
+        r"(?:<!\[CDATA\[)?[^<]{1,2000}+", re.I), rf"\g<tag>{HIDDEN}"),
     # Secrets that are known by their form: hashes of passwords, a licence, tokens.
-    (
-        ("scram-sha-", "md5", "$"),
-        _form(
-            r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
-            r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"
-        ),
-        HIDDEN,
-    ),
+    (("scram-sha-", "md5", "$"), _form(
+        r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
+        r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"), HIDDEN),
     (("crl-",), _form(r"\bcrl-\d-[\w+/=-]{8,}+"), HIDDEN),
     (("eyj",), _form(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
     (("akia", "asia"), _form(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
-    (
-        ("gh", "glpat", "xox", "sk", "pk"),
-        _form(r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-](?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}+"),
-        HIDDEN,
-    ),
+    (("gh", "glpat", "xox", "sk", "pk"), _form(
+        r"\b(?:gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-](?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}+"), HIDDEN),
 )  # fmt: skip
 """Each with the words (in small letters) without one of which it finds nothing, and what is shown instead."""
 
@@ -227,7 +172,7 @@ def redacted_value(name: str, value: str) -> str:
 
 
 def redacted_json(value: Any) -> Any:
-    """A value as JSON has it, of the same shape, with every text in it redacted, and what a secret's name or option stands before.
+    """A value as JSON has it, of the same shape, without what looks like a secret or stands behind a secret's name.
 
     What JSON does not know becomes the text that Python has for it.
     """

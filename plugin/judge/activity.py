@@ -1,4 +1,4 @@
-"""What the clients of a load did in time, whichever workload it is of: what a fault is held against, and timelines show."""
+"""What the clients of a load did in time, whichever workload it is of: a fault must have hit it, timelines show it."""
 
 from array import array
 from dataclasses import dataclass, field

@@ -169,6 +169,6 @@ def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
 
 
 def late(seconds: Sequence[ProbeSecond], window: Window) -> tuple[int, int]:
-    """In how many seconds of the window the probe itself was late by more than ``LAG_US``, and its largest lag in microseconds."""
+    """In how many seconds of the window the probe itself was late by more than ``LAG_US``, and its largest lag (µs)."""
     lags = [second.lag_us for second in seconds if _overlaps(second.t, second.t + SECOND, window)]
     return sum(lag > LAG_US for lag in lags), max(lags, default=0)

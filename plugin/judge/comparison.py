@@ -69,7 +69,7 @@ def _positive(percent: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Looks:
-    """At how many pairs a decision is sought, and the one-sided level of each look; both declared before the first run."""
+    """At how many pairs a decision is sought, and the one-sided level of each look; declared before the first run."""
 
     at: tuple[int, ...]
     alpha: float
@@ -148,7 +148,7 @@ class Ratio:
         return student_tail(distance * sqrt(self.n) / self.sd, self.n - 1)
 
     def visible(self) -> float | None:
-        """The smallest true log ratio that so many pairs of this spread would have told from 0 with 90 % probability."""
+        """The smallest true log ratio that so many pairs of this spread tell from 0 with 90 % probability."""
         if self.sd is None:
             return None
         quantiles = (student_quantile(p, self.n - 1) for p in (1 - self.alpha, POWER))

@@ -1,8 +1,8 @@
-"""Whether and when replicas spread evenly over the nodes of a cluster that grew or shrank, from their numbers over time alone.
+"""Whether and when the replicas of a cluster that grew or shrank spread evenly, from their numbers over time alone.
 
-*Balanced*: the first sample from which every node stays near the mean, short excursions aside. *Settled*: no replica is added or
-removed for a quiet period. Two results with two times: replicas may still be traded between nodes that are even, and a cluster may
-come to rest unevenly.
+*Balanced*: the first sample from which every node stays near the mean, short excursions aside. *Settled*: no replica is
+added or removed for a quiet period. Two results with two times: nodes that are even may still trade replicas, and a
+cluster may come to rest unevenly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ LEAST = 2.0
 
 SLACK = 1.0
 """A replica more, since the mean is no whole number (our own choice)."""
-HALF_WAY = 0.9
-"""A cluster that rests with less of its way done than this has stalled; with more it is called uneven (our own choice)."""
 
+STALLED_BELOW = 0.9
+"""A cluster that rests with less of its way done has stalled; with more it is called uneven (our own choice)."""
 
 EVEN_SHARE = 0.9
 """Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that
@@ -167,9 +167,10 @@ def _even_again(series: Sequence[Spread], inside: Sequence[bool]) -> float:
 
 
 def _since(series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool], excursion_s: float) -> float | None:
-    """The time from which it holds to the end, but for excursions: all near, none longer than that, together a tenth of the time at most.
+    """The time from which it holds to the end, but for excursions.
 
-    Half the time between two samples is added to what is allowed, as an excursion lasts some samples.
+    Those must all be near, none longer than ``excursion_s``, and together a tenth of the time at most. Half the time
+    between two samples is added to what is allowed, as an excursion lasts some samples.
     """
     if not inside[-1]:
         return None
@@ -191,7 +192,7 @@ def _since(series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool
 
 
 def _even_share(series: Sequence[Spread], inside: Sequence[bool]) -> float:
-    """The part of the time in which it held, from when it first did; a sample stands for the time until the next one."""
+    """The part of the time in which it held, from when it first did; a sample stands until the next one."""
     first = next((spread.t for spread, holds in zip(series, inside, strict=True) if holds), None)
     if first is None or series[-1].t == first:
         return float(first is not None)
@@ -204,7 +205,7 @@ def _even_share(series: Sequence[Spread], inside: Sequence[bool]) -> float:
 
 
 def _changed(before: Spread, after: Spread, quiet_s: float) -> bool:
-    """Whether a replica was added or removed between two samples, or may have been: without counters nobody knows what a long gap hides."""
+    """Whether a replica was, or may have been, added or removed: without counters a long gap may hide it."""
     if before.moves is not None and after.moves is not None:
         return after.moves != before.moves
     return after.replicas != before.replicas or after.t - before.t > quiet_s / 2
@@ -238,10 +239,8 @@ def _settled(
         if end - begin >= quiet_s:
             return begin, ""
         longest = max(longest, end - begin)
-    return (
-        None,
-        f"not shown: replicas were added or removed all the time, {longest:.0f} s at most without, of {quiet_s:g} s asked for",
-    )
+    rest = f"{longest:.0f} s at most without, of {quiet_s:g} s asked for"
+    return None, f"not shown: replicas were added or removed all the time, {rest}"
 
 
 def _unbalanced(
@@ -261,7 +260,8 @@ def _unbalanced(
     where = f"{', '.join(off)} (mean {mean:.1f} ± {band(counts):.1f})"
     begin, end = _rests(series, stall_s)[-1]
     if left:
-        told = f"replicas were even {left} time{'s' if left > 1 else ''} and left it again, {even_share:.0%} of the time since"
+        times = f"{left} time{'s' if left > 1 else ''}"
+        told = f"replicas were even {times} and left it again, {even_share:.0%} of the time since"
         if off:
             return State.OSCILLATES, f"{told}: {where}, {_drift(series, nodes)}"
         return State.OSCILLATES, f"{told}; they are so again for {again:.0f} s of {hold_s:g} s asked for"
@@ -273,7 +273,7 @@ def _unbalanced(
     done = _way_done(series, nodes)
     if len(series) > 1 and begin == series[0].t:
         return State.NOT_BEGUN, f"no replica was moved in {end - begin:.0f} s: {where}"
-    if done < HALF_WAY:
+    if done < STALLED_BELOW:
         return (
             State.STALLED,
             f"stalled after {done:.0%} of the way, nothing moved in the last {end - begin:.0f} s: {where}",
@@ -282,7 +282,7 @@ def _unbalanced(
 
 
 def _drift(series: Sequence[Spread], nodes: Sequence[str]) -> str:
-    """Whether the farthest node comes nearer to the mean: its distance in the last quarter of the samples beside that of the one before."""
+    """Whether the farthest node comes nearer to the mean: in the last quarter of the samples and the one before."""
     quarter = -(-len(series) // 4)
     worst = [_worst(spread.on(nodes)) for spread in series]
     late, before = fmean(worst[-quarter:]), fmean(worst[-2 * quarter : -quarter] or worst[-quarter:])

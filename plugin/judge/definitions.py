@@ -1,4 +1,4 @@
-"""What a metric and a condition are, and how both are declared; the judge's own are in ``metrics`` and ``conditions``."""
+"""What metrics and conditions are, and how they are declared; ``metrics`` and ``conditions`` have the judge's own."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

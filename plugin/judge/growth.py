@@ -50,9 +50,9 @@ class Phase:
         return self.known[-1].t / 1e6 if self.known else self.begin
 
     def last_told(self, pick: Callable[[LayoutSample], object]) -> LayoutSample | None:
-        """The last sample in which all nodes told it; ``None`` where that was before this change of size had its effect.
+        """The last sample in which all nodes told it; ``None`` where that was before the change had its effect.
 
-        That is, before traffic ended where it was waited for rest, and else before the change began.
+        That is, before traffic ended where it was waited for rest, and else before the change of size began.
         """
         since = self.quiet_from if self.quiet_from is not None else self.begin
         told = [s for s in self.known if pick(s) is not None and set(s.silent).isdisjoint(self.nodes)]
@@ -60,7 +60,7 @@ class Phase:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is left to wait for: no replica moved in the last quiet period, and no range lacks one any more."""
+        """Whether nothing is left to wait for: no replica moved in the last quiet period, and no range lacks one."""
         last = self.last_told(lambda sample: sample.underreplicated)
         rests = self.found.settled is not None and self.found.rest_s >= self.quiet_s
         return rests and last is not None and last.underreplicated == 0

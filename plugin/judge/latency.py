@@ -1,4 +1,4 @@
-"""Latency as the probe saw it: counted from when each operation was due, so that a stalled server is charged for the wait."""
+"""Latency as the probe saw it, from when each operation was due: a stalled server is charged for the wait."""
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING

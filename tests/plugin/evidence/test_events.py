@@ -34,15 +34,23 @@ def test_what_runs_wrote_is_read_and_written_the_same() -> None:
 
 
 TEXT = st.text(max_size=8)
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda each: st.lists(each, max_size=3) | st.dictionaries(TEXT, each, max_size=3))  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda each: st.lists(each, max_size=3) | st.dictionaries(TEXT, each, max_size=3),
+)
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Values of a field of this type."""
     plain: dict[Any, st.SearchStrategy[Any]] = {
-        str: TEXT, bool: st.booleans(), int: st.integers(-(2**53), 2**53), float: st.floats(allow_nan=False, allow_infinity=False),
-        type(None): st.none(), UnsetType: st.just(UNSET), Any: JSON,
-    }  # fmt: skip
+        str: TEXT,
+        bool: st.booleans(),
+        int: st.integers(-(2**53), 2**53),
+        float: st.floats(allow_nan=False, allow_infinity=False),
+        type(None): st.none(),
+        UnsetType: st.just(UNSET),
+        Any: JSON,
+    }
     if hint in plain:
         return plain[hint]
     if isinstance(hint, type) and is_dataclass(hint):
@@ -62,7 +70,9 @@ def made(kind: type[Happened]) -> st.SearchStrategy[Happened]:
 
 
 NAMES = TEXT.filter(lambda name: name not in KINDS)
-OWN = st.builds(OwnEvent, name=NAMES, data=st.dictionaries(TEXT.filter(lambda name: name not in ("t", "event")), JSON, max_size=3))  # fmt: skip
+OWN = st.builds(
+    OwnEvent, name=NAMES, data=st.dictionaries(TEXT.filter(lambda name: name not in ("t", "event")), JSON, max_size=3)
+)
 
 
 @settings(deadline=None)
@@ -72,7 +82,12 @@ def test_every_event_comes_back_as_it_was(t: int, what: Happened) -> None:
 
 
 def test_an_event_has_the_facts_that_are_known() -> None:
-    assert json.loads(event_line(Event(7, NodeDeath(node="n1")))) == {"t": 7, "event": "node.died", "node": "n1", "code": None}  # fmt: skip
+    assert json.loads(event_line(Event(7, NodeDeath(node="n1")))) == {
+        "t": 7,
+        "event": "node.died",
+        "node": "n1",
+        "code": None,
+    }
     assert Event(7, KINDS["run.end"](run="r01")).data == {"run": "r01"}
     (event,) = read('{"t": 1, "event": "recovered", "seconds": 1, "of a later release": 2}\n')
     assert event.data == {"seconds": 1}

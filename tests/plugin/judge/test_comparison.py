@@ -194,7 +194,7 @@ SLACK = 3.5 * sqrt(0.05 * 0.95 / TRIALS)
 
 
 def shares(seed: int, shift: float, r: float, declared: Looks = SEQUENTIAL, sides: int = 1) -> dict[Decision, float]:
-    """How often each decision comes out, with a spread of ``1 / r`` margins and a true difference of ``shift`` margins."""
+    """How often each decision comes out, with a spread of ``1 / r`` margins and a difference of ``shift`` margins."""
     random, counts = Random(seed), dict.fromkeys(Decision, 0)
     for _ in range(TRIALS):
         pairs = {str(side): draw(random, declared.at[-1], sd=UNIT / r, shift=shift * UNIT) for side in range(sides)}

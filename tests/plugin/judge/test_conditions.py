@@ -80,7 +80,11 @@ def without(second: range) -> Any:
 BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "edited": ("integrity", lambda: {"problems": ("ledger.tsv was changed after the run",)}, "was changed"),
     "contradictory": ("integrity", lambda: {"history": [Ok(1, 5), *history()]}, "never invoked"),
-    "error": ("no_errors", lambda: {"events": [*events(), event(31, "error", what="the prober died")]}, "the prober died"),
+    "error": (
+        "no_errors",
+        lambda: {"events": [*events(), event(31, "error", what="the prober died")]},
+        "the prober died",
+    ),
     "clock unread": (
         "clocks_read",
         lambda: {"events": [*events(), event(1, "clocks", own="boot 1", unread={"n2": "n2 is silent"})]},
@@ -89,40 +93,86 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "cut off": ("history_complete", lambda: {"history": history()[:-1]}, "no end"),
     "empty": ("history_complete", lambda: {"history": [HistoryEnd(1)]}, "empty"),
     "no final read": ("audit_complete", lambda: {"final": None}, "no final read"),
-    "a bucket left out": ("audit_complete", lambda: {"final": last_read(history(), unread=[1])}, "buckets never read: 1;"),
+    "a bucket left out": (
+        "audit_complete",
+        lambda: {"final": last_read(history(), unread=[1])},
+        "buckets never read: 1;",
+    ),
     "no proof": ("fault_bit", lambda: {"events": events(fault_bit=None)}, "kill of n1"),
     "proof of another": ("fault_bit", lambda: {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
     "one of two proven": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),
     "aimed at nobody": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": []})}, "of no node"),
     "no lease": ("fault_hit", lambda: {"events": events(fault_begin=NO_LEASE)}, "0 leases and"),
-    "no connection": ("fault_hit", lambda: {"history": reached_nobody()}, "0 connections of writers cut, 0 writes broken"),
+    "no connection": (
+        "fault_hit",
+        lambda: {"history": reached_nobody()},
+        "0 connections of writers cut, 0 writes broken",
+    ),
     "not recovered": ("recovered", lambda: {"events": events(recovered=None)}, "no recovery"),
     "recovered before": ("recovered", lambda: {"events": events(recovered={"at": 15.5})}, "no recovery"),
-    "replicated late": ("replicated_before", lambda: {"events": events(replicated={"at": 13})}, "after the first fault"),
+    "replicated late": (
+        "replicated_before",
+        lambda: {"events": events(replicated={"at": 13})},
+        "after the first fault",
+    ),
     "never replicated": ("replicated_before", lambda: {"events": events(replicated=None)}, "never seen"),
-    "a bare node": ("spread_before", lambda: {"events": events(ledger_created={"leases": {"n1": 9, "n2": 0, "n3": 1}})}, "n2: 0"),
-    "a node unseen": ("spread_before", lambda: {"events": events(ledger_created={"leases": {"n1": 4, "n2": 5}})}, "3 nodes"),
+    "a bare node": (
+        "spread_before",
+        lambda: {"events": events(ledger_created={"leases": {"n1": 9, "n2": 0, "n3": 1}})},
+        "n2: 0",
+    ),
+    "a node unseen": (
+        "spread_before",
+        lambda: {"events": events(ledger_created={"leases": {"n1": 4, "n2": 5}})},
+        "3 nodes",
+    ),
     "few ranges": ("spread_before", lambda: {"events": events(ledger_created={"ranges": 8})}, "8 ranges on 3 nodes"),
     "probe with a hole": ("probe_complete", lambda: {"probe": without(range(14, 17))}, "nothing is recorded between"),
-    "probe without a bucket": ("probe_complete", lambda: {"probe": probe(seen, routes=("n2/0", "n2/1"))}, "bucket 2 has no route"),
-    "probe of a dead route": ("probe_complete", lambda: {"probe": probe(lambda c, t: c != "n3/2")}, "route n3/2 had no success"),
+    "probe without a bucket": (
+        "probe_complete",
+        lambda: {"probe": probe(seen, routes=("n2/0", "n2/1"))},
+        "bucket 2 has no route",
+    ),
+    "probe of a dead route": (
+        "probe_complete",
+        lambda: {"probe": probe(lambda c, t: c != "n3/2")},
+        "route n3/2 had no success",
+    ),
     "probe ends early": ("probe_complete", lambda: {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
     "probe late": ("probe_on_time", lambda: {"probe": late_probe()}, "0.60 s"),
-    "stopped at recovery": ("written_past_recovery", lambda: {"history": history(until=22)}, "2.0 s after recovery, 10 s"),
+    "stopped at recovery": (
+        "written_past_recovery",
+        lambda: {"history": history(until=22)},
+        "2.0 s after recovery, 10 s",
+    ),
     "past recovery undeclared": (
         "written_past_recovery",
         lambda: {"events": events(trial_begin={"past_recovery_s": None})},
         "not declared",
     ),
-    "idle under the fault": ("writes_in_window", lambda: {"history": history(quiet=range(12, 17))}, "no write was attempted"),
+    "idle under the fault": (
+        "writes_in_window",
+        lambda: {"history": history(quiet=range(12, 17))},
+        "no write was attempted",
+    ),
     "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
     "generator at its limit": ("generator_on_schedule", lambda: {"history": history(cpu_us=950_000)}, "95 % of a core"),
-    "generator with holes": ("generator_on_schedule", lambda: {"history": [line for line in history() if not (isinstance(line, GeneratorSecond) and line.t // SECOND % 2)]}, "s of the baseline, at least"),
-    "a crowded machine": ("machine_free", lambda: {"host": host(others=40.0)}, "other work took 40 % of the machine's CPU, and in 19 of 19 s"),
+    "generator with holes": (
+        "generator_on_schedule",
+        lambda: {
+            "history": [line for line in history() if not (isinstance(line, GeneratorSecond) and line.t // SECOND % 2)]
+        },
+        "s of the baseline, at least",
+    ),
+    "a crowded machine": (
+        "machine_free",
+        lambda: {"host": host(others=40.0)},
+        "other work took 40 % of the machine's CPU, and in 19 of 19 s",
+    ),
     "others not recorded": ("machine_free", lambda: {"host": host(others=None)}, "nobody recorded"),
     "unsteady baseline": ("baseline_steady", lambda: {"history": history(quiet=range(5, 6))}, "10.0% of them"),
     "short baseline": ("baseline_steady", lambda: {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)

@@ -25,7 +25,7 @@ RATE = 300
 def history(
     *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000, cpu_us: int = 80_000
 ) -> list[HistoryLine]:
-    """``RATE`` inserts in each second, none in the ``quiet`` ones, each acknowledged after 2 ms; n1's connection cut at 12.1 s."""
+    """``RATE`` inserts in each second but the ``quiet`` ones, acknowledged after 2 ms; n1 cut off at 12.1 s."""
     return [*_history(first, until, quiet, lag_us, cpu_us)]
 
 
