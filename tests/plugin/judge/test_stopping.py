@@ -20,8 +20,8 @@ VERDICT = FIXTURES / "judge.py"
 """Asks for the verdict, at the end."""
 
 
-def asked_of_the_judge(path: Path) -> Iterator[str]:
-    """What a module imports of the judge, also inside of functions."""
+def imported(path: Path, package: str) -> Iterator[str]:
+    """What a module imports of a package, also inside of functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -29,7 +29,7 @@ def asked_of_the_judge(path: Path) -> Iterator[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        yield from (name for name in names if name.startswith("plugin.judge"))
+        yield from (name for name in names if name.startswith(f"{package}."))
 
 
 def of_a_workload(path: Path) -> bool:
@@ -39,7 +39,7 @@ def of_a_workload(path: Path) -> bool:
 
 def test_fixtures_ask_the_judge_only_whether_to_stop() -> None:
     paths = [path for path in FIXTURES.rglob("*.py") if path != VERDICT and not of_a_workload(path)]
-    asked = {str(path.relative_to(FIXTURES)): set(asked_of_the_judge(path)) for path in paths}
+    asked = {str(path.relative_to(FIXTURES)): set(imported(path, "plugin.judge")) for path in paths}
     asked = {name: found for name, found in asked.items() if found}
     for name, found in asked.items():
         allowed = {one for one in found if one.startswith("plugin.judge.stopping.")} | {
@@ -49,6 +49,12 @@ def test_fixtures_ask_the_judge_only_whether_to_stop() -> None:
     assert any("plugin.judge.stopping" in one for found in asked.values() for one in found), (
         "the rule looks at something"
     )
+
+
+def test_the_judge_knows_workloads_through_the_registry_alone() -> None:
+    paths = [path for room in ("judge", "evidence") for path in (FIXTURES.parent / "plugin" / room).glob("*.py")]
+    assert paths
+    assert [str(path) for path in paths if [*imported(path, "fixtures")]] == []
 
 
 @pytest.mark.parametrize(
