@@ -71,7 +71,7 @@ def test_unknown_profile_says_what_was_meant() -> None:
     ("old", "new", "said"),
     [
         ("rate_per_s = 150", "rate_per_s = 0", r"profiles\.laptop\.ledger\.rate_per_s: 0 must be greater than 0"),
-        ("rate_per_s = 150, ", "", r"profiles\.laptop\.ledger\.rate_per_s: is missing; add it"),
+        ("rate_per_s = 150\n", "", r"profiles\.laptop\.ledger\.rate_per_s: is missing; add it"),
         ("writers = 6", "writers = 1.5", r"ledger\.writers: 1\.5 must be a whole number"),
         ("writers = 6", "writer = 6", r"ledger\.writer: unknown key; did you mean 'writers'"),
         ("interval_ms = 200", "interval_ms = nan", r"probe\.interval_ms: nan must be a whole number"),
