@@ -151,9 +151,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def pytest_report_teststatus(
-    report: pytest.TestReport,
-) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """An inconclusive claim has a letter and a word of its own."""
     from plugin.reports import terminal
 

@@ -179,10 +179,7 @@ class Claim:
         return {name: values[chosen] for name, values in self.parameters.items()}
 
     def nodes_for(self, suite: Suite | str) -> int:
-        """How many nodes the machine must carry for it; in a suite that the claim is not in, those of the first it is in.
-
-        Raises ``BadInput`` for an unknown suite.
-        """
+        """How many nodes the machine must carry, in the suite that ``parameters_for`` takes. Raises ``BadInput``."""
         chosen = suite_named(suite)
         return self.nodes[chosen if chosen in self.suites or not self.suites else self.suites[0]]
 

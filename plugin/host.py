@@ -19,7 +19,7 @@ COARSEST_CLOCK_US = 1000.0
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
 MOST_CLOCK_SLIP_MS = 5.0
-"""The monotonic and the wall clock may drift apart by this within a measurement of a few milliseconds (our own choice)."""
+"""By how much monotonic and wall clock may drift apart within a few milliseconds (our own choice)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,10 +75,9 @@ def measure(path: Path) -> Host:
 
 
 class CpuUse:
-    """How much of the machine's CPU is in use: ``cpu_percent`` in all, and ``others_percent`` by other work than ours, of all there is.
+    """The share of the machine's CPU in use: ``cpu_percent`` in all, ``others_percent`` by other work than ours.
 
-    Ours are the process ``root`` and everything below it, those that ended meanwhile too. What a hypervisor took is
-    others' use.
+    Ours are the process ``root`` and everything below it, also what ended meanwhile. What a hypervisor took is others'.
     """
 
     def __init__(self, root: int) -> None:
@@ -114,14 +113,11 @@ def memory_and_load() -> Mapping[str, float]:
     """The machine's load average over a minute, and the memory that is available."""
     import psutil
 
-    return {
-        "load_1m": psutil.getloadavg()[0],
-        "memory_available_mib": psutil.virtual_memory().available >> 20,
-    }
+    return {"load_1m": psutil.getloadavg()[0], "memory_available_mib": psutil.virtual_memory().available >> 20}
 
 
 def carries(profile: Profile, host: Host, nodes: int) -> str | None:
-    """Why this host cannot carry ``nodes`` nodes of the profile as local processes, with the figures; ``None`` if it can."""
+    """Why this host cannot carry so many nodes of the profile as local processes; ``None`` if it can."""
     need = profile.needs(nodes)
     lacks = [
         f"{word} {has:.1f}{unit} of {wanted:.1f}{unit}"
@@ -179,10 +175,7 @@ def _group_directories(mount: Path, controllers: str, group: str) -> list[Path]:
 def _quota(directory: Path) -> float:
     quota, period = _figures(directory / "cpu.max", 2)
     if math.isinf(quota):
-        quota, period = (
-            _figures(directory / "cpu.cfs_quota_us", 1)[0],
-            _figures(directory / "cpu.cfs_period_us", 1)[0],
-        )
+        quota, period = (_figures(directory / f"cpu.cfs_{name}_us", 1)[0] for name in ("quota", "period"))
     return quota / period if 0 < quota < math.inf and 0 < period < math.inf else math.inf
 
 
@@ -220,7 +213,7 @@ def _affinity() -> float:
 
 
 def _clock() -> tuple[float, float]:
-    """Smallest step of the monotonic clock in µs, and its slip against the wall clock in ms: the best of three tries."""
+    """Smallest step of the monotonic clock in µs, and its slip against the wall clock in ms: best of three tries."""
     steps, slips = [], []
     for _ in range(3):
         before_wall, before = time.time_ns(), time.monotonic_ns()

@@ -53,7 +53,8 @@ def add(parser: pytest.Parser) -> None:
         "--engine",
         default=SUBJECT,
         metavar="NAME",
-        help=f"the database, one of {', '.join(ENGINES)} (default: {SUBJECT}; any other is a control, which says nothing about it); {AUTO}: {SUBJECT} if one can be had, else the embedded control",
+        help=f"the database, one of {', '.join(ENGINES)} (default: {SUBJECT}; any other is a control, which says "
+        f"nothing about it); {AUTO}: {SUBJECT} if one can be had, else the embedded control",
     )
     option(
         "--substrate",
@@ -76,7 +77,8 @@ def add(parser: pytest.Parser) -> None:
         "--suite",
         choices=SUITES,
         default=None,
-        help="choice of claims; when given, every claim of it that can be evaluated here is required (default: gate, only what is collected is required)",
+        help="choice of claims; when given, every claim of it that can be evaluated here is required (default: gate, "
+        "only what is collected is required)",
     )
     option(
         "--default-keyword",
@@ -84,11 +86,7 @@ def add(parser: pytest.Parser) -> None:
         help="the -k that counts when neither -k, -m nor a path says what to run",
     )
     option(
-        "--catalogue",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a catalogue of your own claims (repeatable)",
+        "--catalogue", action="append", default=[], metavar="FILE", help="a catalogue of your own claims (repeatable)"
     )
     for kind, choice in _choices():
         option(choice.path, metavar="PATH", help=f"the {kind.name} binary to test")
@@ -97,7 +95,8 @@ def add(parser: pytest.Parser) -> None:
             action="append",
             default=[],
             metavar="X",
-            help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the same twice is an A/A run)",
+            help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the "
+            "same twice is an A/A run)",
         )
     option(
         "--run-dir",
@@ -116,12 +115,12 @@ def add(parser: pytest.Parser) -> None:
         "--judge",
         action="append",
         metavar="DIR",
-        help="judge a stored run again with today's limits, without a cluster, and exit (repeatable: one page compares them)",
+        help="judge a stored run again with today's limits and exit (repeatable: one page compares them)",
     )
     option(
         "--report",
         metavar="FILE",
-        help="where the interactive page goes (default: report.html in the run directory; with several --judge comparison.html here)",
+        help="where the page goes (default: report.html in the run directory; of several --judge comparison.html here)",
     )
 
 
@@ -159,12 +158,12 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
-    root = Path(config.rootpath)
-    report = Path(config.invocation_params.dir, get("report")).absolute() if get("report") else None
+    root, home = config.rootpath, config.invocation_params.dir
+    report = (home / get("report")).absolute() if get("report") else None
     if report and report.suffix != ".html":
         raise BadInput(f"--report {report}: must be named .html, so that nothing else is overwritten")
-    if report and (home := next((d for d in report.parents if (d / TRIAL_FILE).exists()), None)):
-        raise BadInput(f"--report {report}: {home} is sealed evidence; give a place outside of it")
+    if report and (trial := next((d for d in report.parents if (d / TRIAL_FILE).exists()), None)):
+        raise BadInput(f"--report {report}: {trial} is sealed evidence; give a place outside of it")
     return Settings(
         engine=engine,
         substrate=get("substrate"),
@@ -172,12 +171,10 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         profile=get("profile"),
         suite=get("suite") or "gate",
         strict_suite=get("suite") is not None,
-        catalogues=tuple(Path(config.invocation_params.dir, name).absolute() for name in get("catalogue")),
+        catalogues=tuple((home / name).absolute() for name in get("catalogue")),
         path=path,
         versions=versions,
-        run_dir=Path(config.invocation_params.dir, get("run_dir")).absolute()
-        if get("run_dir")
-        else root / ".roachproof" / default_run_name,
+        run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("keep"),
         dry_run=get("dry_run"),

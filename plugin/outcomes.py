@@ -1,14 +1,17 @@
-"""The outcomes of a session's tests: each report carries its own, also from a pytest-xdist worker, and the controller gathers them."""
+"""The outcomes of a session's tests: each report carries its own, and the controller gathers them from its workers."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from plugin.reports.progress import Ticker
 from plugin.result import Result
+
+if TYPE_CHECKING:
+    from plugin.reports.stored_run import StoredRun
 
 PROPERTY = "roachproof"
 """Name of the user property of a report that carries our outcome, for tools that read JUnit XML or reports."""
@@ -37,6 +40,8 @@ class Session:
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
     ticker: Ticker | None = None
+    stored: "StoredRun | None" = None
+    """What it left, as reports see it."""
     page: str = ""
     """Where the page of this session is, or why there is none."""
 
@@ -45,13 +50,13 @@ KEY: pytest.StashKey[Session] = pytest.StashKey()
 
 
 def tell(report: pytest.TestReport, claim: str, result: Result, *, sabotage: bool = False) -> None:
-    """Put what a test came to among its report's properties, under ``PROPERTY``; ``claim`` is empty for a test without one."""
+    """Put what a test came to among its report's properties; ``claim`` is empty for a test without one."""
     told = {"claim": claim, "sabotage": sabotage, **asdict(result)}
     report.user_properties.append((PROPERTY, told))
 
 
 def said_of(report: pytest.TestReport) -> Any:
-    """What was said of how a test came out: ``claim``, ``sabotage`` and its result's fields; ``None`` of an ordinary one."""
+    """What ``tell`` said of a test: ``claim``, ``sabotage`` and its result's fields; ``None`` of an ordinary one."""
     return dict(report.user_properties).get(PROPERTY)
 
 

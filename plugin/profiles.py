@@ -184,7 +184,7 @@ def shipped() -> Mapping[str, Profile]:
 
 
 def node_of_size(size: str, default: NodeResources) -> NodeResources:
-    """A node of this size: ``medium`` is that profile's, ``0.5`` has so many CPUs, ``0.5/1024`` also so many MiB of memory.
+    """A node of this size: ``medium`` is that profile's, ``0.5`` has so many CPUs, ``0.5/1024`` also so many MiB.
 
     Of its memory a node takes a quarter as cache and a quarter for SQL, as CockroachDB advises for production; without
     a size of memory both are as in ``default``. Raises ``BadInput``.
@@ -204,7 +204,8 @@ def node_of_size(size: str, default: NodeResources) -> NodeResources:
         )
     except ValueError as error:
         raise BadInput(
-            f"size {size!r}: give the name of a profile, or CPUs above 0, or '0.5/1024' with at least {LEAST_MEMORY_MIB} MiB of memory"
+            f"size {size!r}: give the name of a profile, or CPUs above 0, or '0.5/1024' with at least "
+            f"{LEAST_MEMORY_MIB} MiB of memory"
         ) from error
 
 

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError, convert
+
 from clusters.engines import SUBJECT, control_notice
 from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
-from plugin.evidence.load import describe_trial, events_of, load_trial
-from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import TRIAL_FILE, as_stored, seal, store_verdict, stored_verdict
+from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict
 from plugin.judge.decide import decide
-from plugin.judge.model import Check, Comparison, Kind, Outcome, Verdict
+from plugin.judge.model import Check, Outcome, Verdict
 from plugin.reports import terminal
-from plugin.reports.page_file import page_of_replay
-from plugin.result import BAD_INPUT, HARNESS, result_of
+from plugin.result import BAD_INPUT, HARNESS
 from plugin.run import Run
 from plugin.status import exit_status
 
@@ -31,11 +31,10 @@ def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
     evidence = load_trial(directory, trial)
     claim = catalogue.claims.get(evidence.claim)
     try:
-        checks = claim.checks_for(evidence.profile) if claim else tuple(map(_check, trial["checks"]))
-    except (TypeError, ValueError, KeyError) as error:
-        raise BadInput(
-            f"{directory / TRIAL_FILE}: its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
-        ) from error
+        checks = claim.checks_for(evidence.profile) if claim else convert(trial["checks"], tuple[Check, ...])
+    except (ValidationError, KeyError) as error:
+        why = f"its checks cannot be read ({error}); name the claim's catalogue with --catalogue FILE"
+        raise BadInput(f"{directory / TRIAL_FILE}: {why}") from error
     if seen(evidence.events, NodeDeath):
         named = {check.metric for check in checks}
         every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
@@ -52,18 +51,6 @@ def conclude(directory: Path, catalogue: Catalogue) -> Verdict:
     return verdict
 
 
-def _check(stored: Mapping[str, Any]) -> Check:
-    comparison = stored["comparison"]
-    return Check(
-        **{
-            **stored,
-            "comparison": Comparison(comparison) if comparison else None,
-            "kind": Kind(stored["kind"]),
-            "needs": tuple(stored["needs"]),
-        }
-    )
-
-
 def trials_below(directory: Path) -> list[Path]:
     """The trials of a stored run, or the one trial that ``directory`` is. Raises ``BadInput`` when there are none."""
     if not directory.is_dir():
@@ -74,25 +61,6 @@ def trials_below(directory: Path) -> list[Path]:
             f"--judge {directory}: holds no evidence (no {TRIAL_FILE}); give a run directory or one trial of it"
         )
     return trials
-
-
-def _described(
-    directories: Sequence[Path],
-) -> tuple[dict[Path, tuple[Path, Mapping[str, Any]]], list[str]]:
-    """The trials below these directories, each with the one it was found in and what it is; and why others cannot be read.
-
-    Raises ``BadInput`` when none can.
-    """
-    trials, unreadable = {}, []
-    for directory in directories:
-        for trial in trials_below(directory):
-            try:
-                trials[trial] = (directory, describe_trial(trial))
-            except BadInput as error:
-                unreadable.append(str(error))
-    if not trials:
-        raise BadInput("; ".join(unreadable))
-    return trials, unreadable
 
 
 def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]:
@@ -141,63 +109,56 @@ def replay(
     ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of
     before; ``junit``: where JUnit XML is wanted.
     """
+    from plugin.reports.page_file import page_of_replay
+    from plugin.reports.stored_run import stored_run
+
     chosen = list(dict.fromkeys(directories))
-    trials, unreadable = _described(chosen)
-    notice = control_notice(described["context"].get("engine", SUBJECT) for _, described in trials.values())
-    if notice:
-        writer.line(notice)
     verdicts: dict[Path, Verdict] = {}
-    outcomes = []
-    for trial, (directory, described) in trials.items():
+    unreadable = []
+    for directory in dict.fromkeys(trial for each in chosen for trial in trials_below(each)):
         try:
-            verdict = verdicts[trial] = judge_trial(trial, run.catalogue)
+            verdicts[directory] = judge_trial(directory, run.catalogue)
         except BadInput as error:
             unreadable.append(str(error))
-            continue
-        sabotage = bool(described.get("sabotage"))
-        below = str(trial.relative_to(directory)) if trial != directory else trial.name
-        terminal.print_verdict(
-            writer,
-            verdict,
-            title=below if len(chosen) == 1 or trial == directory else f"{directory.name}/{below}",
-            about=str(described.get("about") or "") if sabotage else None,
-            claim=run.catalogue.claims.get(verdict.claim),
-            trial=trial,
-        )
-        changes = differences(stored_verdict(trial), verdict)
-        writer.line(
-            "  same verdict as stored" if not changes else "\n".join(f"  differs: {change}" for change in changes)
-        )
-        if not sabotage:
-            stored = redacted_json(as_stored(verdict))
-            outcomes.append(result_of(sabotage=False, verdict=stored, events=events_of(trial)).outcome)
+    if not verdicts:
+        raise BadInput("; ".join(unreadable))
+    stored = [stored_run(directory, run.catalogue, verdicts) for directory in chosen]
+    trials = {trial.directory: (each, trial) for each in stored for trial in each.trials if trial.directory in verdicts}
+    notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values())
+    if notice:
+        writer.line(notice)
+    outcomes = []
+    for directory, (home, trial) in trials.items():
+        below = directory.name if directory == home.directory else str(directory.relative_to(home.directory))
+        title = below if len(chosen) == 1 or directory == home.directory else f"{home.directory.name}/{below}"
+        terminal.print_trial(writer, trial, title=title)
+        changes = differences(stored_verdict(directory), verdicts[directory])
+        writer.line("\n".join(f"  differs: {change}" for change in changes) or "  same verdict as stored")
+        if not trial.sabotage:
+            outcomes.append(trial.result.outcome)
     writer.line("")
     if outcomes:
         writer.line(terminal.counted(outcomes))
-    writer.line(page_of_replay(chosen, run, verdicts))
-    if allure is not None or junit is not None:
-        from plugin.reports.stored_run import stored_run
+    writer.line(page_of_replay(stored, run))
+    if allure is not None:
+        from plugin.reports.allure_results import write_replay
 
-        stored = [stored_run(place, run.catalogue, verdicts) for place in chosen]
-        if allure is not None:
-            from plugin.reports.allure_results import write_replay
+        writer.line(write_replay(allure, stored, clean=clean))
+    if junit is not None:
+        from plugin.reports.junit import write_junit
 
-            writer.line(write_replay(allure, stored, clean=clean))
-        if junit is not None:
-            from plugin.reports.junit import write_junit
-
-            writer.line(write_junit(junit, stored))
+        writer.line(write_junit(junit, stored))
     for message in unreadable:
         writer.line(f"ERROR: {message}", red=True)
     if notice:
         writer.line(f"\n{notice}")
+    left = any(o not in (Outcome.PASS, Outcome.NOT_EVALUATED) for o in outcomes) or Outcome.PASS not in outcomes
     return exit_status(
         0,
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.FAIL in outcomes,
         harness=HARNESS in outcomes,
-        inconclusive=any(o not in (Outcome.PASS, Outcome.NOT_EVALUATED) for o in outcomes)
-        or Outcome.PASS not in outcomes,
+        inconclusive=left,
         undecided=(),
         claims_collected=True,
         gate=False,

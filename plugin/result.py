@@ -1,18 +1,10 @@
-"""What a trial came to: worked out once, from its verdict and from how its test ended, and told the same by every report."""
+"""What a trial came to, by its verdict and by how its test ended: worked out once, told the same by every report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plugin.evidence.events import (
-    Errored,
-    Event,
-    SabotageExpected,
-    SabotageUnexpected,
-    Skipped,
-    TrialEnd,
-    seen,
-)
+from plugin.evidence.events import Errored, Event, SabotageExpected, SabotageUnexpected, Skipped, TrialEnd, seen
 
 HARNESS, BAD_INPUT = "harness", "bad input"
 """Of a test that failed by itself: the machine or the harness failed, or what it was given cannot be used."""
@@ -29,7 +21,7 @@ SKIPPED = "skipped"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """``outcome`` is a verdict's (pass, fail, inconclusive, not evaluated), ``skipped``, or one of the words above; ``why`` a sentence.
+    """``outcome`` is a verdict's (pass, fail …) or one of the words above; ``why`` a sentence.
 
     A sabotage that came to what it names is a pass; ``expected`` says what that was: ``refuted`` or ``inconclusive``.
     """
@@ -62,8 +54,7 @@ def result_of(
         last = events[-1].name if events else "nothing"
         ended = "was not judged" if seen(events[-1:], TrialEnd) else f"ended early, after {last}"
         return Result(
-            outcome=UNREADABLE if problem else ENDED_EARLY,
-            why=problem or f"the run {ended}: there is no verdict",
+            outcome=UNREADABLE if problem else ENDED_EARLY, why=problem or f"the run {ended}: there is no verdict"
         )
     why = str(verdict["why"])
     if (early := ended_early(events)) and (sabotage or decided == "inconclusive"):

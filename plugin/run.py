@@ -135,20 +135,12 @@ class Run:
         Raises ``BadInput``.
         """
         return ENGINES[name].find(
-            Wanted(
-                path=self.settings.path,
-                version=version,
-                download=not self.settings.look_only,
-                say=self.say,
-            )
+            Wanted(path=self.settings.path, version=version, download=not self.settings.look_only, say=self.say)
         )
 
     @property
     def looks_early(self) -> bool:
-        """Whether the databases are looked for before anything is collected: a suite or a control was asked for by name.
-
-        Ordinary tests look for nothing, and a plan of the subject needs none.
-        """
+        """Whether the databases are looked for before anything is collected: for a suite, or for a control."""
         if self.settings.engine == SUBJECT:
             return self.settings.strict_suite and not self.settings.dry_run
         return True
@@ -179,9 +171,8 @@ class Run:
 
     def say(self, stage: str, *, test: str = "", expect_s: float | None = None, trial: Path | None = None) -> None:
         """Say what is being done now and how long it may take; ``trial`` is where its evidence goes."""
-        said = {
-            "at": time.monotonic(), "test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or ""),
-        }  # fmt: skip
+        told = {"test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or "")}
+        said = {"at": time.monotonic(), **told}
         if self.progress_file.parent.is_dir():
             with self.progress_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(said) + "\n")
@@ -191,9 +182,8 @@ class Run:
     def check(self) -> None:
         """Refuse, before anything starts, a run directory that cannot be used. Raises ``BadInput``."""
         if (self.settings.run_dir / RUN_FILE).exists():
-            raise BadInput(
-                f"--run-dir {self.settings.run_dir}: holds the evidence of an earlier run; give an empty or new directory"
-            )
+            home = self.settings.run_dir
+            raise BadInput(f"--run-dir {home}: holds the evidence of an earlier run; give an empty or new directory")
 
     def begin(self) -> None:
         """Make the run directory and describe the run in it, unless another process of this run has.
@@ -261,8 +251,12 @@ def named_in_full(engine: Engine) -> str:
     """An engine with its version, where it comes from, and what is to be said where this build was never run."""
     told = engine.fingerprint
     build = " ".join(str(told[key])[:10] for key in ("date", "commit") if told.get(key))
-    where = f", {told['origin']}" if told.get("origin") else ""
-    return f"{engine.kind.name} {engine.version}{f' ({build})' if build else ''}{where}{f' ({said})' if (said := not_run(engine)) else ''}"
+    parts = (
+        build and f" ({build})",
+        told.get("origin") and f", {told['origin']}",
+        (no := not_run(engine)) and f" ({no})",
+    )
+    return f"{engine.kind.name} {engine.version}" + "".join(filter(None, parts))
 
 
 def not_run(engine: Engine) -> str:

@@ -57,6 +57,12 @@ def parameters_of(item: pytest.Item) -> dict[str, object]:
     return {name: value for name, value in callspec.params.items() if name != "target"} if callspec else {}
 
 
+def target_of(item: pytest.Item) -> str:
+    """What the test is about, of several versions; nothing where there is one."""
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("target", "")) if callspec else ""
+
+
 def base_name(item: pytest.Item) -> str:
     """The test's name without its parameters, with its file's: what the trials of a claim share."""
     return f"{item.path.stem}-{getattr(item, 'originalname', item.name)}"
@@ -98,7 +104,7 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
-    """Give a claim's test one instance a version asked for, and one a value of the claim's parameters in the chosen suite."""
+    """Give a claim's test one instance a version asked for, and one a value of its parameters in the chosen suite."""
     id_, sabotage = claim_id(metafunc.definition)
     if id_ is None:
         return
@@ -193,7 +199,7 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
 
 
 def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:
-    """Why this host cannot give nodes the sizes that the claim's parameters name: a control group grants cores that nobody has."""
+    """Why this host cannot give nodes the sizes of the claim's parameters; a control group grants cores nobody has."""
     if Capability.NODE_RESOURCES not in claim.capabilities:
         return None
     for value in claim.parameters_for(run.settings.suite).get("sizes", ()):
@@ -215,27 +221,28 @@ def _named(missing: frozenset[Capability], run: Run) -> str:
 
 
 def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capability]:
-    """Which of the claim's capabilities the engine and the substrate asked for have together; known without starting either."""
+    """Which of the claim's capabilities engine and substrate have together; known without starting either."""
     chosen = engine or run.settings.engine
     if chosen == AUTO:
         chosen = run.engine().kind.name
     return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
 
 
-def undecided(trials: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
-    """What the suite asks for and nobody decided: of each claim that can be evaluated each trial on each target, collected or not.
+def evaluable(run: Run) -> list[Claim]:
+    """The claims of the suite that can be evaluated here."""
+    suite = run.settings.suite
+    chosen = (claim for claim in run.catalogue if suite in claim.suites)
+    return [claim for claim in chosen if reason_not_evaluated(claim, claim.nodes_for(suite), run) is None]
 
-    ``trials``: claim and evidence of each that was decided. A claim of which somebody ``skipped`` a test is never
-    decided.
+
+def undecided(trials: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
+    """What the suite requires and nobody decided: of each claim that can be evaluated each trial on each target.
+
+    ``trials``: claim and evidence of each that was decided. A claim of which a test was ``skipped`` is never decided.
     """
     told = [(claim, describe_trial(directory)) for claim, directory in trials]
     found = []
-    for claim in run.catalogue:
-        if (
-            run.settings.suite not in claim.suites
-            or reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run) is not None
-        ):
-            continue
+    for claim in evaluable(run):
         values = claim.parameters_for(run.settings.suite)
         wanted = [
             (target, dict(zip(values, combination, strict=True)))
@@ -257,16 +264,9 @@ def undecided(trials: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]
 def left_out(tested: Set[str], run: Run) -> list[str]:
     """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
     files = set(map(shown_path, SHIPPED))
-    ours = [claim for claim in run.catalogue if claim.file in files]
-    if not any(claim.id in tested for claim in ours):
+    if not any(claim.id in tested for claim in run.catalogue if claim.file in files):
         return []
-    return [
-        claim.id
-        for claim in ours
-        if claim.id not in tested
-        and run.settings.suite in claim.suites
-        and reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run) is None
-    ]
+    return [claim.id for claim in evaluable(run) if claim.file in files and claim.id not in tested]
 
 
 def _is_trial(trial: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:
@@ -305,8 +305,8 @@ def _no_engine(engine: str, run: Run) -> str | None:
 def _refuse_claimless(item: pytest.Item, config: pytest.Config) -> None:
     if _in_claims(item, config):
         raise BadInput(
-            f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the catalogue "
-            "(pytest --claims lists them), or move the test"
+            f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the "
+            "catalogue (pytest --claims lists them), or move the test"
         )
 
 
@@ -316,7 +316,7 @@ def _in_claims(item: pytest.Item, config: pytest.Config) -> bool:
 
 
 def _check_sentence(item: pytest.Item, claim: Claim, config: pytest.Config) -> None:
-    """The docstring of a claim's own test is the claim's sentence: ``--collect-only -v`` prints it, reports quote it."""
+    """The docstring of a claim's own test is the claim's sentence."""
     said = " ".join((getattr(getattr(item, "obj", None), "__doc__", None) or "").split())
     if said != claim.sentence and _in_claims(item, config):
         raise BadInput(

@@ -193,8 +193,10 @@ def finish(session: pytest.Session) -> None:
     )
     if (run.settings.run_dir / runs.RUN_FILE).exists():
         from plugin.reports.page_file import page_of_run
+        from plugin.reports.stored_run import stored_run
 
-        heard.page = page_of_run(run)
+        heard.stored = stored_run(run.settings.run_dir, run.catalogue)
+        heard.page = page_of_run(heard.stored, run)
 
 
 def _write(config: pytest.Config, line: str) -> None:

@@ -262,12 +262,7 @@ _CLAIM = form(
     source=record(Source, work=text(), section=text(), where=text()),
     refuted_by=text(),
     labels=record(
-        Labels,
-        epic=text(),
-        feature=text(),
-        story=text(),
-        severity=member(Severity, "a severity"),
-        owner=text(),
+        Labels, epic=text(), feature=text(), story=text(), severity=member(Severity, "a severity"), owner=text()
     ),
     capabilities=_capabilities,
     suites=several(member(Suite, "a suite")),
@@ -361,7 +356,7 @@ def _check_node_sizes(claim: Claim, place: Place) -> None:
 
 
 def _check_sizes(claim: Claim, place: Place) -> None:
-    """The sizes that a cluster goes through: ``3 6 9``, or ``6 3`` where nodes are taken out; with a node for each replica."""
+    """The sizes that a cluster goes through: ``3 6 9``, or ``6 3`` where nodes are taken out."""
     for suite, values in claim.parameters.get("sizes", {}).items():
         for value in values:
             words = str(value).split()
@@ -383,9 +378,7 @@ def _check_sizes(claim: Claim, place: Place) -> None:
                 )
             if min(sizes) < REPLICAS:
                 raise place.must(
-                    value,
-                    f"sizes of {REPLICAS} nodes at the least, one for each replica",
-                    "leave the smaller ones out",
+                    value, f"sizes of {REPLICAS} nodes at the least, one for each replica", "leave the smaller ones out"
                 )
             if suite in claim.suites and max(sizes) > claim.nodes[suite]:
                 raise place.must(

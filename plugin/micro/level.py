@@ -1,4 +1,4 @@
-"""The micro level, seen by the session: which tests are its benchmarks, in which order, when they say nothing, where figures go.
+"""The micro level in a session: which tests are benchmarks, in which order they run, where their figures go.
 
 A test is a micro benchmark when it asks for the fixture ``micro``. It is measured by pytest-benchmark, once a version
 and turn; its records are kept in the run directory, and in pytest-benchmark's storage as the baseline of each version.
@@ -15,6 +15,7 @@ import pytest
 
 from clusters.errors import BadInput, HarnessError
 from plugin import run as runs
+from plugin import selection
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import slug, write_json
 from plugin.host import carries
@@ -59,12 +60,6 @@ def is_benchmark(item: pytest.Item) -> bool:
 def needs_engine(item: pytest.Item) -> bool:
     """Whether it will start the database that was asked for."""
     return is_benchmark(item) and item.get_closest_marker("skip") is None
-
-
-def target_of(item: pytest.Item, run: Run) -> str:
-    """The target that the test is measured on."""
-    callspec = getattr(item, "callspec", None)
-    return str(callspec.params.get("target", run.targets[0]) if callspec else run.targets[0])
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -144,6 +139,11 @@ def in_turns(items: list[pytest.Item], run: Run) -> None:
             items[at] = item
 
 
+def target_of(item: pytest.Item, run: Run) -> str:
+    """The target that the test is measured on."""
+    return selection.target_of(item) or run.targets[0]
+
+
 def not_side_by_side(run: Run) -> str:
     """Why the clusters of all versions cannot be up at once; empty where they can."""
     nodes = len(run.topology.nodes) * len(run.targets)
@@ -154,7 +154,7 @@ def switched_off(config: pytest.Config) -> str:
     """What keeps pytest-benchmark from measuring, and the way out; empty where nothing does."""
     option = config.option
     if hasattr(config, "workerinput") or getattr(option, "dist", "no") != "no":
-        return f"pytest-xdist runs tests beside each other, and pytest-benchmark measures nothing then (-n); {WAY_OUT}, without -n"
+        return f"with pytest-xdist (-n) pytest-benchmark measures nothing; {WAY_OUT}, without -n"
     if option.benchmark_skip and not option.benchmark_only:
         return "--benchmark-skip was given; leave it out to measure"
     if option.benchmark_disable and not option.benchmark_enable:
@@ -322,14 +322,8 @@ def baselines(stored: Iterator[tuple[Any, Mapping[str, Any]]], machine: Mapping[
 
 def _place(machine: Mapping[str, Any]) -> tuple[object, ...]:
     cpu = machine.get("cpu") or {}
-    return (
-        machine.get("node"),
-        machine.get("machine"),
-        machine.get("python_version"),
-        cpu.get("brand_raw"),
-        cpu.get("count"),
-        machine.get("roachproof"),
-    )
+    own = (machine.get(name) for name in ("node", "machine", "python_version", "roachproof"))
+    return (*own, cpu.get("brand_raw"), cpu.get("count"))
 
 
 def _save(measured: Measured, version: str, storage: Any, record: Any, *, keep_data: bool) -> str:
@@ -343,5 +337,8 @@ def _save(measured: Measured, version: str, storage: Any, record: Any, *, keep_d
     try:
         storage.save(record(mine, data=keep_data), name)
     except Exception as error:  # whatever a storage raises, the figures were measured and are shown
-        return f"{version} could not be stored as a baseline in {storage}: {type(error).__name__} {error}; name another with --benchmark-storage."
+        why = f"{type(error).__name__} {error}"
+        return (
+            f"{version} could not be stored as a baseline in {storage}: {why}; name another with --benchmark-storage."
+        )
     return f"{version} is stored as a baseline, named {name}, in {Path(str(storage))}."

@@ -18,8 +18,8 @@ OWN = "roachproof"
 """Under this name the records of pytest-benchmark say what was measured, and where."""
 CONFIDENCE = 0.95
 ADVICE = (
-    "This is advice, not a verdict, and no exit status depends on these figures: what may go into production is decided "
-    "by the gate, which compares two versions under load, in interleaved runs."
+    "This is advice, not a verdict, and no exit status depends on it: what may go into production is decided by the "
+    "gate, which compares two versions under load, in interleaved runs."
 )
 
 
@@ -129,7 +129,7 @@ def _interval(shift: float, squared: float | None, *, df: int) -> Ratio:
 
 
 def age(column: Sequence[Turn]) -> tuple[object, ...]:
-    """Sorts columns: the subject's first, and an engine's by version, oldest first; what is no version comes last, by its text."""
+    """Sorts columns: the subject's first, an engine's oldest version first, last what is no version, by its text."""
     first = column[0]
     number = int(first.target.partition("#")[2] or 0) if not first.file else 0
     engine = (first.engine != SUBJECT, first.engine)
@@ -163,8 +163,8 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
     said = [*_retries(found), *_origins(measured, stored, apart=apart, several=len(order) > 1), *notes]
     if len(order) == 1:
         said.append(
-            "Nothing to compare with: no baseline of another version, measured here with the same settings, is stored. Give "
-            f"{ENGINES[SUBJECT].choice.version} twice to measure two versions in turns."
+            "Nothing to compare with: no baseline of another version, measured here with the same settings, is stored. "
+            f"Give {ENGINES[SUBJECT].choice.version} twice to measure two versions in turns."
         )
     lines.append("")
     return lines + [part for text in (*said, ADVICE) for part in wrapped(text, "")]
@@ -217,19 +217,20 @@ def _origins(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, se
     lines = []
     columns = {each.column for each in measured}
     most = max(each.turn for each in measured)
+    turns_ = f"{most} turn{'s' * (most > 1)}"
     if len(columns) > 1:
         lines.append(
             f"The versions of this run are not interleaved, one was measured after the other: {apart}."
             if apart
-            else f"Measured in this run in {most} turn{'s' * (most > 1)}: every statement on all versions back to back, in "
-            "changing order, their clusters up side by side."
+            else f"Measured in this run in {turns_}: every statement on all versions back to back, in changing order, "
+            "their clusters up side by side."
         )
     elif several:
-        lines.append(f"Measured in this run: {', '.join(columns)}, in {most} turn{'s' * (most > 1)}.")
+        lines.append(f"Measured in this run: {', '.join(columns)}, in {turns_}.")
     origins = sorted({(each.column, each.when, each.file, each.load) for each in stored})
     lines += [
-        f"* {version}: a stored baseline of {when} UTC ({file}; load average {load:.1f} before it), not interleaved with this "
-        "run; the machine may have changed since."
+        f"* {version}: a stored baseline of {when} UTC ({file}; load average {load:.1f} before it), not interleaved "
+        "with this run; the machine may have changed since."
         for version, when, file, load in origins
     ]
     return lines

@@ -1,14 +1,14 @@
-"""A trial as Allure shows it: plain values from stored evidence, the same for a live run and for ``--judge``.
+"""A trial as Allure shows it, from stored evidence: the same for a live run and for ``--judge``.
 
-Nothing here knows pytest or Allure's own classes; ``allure_results`` writes what is said here.
+Secrets are taken out where results are written (``allure_redacted``).
 """
 
 import hashlib
-import html
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
+
+from allure_commons.model2 import Label, Parameter, StatusDetails, TestResult, TestStepResult
 
 from clusters.engines import SUBJECT
 from clusters.engines import title as title_of
@@ -16,79 +16,68 @@ from plugin.claims import Labels
 from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
-from plugin.reports.section import Beside, Step
+from plugin.reports.section import Step
 from plugin.reports.series import Resilience
 from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.terminal import verdict_lines
-from plugin.reports.text import machine, number, shown
+from plugin.reports.text import machine, number, rendered, shown
 
+KEPT = ("host", "thread", "language", "package")
+"""Labels of allure-pytest that stay; all others are the catalogue's."""
 SABOTAGES = "Sabotages (expected to be refuted)"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Content:
-    """Everything that a result says, but for its attachments."""
+def fill(
+    result: TestResult, trial: StoredTrial, *, run: Mapping[str, Any], began_ms: int, among: str = ""
+) -> TestResult:
+    """Say in a result what a trial's evidence tells, all but its attachments; returns the result.
 
-    full_name: str
-    name: str
-    status: str
-    message: str
-    trace: str
-    description: str
-    """HTML; what came from outside is escaped."""
-    labels: Sequence[tuple[str, str]]
-    parameters: Mapping[str, str]
-    excluded: Mapping[str, str]
-    """Parameters that no history is kept by."""
-    steps: Sequence[Step]
-    start: int
-    stop: int
-
-    @property
-    def case_id(self) -> str:
-        """The same for every version, profile and parameter of one test."""
-        return _digest(self.full_name)
-
-    @property
-    def history_id(self) -> str:
-        """The same for every version."""
-        return _digest(self.full_name, *(self.parameters[name] for name in sorted(self.parameters)))
+    ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began; ``among``: the name of its run,
+    where several are shown together.
+    """
+    came = trial.result
+    why = next(iter(came.why.splitlines()), "") if trial.sabotage else came.why
+    told = labels(trial, run)
+    parameters = {**_parameters(trial, run), **({"run": among} if among else {})}
+    result.name = title(trial)
+    result.fullName = full_name(str(trial.described.get("test", trial.directory.name)))
+    # The same for every version, profile and parameter of one test; and the same for every version.
+    result.testCaseId = _digest(result.fullName)
+    result.historyId = _digest(result.fullName, *(parameters[name] for name in sorted(parameters)))
+    result.descriptionHtml = _description(trial, run, why)
+    result.description = None
+    named = [Label(name=name, value=value) for name, value in told if value]
+    result.labels = [*named, *(label for label in result.labels if label.name in KEPT)]
+    result.titlePath = [value for name, value in told if name in ("epic", "feature", "story") and value]
+    result.parameters = [
+        *(Parameter(name=name, value=value) for name, value in parameters.items()),
+        *(Parameter(name=name, value=value, excluded=True) for name, value in _excluded(trial).items()),
+    ]
+    result.status = STATUS.get(came.outcome, "broken")
+    result.statusDetails = None
+    if came.outcome != "pass":
+        table = "\n".join(verdict_lines(trial.verdict)) if trial.verdict else None
+        result.statusDetails = StatusDetails(message=f"{shown(came)}: {why}", trace=table)
+    result.steps = [*map(_step, steps_of(trial, began_ms)), *result.steps]
+    result.start = began_ms
+    result.stop = began_ms + trial.end // 1000
+    return result
 
 
 def _digest(*parts: str) -> str:
     return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def content(
-    trial: StoredTrial,
-    *,
-    run: Mapping[str, Any],
-    began_ms: int,
-    among: str = "",
-) -> Content:
-    """What Allure shows of a trial. ``among``: the name of its run, where several are shown together.
-
-    ``run`` is its ``run.json``; ``began_ms`` the time at which its timeline began.
-    """
-    verdict, result = trial.verdict, trial.result
-    why = next(iter(result.why.splitlines()), "") if trial.sabotage else result.why
-    stop = max((event.t for event in trial.events), default=0)
-    table = "\n".join(verdict_lines(verdict)) if verdict else ""
-    passed = result.outcome == "pass"
-    return Content(
-        full_name=full_name(str(trial.described.get("test", trial.directory.name))),
-        name=title(trial),
-        status=STATUS.get(result.outcome, "broken"),
-        message="" if passed else f"{shown(result)}: {why}",
-        trace="" if passed else table,
-        description=_description(trial, run, why),
-        labels=labels(trial, run),
-        parameters={**_parameters(trial, run), **({"run": among} if among else {})},
-        excluded=_excluded(trial),
-        steps=tuple(steps_of(trial, began_ms)),
-        start=began_ms,
-        stop=began_ms + stop // 1000,
+def _step(step: Step) -> TestStepResult:
+    return TestStepResult(
+        name=step.name,
+        status=step.status,
+        stage="finished",
+        start=step.start,
+        stop=step.stop,
+        parameters=[Parameter(name=name, value=value) for name, value in step.parameters.items()],
+        steps=[*map(_step, step.steps)],
     )
 
 
@@ -108,20 +97,16 @@ def _words(trial: StoredTrial) -> str:
 
 def title(trial: StoredTrial) -> str:
     """What a list of results shows of a trial."""
-    context = trial.described.get("context") or {}
     about = [f"{name} {value}" for name, value in (trial.described.get("parameters") or {}).items()]
-    tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
-    claim = str(trial.described.get("claim", trial.directory.parent.name))
-    named = f"sabotage of {claim}" if trial.sabotage else claim
-    return f"{named}: {', '.join([_words(trial), *about])}" + (f" · {tested}" if tested else "")
+    tested = tested_of(trial.described)
+    whose = f"sabotage of {trial.claim_id}" if trial.sabotage else trial.claim_id
+    return f"{whose}: {', '.join([_words(trial), *about])}" + (f" · {tested}" if tested else "")
 
 
 def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """By what Allure sorts and filters."""
-    described = trial.described
-    context = described.get("context") or {}
+    described, context, claim = trial.described, trial.context, trial.claim_id
     settings = run.get("settings") or {}
-    claim = str(described.get("claim", trial.directory.parent.name))
     own = trial.claim.labels if trial.claim else Labels()
     engine = engine_of(trial, run)
     epic = SABOTAGES if trial.sabotage else own.epic if engine == SUBJECT else f"{own.epic} (control: {engine})"
@@ -154,8 +139,7 @@ def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
 def engine_of(trial: StoredTrial, run: Mapping[str, Any]) -> str:
     """The engine, also of a test that ended before its context was known."""
     asked = (run.get("settings") or {}).get("engine")
-    known = (trial.described.get("context") or {}).get("engine")
-    return str(known or (asked if asked and asked != AUTO else SUBJECT))
+    return str(trial.context.get("engine") or (asked if asked and asked != AUTO else SUBJECT))
 
 
 def _parameters(trial: StoredTrial, run: Mapping[str, Any]) -> dict[str, str]:
@@ -178,27 +162,25 @@ def _parameters(trial: StoredTrial, run: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _excluded(trial: StoredTrial) -> dict[str, str]:
-    known = {**(trial.described.get("context") or {}), "seed": trial.described.get("seed", "")}
+    known = {**trial.context, "seed": trial.described.get("seed", "")}
     return {name: str(known[name]) for name in ("version", "seed") if known.get(name) not in (None, "")}
 
 
 def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
     described, claim, sections = trial.described, trial.claim, trial.sections.values()
-    context = described.get("context") or {}
     about = [
         tested_of(described) or "no database",
-        ", ".join(f"{name} {value}" for name, value in context.items() if name not in ("engine", "version")),
+        ", ".join(f"{name} {value}" for name, value in trial.context.items() if name not in ("engine", "version")),
         *(f"{name} {value}" for name, value in trial.builds.items()),
     ]
+    on = machine(run.get("host") or {})
     rows: list[tuple[str, str]] = []
     if trial.sabotage:
-        rows.append(
-            (
-                "A sabotage",
-                f"{trial.about or 'the cluster was misconfigured or broken on purpose.'} The claim must be refuted. This is no "
-                "part of the verdict on a version: it shows that the claim can fail.",
-            )
+        about_it = trial.about or "the cluster was misconfigured or broken on purpose."
+        must = (
+            "The claim must be refuted. This is no part of the verdict on a version: it shows that the claim can fail."
         )
+        rows.append(("A sabotage", f"{about_it} {must}"))
     if (engine := engine_of(trial, run)) != SUBJECT:
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
@@ -206,38 +188,19 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
         ("What was found", " ".join(f"{told}." for each in sections for told in each.sentences)),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
-        ("On", machine(run.get("host") or {})),
+        ("On", on),
         ("What was done", claim.disturbs if claim else ""),
-        (
-            "What happened",
-            "; ".join(cost(fault) for fault in (trial.series.resilience if trial.series else ())),
-        ),
+        ("What happened", "; ".join(map(cost, trial.series.resilience if trial.series else ()))),
         ("Source", str(claim.source or "") if claim else ""),
         ("What would refute it", claim.refuted_by if claim else ""),
         ("What differs from the source", claim.note if claim else ""),
     ]
-    lines = "".join(f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in rows if text)
-    on = machine(run.get("host") or {})
-    tables = (
-        "".join(map(_table, beside(claim, trial.verdict, machine=on, sections=sections)))
-        if claim and trial.verdict
-        else ""
-    )
-    return f"<p><b>{html.escape(str(described.get('sentence', '')))}</b></p><ul>{lines}</ul>{''.join(each.description for each in sections)}{tables}"
-
-
-def _table(table: Beside) -> str:
-    """The source's row, what was measured below it, and the ratio."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
-    rows = "".join(
-        f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
-        for name, *cells in table.rows
-    )
-    return (
-        f"<p><b>Source beside measurement: {html.escape(table.title)}</b></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        + "".join(f"<p>{html.escape(told)}.</p>" for told in table.reading)
-        + "".join(f"<p>{html.escape(whose)}: {html.escape(what)}</p>" for whose, what in table.setups)
+    return rendered(
+        "description.html",
+        sentence=described.get("sentence", ""),
+        rows=[(name, text) for name, text in rows if text],
+        sections=[each.description for each in sections],
+        tables=beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else (),
     )
 
 

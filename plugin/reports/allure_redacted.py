@@ -1,4 +1,4 @@
-"""Stands before allure-pytest's own writer of a live session and takes secrets out of everything that goes to it."""
+"""Stands before Allure's own writer: no secret reaches its files, and in a live session no failure ends the run."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,53 +13,77 @@ from allure_commons.model2 import Parameter
 from plugin.evidence.redaction import redacted, redacted_json, redacted_value
 
 AS_THEY_ARE = frozenset((
-    "uuid", "historyId", "testCaseId", "source", "type", "status", "stage", "start", "stop", "timestamp", "children", "mode",
+    "uuid", "historyId", "testCaseId", "source", "type", "status", "stage", "start", "stop", "timestamp", "children",
+    "mode",
 ))  # fmt: skip
 """Fields of Allure's records that hold no text of anybody's."""
 
 
-class Withholding:
-    """Passes on to a writer what it takes, without secrets. Raises ``OSError`` as the writer does."""
+class Guard:
+    """Passes on to a writer of Allure's files what it takes, without secrets.
 
-    def __init__(self, writer: Any) -> None:
+    What cannot be written is added to ``problems``; without them it raises ``OSError``.
+    """
+
+    def __init__(self, writer: Any, problems: list[str] | None = None) -> None:
         self.writer = writer
+        self.problems = problems
+
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if self.problems is None:
+                raise
+            self.problems.append(f"{what}: {error.strerror or error}")
 
     @allure_commons.hookimpl
     def report_result(self, result: Any) -> None:
         """Write a test's result."""
-        withhold(result)
-        self.writer.report_result(result)
+        with self._noting(result.name):
+            self.writer.report_result(withhold(result))
 
     @allure_commons.hookimpl
     def report_container(self, container: Any) -> None:
         """Write what fixtures did."""
-        withhold(container)
-        self.writer.report_container(container)
+        tidy(container)
+        with self._noting("fixtures"):
+            self.writer.report_container(withhold(container))
 
     @allure_commons.hookimpl
     def report_globals(self, globals_item: Any) -> None:
         """Write what is attached to the session."""
-        withhold(globals_item)
-        self.writer.report_globals(globals_item)
+        with self._noting("attachments of the session"):
+            self.writer.report_globals(withhold(globals_item))
 
     @allure_commons.hookimpl
     def report_attached_data(self, body: str | bytes, file_name: str) -> None:
         """Write an attachment."""
-        self.writer.report_attached_data(without_secrets(body, file_name), file_name)
+        with self._noting(file_name):
+            self.writer.report_attached_data(without_secrets(body, file_name), file_name)
 
     @allure_commons.hookimpl
     def report_attached_file(self, source: str, file_name: str) -> None:
-        """Write an attachment that is a file; one without secrets is copied as it is."""
-        content = Path(source).read_bytes()
-        shown = without_secrets(content, str(source))
-        if shown == content:
-            self.writer.report_attached_file(source, file_name)
-        else:
-            self.writer.report_attached_data(shown, file_name)
+        """Write an attachment that is a file."""
+        with self._noting(file_name):
+            self.writer.report_attached_data(without_secrets(Path(source).read_bytes(), str(source)), file_name)
 
 
-def withhold(record: Any) -> None:
-    """Take secrets out of a record of Allure's and of all that it holds, in place."""
+def tidy(container: Any) -> None:
+    """Leave of pytest's own set-up and tear-down what says something to a reader."""
+    container.befores = [each for each in container.befores if not str(each.name).startswith("_")]
+    kept = []
+    for each in container.afters:
+        name, _, finalizer = str(each.name).rpartition("::")
+        if name and not name.startswith("_") and finalizer != "<lambda>":
+            each.name = f"put away: {name}"
+            kept.append(each)
+    container.afters = kept
+
+
+def withhold(record: Any) -> Any:
+    """Take secrets out of a record of Allure's and of all that it holds, in place; returns the record."""
     for field in record.__attrs_attrs__:
         value = getattr(record, field.name)
         if field.name in AS_THEY_ARE or not value:
@@ -75,6 +99,7 @@ def withhold(record: Any) -> None:
                     withhold(each)
         elif hasattr(value, "__attrs_attrs__"):
             withhold(value)
+    return record
 
 
 def without_secrets(body: str | bytes, name: str) -> str | bytes:
@@ -96,17 +121,16 @@ def without_secrets(body: str | bytes, name: str) -> str | bytes:
 
 
 @contextmanager
-def withheld() -> Iterator[None]:
-    """While this lasts no secret reaches Allure's files."""
+def guarded(problems: list[str]) -> Iterator[None]:
+    """While this lasts Allure's files are written through a ``Guard``."""
     manager = allure_commons.plugin_manager
-    writers = [each for each in manager.get_plugins() if isinstance(each, AllureFileLogger)]
-    stand_ins = [Withholding(writer) for writer in writers]
-    for writer, stand_in in zip(writers, stand_ins, strict=True):
-        manager.unregister(writer)
-        manager.register(stand_in)
+    guards = [Guard(each, problems) for each in manager.get_plugins() if isinstance(each, AllureFileLogger)]
+    for guard in guards:
+        manager.unregister(guard.writer)
+        manager.register(guard)
     try:
         yield
     finally:
-        for writer, stand_in in zip(writers, stand_ins, strict=True):
-            manager.unregister(stand_in)
-            manager.register(writer)
+        for guard in guards:
+            manager.unregister(guard)
+            manager.register(guard.writer)

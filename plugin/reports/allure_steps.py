@@ -6,11 +6,11 @@ from typing import Any
 
 from clusters.events import FaultBegin, NodeDeath
 from plugin.evidence.events import Errored, Event, seen
-from plugin.judge.metrics import KNOWN_METRICS
+from plugin.reports.reasons import meaning
 from plugin.reports.section import Step
 from plugin.reports.series import Band
 from plugin.reports.stored_run import StoredTrial
-from plugin.reports.text import number, word
+from plugin.reports.text import limit_text, measured_text, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
 
 STATUS: Mapping[str, str] = {
@@ -21,6 +21,7 @@ STATUS: Mapping[str, str] = {
 was learnt."""
 MOST_EVENTS = 40
 """Events shown below one phase; the attached evidence has all."""
+MARKS = {"S": "S: printed in the source", "D": "D: derived from the source", "R": "R: our own choice"}
 PHASES: Mapping[str, str] = {
     "provision": "Provision: start the nodes",
     "load": "Load: write undisturbed",
@@ -44,7 +45,7 @@ def steps_of(trial: StoredTrial, began_ms: int) -> list[Step]:
             steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
         )  # fmt: skip
     if trial.verdict:
-        stop = began_ms + max((event.t for event in trial.events), default=0) // 1000
+        stop = began_ms + trial.end // 1000
         steps += [_evidence(trial.verdict, stop), _checks(trial, trial.verdict, stop)]
     return steps
 
@@ -107,22 +108,15 @@ def _checks(trial: StoredTrial, verdict: Mapping[str, Any], at: int) -> Step:
 
 def _check(result: Mapping[str, Any], at: int) -> Step:
     check, measured, outcome = result["check"], result["measurement"], str(result["outcome"])
-    unit = f" {check['unit']}" if check["unit"] else ""
-    value = number(measured["value"]) + (unit if measured["value"] is not None else "")
-    limit = f"{check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else "none"
+    value, limit = measured_text(result), limit_text(check) or "none"
     told = "reported" if outcome == "reported" else f"must be {limit} – {word(outcome)}"
-    known = KNOWN_METRICS.get(check["metric"])
     facts = {
         "measured": value,
         "limit": limit,
         "kind": check["kind"],
-        "mark": {
-            "S": "S: printed in the source",
-            "D": "D: derived from the source",
-            "R": "R: our own choice",
-        }.get(check["mark"], check["mark"]),
+        "mark": MARKS.get(check["mark"], check["mark"]),
         "source": check["source"],
-        "meaning": known.description if known else "",
+        "meaning": meaning(check["metric"]),
         "why": result["why"],
         "note": measured["note"],
         **{f"example {index}": text for index, text in enumerate(measured["examples"], 1)},

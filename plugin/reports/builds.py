@@ -6,12 +6,16 @@ from typing import Any
 
 def tested_of(described: Mapping[str, Any]) -> str:
     """Engine and version of a ``trial.json``; empty where no database was started."""
-    context = described.get("context") or {}
+    return named(described.get("context") or {})
+
+
+def named(context: Mapping[str, Any]) -> str:
+    """Engine and version of a context, as far as they are known."""
     return " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
 
 
 def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of a ``trial.json``: each build's date and commit, digests and origin, the settings that say how it works, and what is to be said where it was never run, and of its version.
+    """What a ``trial.json`` says of the builds: date, commit, digests, origin, settings, and whether it was run before.
 
     By version where several were compared.
     """

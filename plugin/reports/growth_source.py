@@ -26,8 +26,9 @@ def growth_beside(
         ours = _value(results, f"balanced_{printed.before}_to_{printed.after}_min")
         nodes = f"{printed.before} → {printed.after}"
         work = claim.source.work if claim.source else "the source"
+        shown = "not shown" if printed.found.settled is None else "yes"
         rows = [
-            (f"{work} printed", nodes, number(theirs), number(printed.per_s), "not shown" if printed.found.settled is None else "yes"),
+            (f"{work} printed", nodes, number(theirs), number(printed.per_s), shown),
             (
                 "measured here", nodes if ours is not None else "-", number(ours),
                 _rate(results, nodes), _settled(results, nodes),

@@ -33,29 +33,24 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
 def _case(suite: ET.Element, trial: StoredTrial) -> str:
     """Add the test case of a trial; of which kind its outcome is to a reader of JUnit."""
     file, _, name = str(trial.described.get("test", trial.directory.name)).rpartition("::")
-    seconds = max((event.t for event in trial.events), default=0) / 1e6
     case = ET.SubElement(
         suite,
         "testcase",
         classname=_text(file.removesuffix(".py").replace("/", ".")),
         name=_text(name),
-        time=f"{seconds:.3f}",
+        time=f"{trial.end / 1e6:.3f}",
     )
     result = trial.result
     found = ET.SubElement(case, "properties")
-    claim = str(trial.described.get("claim", trial.directory.parent.name))
-    told = properties(claim, sabotage=trial.sabotage, result=result, verdict=trial.verdict, described=trial.described)
+    told = properties(
+        trial.claim_id, sabotage=trial.sabotage, result=result, verdict=trial.verdict, described=trial.described
+    )
     for key, value in told:
         ET.SubElement(found, "property", name=_text(key), value=_text(value))
-    kind = (
-        "error"
-        if result.outcome in NO_VERDICT
-        else "skipped"
-        if result.outcome in (SKIPPED, "not evaluated")
-        else "failure"
-    )
     if result.outcome == "pass":
         return ""
+    kinds = {**dict.fromkeys(NO_VERDICT, "error"), SKIPPED: "skipped", "not evaluated": "skipped"}
+    kind = kinds.get(result.outcome, "failure")
     ET.SubElement(case, kind, message=_text(f"{shown(result)}: {result.why}"))
     return kind
 

@@ -29,8 +29,10 @@ def print_claims(run: Run) -> None:
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     rule = "-" * WIDTH
     print(rule)
-    for claim in run.catalogue.claims.values():
+    ready = []
+    for claim in run.catalogue:
         reason = selection.reason_not_evaluated(claim, claim.nodes_for(settings.suite), run)
+        ready += [claim] * (reason is None)
         here = possible if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
         cost = f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
@@ -45,16 +47,10 @@ def print_claims(run: Run) -> None:
         print(claim.id)
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
-    ready = [
-        c
-        for c in run.catalogue.claims.values()
-        if selection.reason_not_evaluated(c, c.nodes_for(settings.suite), run) is None
-    ]
-    chosen = [c for c in ready if settings.suite in c.suites]
+    chosen = [claim for claim in ready if settings.suite in claim.suites]
     seconds = _seconds(chosen, run)
-    print(
-        f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}"
-    )
+    suite = f"suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}"
+    print(f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; {suite}")
 
 
 def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
@@ -95,13 +91,9 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
 
 
 def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *, sabotage: bool) -> None:
@@ -132,11 +124,8 @@ def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
 def _database(item: pytest.Item, run: Run) -> str:
     """Its name and version, of what is at hand; a plan downloads nothing."""
     sabotaged = selection.sabotaged_engine(item)
-    callspec = getattr(item, "callspec", None)
     try:
-        engine = (
-            run.named(sabotaged) if sabotaged else run.engine(callspec.params.get("target", "") if callspec else "")
-        )
+        engine = run.named(sabotaged) if sabotaged else run.engine(selection.target_of(item))
     except BadInput:
         return f"{sabotaged or run.settings.engine} (none at hand)"
     return f"{engine.kind.name} {engine.version}"

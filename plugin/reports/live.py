@@ -1,4 +1,4 @@
-"""The live view on a person's terminal: a line for each process below what pytest has written, out of the way whenever it writes."""
+"""The live view on a person's terminal: a line for each process, below what pytest has written."""
 
 import os
 import re
@@ -31,7 +31,9 @@ class Terminal:
         self._descriptor = descriptor
         self._file = os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="replace")
         self._console = Console(file=self._file, force_terminal=True, highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
         self._lock = threading.RLock()
         self._open = ""
         """What pytest wrote on the line that it has not ended yet."""
@@ -122,10 +124,6 @@ def _view(said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> "R
         name = " ".join(filter(None, ["" if worker == "main" else worker, latest["test"]]))
         trial = Path(latest["trial"]) if latest.get("trial") else None
         rates = [workload.progress(trial) for workload in WORKLOADS.values()] if trial else []
-        told = [
-            latest["stage"],
-            time_left(latest, now),
-            *rates,
-        ]
+        told = [latest["stage"], time_left(latest, now), *rates]
         grid.add_row(clock, Text(name, style="bold"), Text(", ".join(filter(None, told))))
     return grid

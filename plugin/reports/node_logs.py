@@ -32,7 +32,7 @@ _STAMPS = (
 
 
 def around(directory: Path, windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
-    """Each node below ``logs/`` of a trial, and what it logged then; the ends of its files where no time in them is known."""
+    """Each node below ``logs/`` of a trial, and what it logged then; where no time is known, the ends of its files."""
     home = directory / "logs"
     for node in sorted(home.iterdir())[:MOST_NODES] if home.is_dir() else ():
         told = [_told(file, windows) for file in _files(node)] if node.is_dir() else []

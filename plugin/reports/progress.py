@@ -1,4 +1,4 @@
-"""What every process says it is doing, as it happens: plain lines in a pipe or in CI, a calm live view on a person's terminal.
+"""What every process says it is doing, as it happens: lines in a pipe or in CI, a live view on a person's terminal.
 
 The processes of a run write what they do into ``<run_dir>/progress/<worker>.jsonl``; the controller follows those
 files.
@@ -21,7 +21,7 @@ from plugin.reports.live import Terminal
 
 
 class Ticker:
-    """Shows what is said: a line at each change, and never one older than 4 s; on a person's terminal the live view instead."""
+    """Shows what is said: a line at each change, and at least every 4 s; on a person's terminal the live view."""
 
     INTERVAL_S = 4.0
     LIVE_S = 1.0
@@ -39,7 +39,7 @@ class Ticker:
         self._thread.start()
 
     def hear(self, said: Mapping[str, Any], worker: str = "main") -> None:
-        """Take in what the controller itself says, of itself while there is no run directory or of a worker that ended."""
+        """Take in what the controller itself says, before there is a run directory or of a worker that ended."""
         self._heard.put((worker, said))
 
     def go_live(self, config: pytest.Config) -> None:

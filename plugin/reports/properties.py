@@ -5,19 +5,14 @@ from typing import Any
 
 from plugin.evidence.redaction import redacted
 from plugin.reports.builds import builds_of, tested_of
-from plugin.reports.text import number
+from plugin.reports.text import limit_text, measured_text
 from plugin.result import HARNESS, NO_VERDICT, Result
 
 
 def properties(
-    claim: str,
-    *,
-    sabotage: bool,
-    result: Result,
-    verdict: Mapping[str, Any] | None,
-    described: Mapping[str, Any],
+    claim: str, *, sabotage: bool, result: Result, verdict: Mapping[str, Any] | None, described: Mapping[str, Any]
 ) -> Sequence[tuple[str, str]]:
-    """Names and values: ``claim``, ``verdict``, ``why``, what was tested, and ``check.<metric>`` with measured value, limit and outcome.
+    """Names and values: ``claim``, ``verdict``, ``why``, what was tested, and ``check.<metric>``.
 
     ``described`` is the trial's ``trial.json``, empty where none was written. The verdict is ``pass``, ``fail``
     (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness`` (also of one that ended
@@ -38,8 +33,5 @@ def properties(
 
 
 def _check(result: Mapping[str, Any]) -> str:
-    check, value = result["check"], result["measurement"]["value"]
-    unit = f" {check['unit']}" if check["unit"] else ""
-    measured = number(value) + (unit if value is not None else "")
-    limit = f" {check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else ""
-    return f"{measured}{limit}: {result['outcome']}"
+    told = " ".join(filter(None, [measured_text(result), limit_text(result["check"])]))
+    return f"{told}: {result['outcome']}"

@@ -1,4 +1,4 @@
-"""What decided a trial, as people read it who know none of our names: a sentence, and below it each thing that decided."""
+"""What decided a trial, for readers who know none of our names: a sentence, and below it each thing that decided."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,8 +85,5 @@ def _point(result: Mapping[str, Any], told: str = "") -> Point:
     measured = result["measurement"]
     metric = result["check"]["metric"]
     return Point(
-        name=metric,
-        meaning=meaning(metric),
-        text=told or measured["note"],
-        examples=tuple(measured["examples"]),
+        name=metric, meaning=meaning(metric), text=told or measured["note"], examples=tuple(measured["examples"])
     )

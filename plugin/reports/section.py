@@ -1,5 +1,7 @@
 """What a workload shows of one trial, in every report, and the parts that reports are made of."""
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,6 +39,13 @@ def picture_file(name: str, svg: str) -> Attached:
     return Attached(name=name, type="image/svg+xml", extension="svg", text=svg)
 
 
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as comma-separated values."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
 def csv_file(name: str, text: str) -> Attached:
     """A table."""
     return Attached(name=name, type="text/csv", extension="csv", text=text)
@@ -44,7 +53,7 @@ def csv_file(name: str, text: str) -> Attached:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
-    """One table of a source, its row for a trial and below it what was measured and the ratio; ``-`` where nothing answers.
+    """One table of a source: its row for a trial, what was measured, and the ratio; ``-`` where nothing answers.
 
     ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured:
     (whose, what). ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a

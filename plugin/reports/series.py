@@ -1,10 +1,11 @@
-"""What happened in a trial, second by second, as its reports draw it: from the evidence alone, through the judge's own functions.
+"""What happened in a trial, second by second, as its reports draw it: from the evidence, by the judge's functions.
 
 All times are seconds on the trial's timeline.
 """
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -130,6 +131,8 @@ def _seen(evidence: TrialEvidence) -> _Seen:
 
 def series(evidence: TrialEvidence) -> Series:
     """The series of a trial, also of one that ended early or recorded nothing."""
+    from plugin.reports.layout_series import layout_series
+
     a = _seen(evidence)
     probe = evidence.probe[1] if evidence.probe else ()
     activity = a.activity
@@ -139,17 +142,16 @@ def series(evidence: TrialEvidence) -> Series:
     seconds = -(-end // SECOND)
     latency, reached, kinds = _probed(probe, seconds)
     for time in activity.failures if activity else ():
-        found = kinds.setdefault(time // SECOND, {})
-        found["ledger"] = found.get("ledger", 0) + 1
+        kinds.setdefault(time // SECOND, Counter())["ledger"] += 1
     if not probe and activity is not None:
         latency = _of_writes(activity, seconds)
     recorded = bool(probe) or activity is not None
     return Series(
         seconds=seconds,
-        throughput=_counted(written, seconds) if activity else (),
+        throughput=throughput.per_second(written, (0, seconds * SECOND)) if activity else (),
         latency=latency,
         probed=bool(probe) or activity is None,
-        errors=[sum(kinds.get(second, {}).values()) for second in range(seconds)] if recorded else (),
+        errors=[kinds[second].total() if second in kinds else 0 for second in range(seconds)] if recorded else (),
         error_kinds={second: _most(found) for second, found in sorted(kinds.items())},
         reached=reached,
         normal=a.baseline.median / a.baseline.width_s if a.baseline else None,
@@ -158,35 +160,23 @@ def series(evidence: TrialEvidence) -> Series:
         faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
         nodes=_nodes(a),
         resilience=tuple(_resilience(a, fault) for fault in a.timeline.faults),
-        layout=_layout(evidence, seconds),
+        layout=layout_series(evidence, seconds) if evidence.layout else None,
     )
 
 
-def _layout(evidence: TrialEvidence, seconds: int) -> "LayoutSeries | None":
-    if not evidence.layout:
-        return None
-    from plugin.reports.layout_series import layout_series
-
-    return layout_series(evidence, seconds)
-
-
-def _counted(times: Iterable[int], seconds: int) -> list[int]:
-    return throughput.per_second(times, (0, seconds * SECOND))
-
-
-def _most(found: Mapping[str, int]) -> Mapping[str, int]:
-    ordered = sorted(found.items(), key=lambda kind: -kind[1])
-    rest = sum(count for _, count in ordered[MOST_KINDS:])
-    return dict(ordered[:MOST_KINDS]) | ({"others": rest} if rest else {})
+def _most(found: Counter[str]) -> Mapping[str, int]:
+    most = dict(found.most_common(MOST_KINDS))
+    rest = found.total() - sum(most.values())
+    return most | ({"others": rest} if rest else {})
 
 
 def _probed(
     probe: "Sequence[ProbeSecond]", seconds: int
-) -> tuple[dict[str, list[float | None]], dict[str, list[float | None]], dict[int, dict[str, int]]]:
+) -> tuple[dict[str, list[float | None]], dict[str, list[float | None]], dict[int, Counter[str]]]:
     """Latency percentiles, the share reached by endpoint, and errors by second and kind."""
     latency: dict[str, list[float | None]] = {}
     reached: dict[str, list[float | None]] = {}
-    kinds: dict[int, dict[str, int]] = {}
+    kinds: dict[int, Counter[str]] = {}
     for second in probe:
         index = second.t // SECOND
         if not 0 <= index < seconds:
@@ -197,8 +187,7 @@ def _probed(
         for route, counted in second.routes.items():
             served.setdefault(endpoint(route), []).append(counted.ok > 0)
             for kind, count in counted.errors.items():
-                found = kinds.setdefault(index, {})
-                found[f"probe: {kind}"] = found.get(f"probe: {kind}", 0) + count
+                kinds.setdefault(index, Counter())[f"probe: {kind}"] += count
         for name, routes in served.items():
             reached.setdefault(name, [None] * seconds)[index] = round(sum(routes) / len(routes), 3)
     return latency, reached, kinds
@@ -323,7 +312,7 @@ def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
 
 
 def _around(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
-    """As much of the probe around the window as its gaps depend on: to where each route had a success before it, and after it.
+    """As much of the probe as gaps in the window depend on: to where each route had a success before, and after it.
 
     In a run of hours with many faults the rest would be gone through once for each of them.
     """

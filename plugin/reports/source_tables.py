@@ -6,6 +6,7 @@ from typing import Any
 
 from clusters.substrates import SUBSTRATES
 from plugin.claims import Claim
+from plugin.reports.builds import named
 from plugin.reports.growth_source import growth_beside
 from plugin.reports.section import Beside, Section
 from plugin.reports.text import figure, number
@@ -75,10 +76,7 @@ def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
 def _beside(title: str, row: Mapping[str, Any], claim: Claim, verdict: Mapping[str, Any], machine: str) -> Beside:
     work = claim.source.work if claim.source else "the source"
     cells = [_answer(column, printed, claim, verdict) for column, printed in row.items()]
-    lines = [
-        (f"{work} printed", *map(figure, row.values())),
-        ("measured here", *(ours for ours, _ in cells)),
-    ]
+    lines = [(f"{work} printed", *map(figure, row.values())), ("measured here", *(ours for ours, _ in cells))]
     if any(ratio != "-" for _, ratio in cells):
         lines.append(("ratio", *(ratio for _, ratio in cells)))
     return Beside(
@@ -127,7 +125,6 @@ def _rows(value: float, words: str, results: Mapping[str, Any]) -> tuple[str, st
 
 
 def _setup(context: Mapping[str, str], machine: str) -> str:
-    tested = " ".join(str(context[key]) for key in ("engine", "version") if context.get(key))
     nodes = f"{context['nodes']} nodes" if context.get("nodes") else ""
     place = f"as {context['substrate']}" if context.get("substrate") else ""
     profile = f"profile {context['profile']}" if context.get("profile") else ""
@@ -135,4 +132,4 @@ def _setup(context: Mapping[str, str], machine: str) -> str:
     substrate = context.get("substrate", "")
     if machine and substrate in SUBSTRATES and SUBSTRATES[substrate].local:
         machine = f"all on one machine of {machine}"
-    return ", ".join(filter(None, [tested, shape, profile, machine]))
+    return ", ".join(filter(None, [named(context), shape, profile, machine]))

@@ -1,4 +1,4 @@
-"""A stored run as its reports see it: what each trial is, its evidence second by second, and its verdict if it reached one."""
+"""A stored run as its reports see it: what each trial is, its evidence second by second, and its verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,6 @@ from plugin.claims import Claim
 from plugin.evidence import events
 from plugin.evidence.events import Event
 from plugin.evidence.load import describe_trial, load_trial
-from plugin.evidence.records import MalformedRecord
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict
 from plugin.judge.model import Verdict
@@ -44,6 +43,22 @@ class StoredTrial:
     problem: str = ""
     sections: Mapping[str, Section] = field(default_factory=dict)
     """What workloads show of it, by their names."""
+
+    @property
+    def claim_id(self) -> str:
+        """The claim that it is about; of evidence that does not say it, by its place."""
+        return str(self.described.get("claim", self.directory.parent.name))
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """What was tested where; nothing of a trial that ended before it had a database."""
+        context: Mapping[str, Any] = self.described.get("context") or {}
+        return context
+
+    @property
+    def end(self) -> int:
+        """When the last thing happened, in microseconds on its timeline."""
+        return max((event.t for event in self.events), default=0)
 
     @property
     def builds(self) -> Mapping[str, str]:
@@ -88,9 +103,7 @@ def stored_trial(directory: Path, catalogue: Catalogue, verdict: Verdict | None 
     try:
         sections = sections_of(evidence, limits_of(described, told))
         seen = series(evidence)
-    except (
-        Exception
-    ) as error:  # whatever somebody wrote into the files: the verdict and the events are shown all the same
+    except Exception as error:  # whatever somebody wrote into the files: verdict and events are shown all the same
         problem = f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredTrial(
         directory=directory,
@@ -100,10 +113,7 @@ def stored_trial(directory: Path, catalogue: Catalogue, verdict: Verdict | None 
         series=seen if seen and seen.seconds else None,
         events=evidence.events,
         result=result_of(
-            sabotage=bool(described.get("sabotage")),
-            verdict=told,
-            events=evidence.events,
-            problem=redacted(problem),
+            sabotage=bool(described.get("sabotage")), verdict=told, events=evidence.events, problem=redacted(problem)
         ),
         problem=redacted(problem),
         sections=sections,
@@ -122,18 +132,6 @@ def sections_of(evidence: TrialEvidence, limits: Mapping[str, float]) -> dict[st
     return {name: found for name, found in shown if found is not None}
 
 
-def sections_at(directory: Path, verdict: Mapping[str, Any]) -> dict[str, Section]:
-    """The same, of a stored trial with this verdict; none also of what cannot be read."""
-    if not any(workload.section and workload.left(directory) for workload in WORKLOADS.values()):
-        return {}
-    try:
-        described = describe_trial(directory)
-        evidence = without_secrets(load_trial(directory, described))
-        return sections_of(evidence, limits_of(described, verdict))
-    except (BadInput, MalformedRecord, ValueError, OSError):
-        return {}
-
-
 def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:
     """The limits by metric that a trial was judged by, or else those that were declared."""
     checks = [result["check"] for result in verdict["results"]] if verdict else described.get("checks", ())
@@ -147,12 +145,17 @@ def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -
 def stored_run(directory: Path, catalogue: Catalogue, verdicts: Mapping[Path, Verdict] | None = None) -> StoredRun:
     """Everything below a run directory, or the one trial that it is."""
     places = sorted(path.parent for path in directory.rglob(TRIAL_FILE))
-    home = next((d for d in (directory, *directory.parents) if (d / RUN_FILE).exists()), directory)
     return StoredRun(
         directory=directory,
-        described=_raw(home / RUN_FILE),
+        described=run_of(directory),
         trials=[stored_trial(place, catalogue, (verdicts or {}).get(place)) for place in places],
     )
+
+
+def run_of(directory: Path) -> Mapping[str, Any]:
+    """The ``run.json`` that a run or a trial of it has; nothing where there is none."""
+    home = next((d for d in (directory, *directory.parents) if (d / RUN_FILE).exists()), directory)
+    return _raw(home / RUN_FILE)
 
 
 def names_of(runs: Sequence[StoredRun]) -> list[str]:

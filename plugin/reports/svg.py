@@ -71,16 +71,11 @@ class _Drawn:
                 yield draw.stroke(x, y - 4, x + 24, y - 4, style.colour, width=2, dash=style.dash)
             else:
                 yield draw.rect(x, y - 9, 24, 11, style.colour)
-            yield draw.text(x + 30, y, label, colour="quiet", size=SMALL)
+            yield draw.note(x + 30, y, label)
         for mark in chart.behind:
             wide = max(1.5, self.x(mark.end) - self.x(mark.begin))
-            yield draw.rect(
-                min(self.x(mark.begin), self.right - wide),
-                self.plot,
-                wide,
-                self.floor - self.plot,
-                mark.colour,
-            )
+            begin = min(self.x(mark.begin), self.right - wide)
+            yield draw.rect(begin, self.plot, wide, self.floor - self.plot, mark.colour)
         yield from self._across()
         if chart.lanes:
             for row, lane in enumerate(chart.lanes):
@@ -90,12 +85,8 @@ class _Drawn:
             for line in self.lines:
                 yield from self._bars(line) if line.shape == "bars" else self._line(line)
         else:
-            yield draw.text(
-                (self.left + self.right) / 2,
-                (self.plot + self.floor) / 2,
-                chart.empty or "nothing was recorded",
-                anchor="middle",
-            )
+            words = chart.empty or "nothing was recorded"
+            yield draw.text((self.left + self.right) / 2, (self.plot + self.floor) / 2, words, anchor="middle")
         yield from self._names(chart.behind)
 
     def _legend(self) -> Iterator[tuple[int, float, tuple[str, Line | Mark]]]:
@@ -129,11 +120,11 @@ class _Drawn:
             x, half = self.x(place), draw.room_for(text, SMALL) / 2
             yield draw.stroke(x, self.plot, x, self.floor + 4, "line")
             if x - half > taken and x + half < WIDTH:
-                yield draw.text(x, self.floor + 17, text, colour="quiet", size=SMALL, anchor="middle")
+                yield draw.note(x, self.floor + 17, text, "middle")
                 taken = x + half + 6
         yield draw.stroke(self.left, self.floor, self.right, self.floor, "quiet")
         if self.chart.across:
-            yield draw.text(self.right, self.floor + 30, self.chart.across, colour="quiet", size=SMALL, anchor="end")
+            yield draw.note(self.right, self.floor + 30, self.chart.across, "end")
 
     def _upwards(self) -> Iterator[str]:
         milliseconds = any(line.unit == "ms" for line in self.lines)
@@ -143,7 +134,7 @@ class _Drawn:
             if milliseconds:
                 text = f"{number(value / 1000)} s" if value >= 1000 else f"{text} ms"
             yield draw.stroke(self.left, y, self.right, y, "line")
-            yield draw.text(self.left - 6, y + 4, text, colour="quiet", size=SMALL, anchor="end")
+            yield draw.note(self.left - 6, y + 4, text, "end")
 
     def _points(self, line: Line) -> list[tuple[float, float | None]]:
         places = self.chart.x or range(len(line.values))
@@ -189,14 +180,7 @@ class _Drawn:
         yield draw.path(path, line.colour, wide)
 
     def _lane(self, lane: Lane, top: float) -> Iterator[str]:
-        yield draw.text(
-            self.left - 6,
-            top + 16,
-            draw.shortened(lane.name, self.left - 10, SMALL),
-            colour="quiet",
-            size=SMALL,
-            anchor="end",
-        )
+        yield draw.note(self.left - 6, top + 16, draw.shortened(lane.name, self.left - 10, SMALL), "end")
         for state in lane.states:
             begin, end = self.x(state.begin), self.x(state.end)
             yield draw.rect(begin, top + 2, max(1.0, end - begin - 1), 22, state.colour)
@@ -221,13 +205,8 @@ class _Drawn:
             row = next((row for row in range(ROWS) if filled[row] <= at), None)
             if mark.name and row is not None:
                 filled[row] = at + wide + 8
-                yield draw.text(
-                    at,
-                    self.plot + 13 + 14 * row,
-                    draw.shortened(mark.name, self.right - at, SMALL),
-                    size=SMALL,
-                    halo=True,
-                )
+                words = draw.shortened(mark.name, self.right - at, SMALL)
+                yield draw.text(at, self.plot + 13 + 14 * row, words, size=SMALL, halo=True)
 
 
 def intervals_svg(of: Mapping[str, Any], title: str) -> str:
@@ -250,23 +229,13 @@ def intervals_svg(of: Mapping[str, Any], title: str) -> str:
         colour = {"none": "quiet"}.get(row["style"], row["style"])
         parts += [
             draw.text(8, y - 3, draw.shortened(row["name"], 230)),
-            draw.text(
-                8,
-                y + 13,
-                draw.shortened(f"{row['level']}, n = {row['n']}", 230, SMALL),
-                colour="quiet",
-                size=SMALL,
-            ),
+            draw.note(8, y + 13, draw.shortened(f"{row['level']}, n = {row['n']}", 230, SMALL)),
             draw.text(left - 12, y + 4, f"{row['text']} {row['decision']}", colour=colour, anchor="end"),
         ]
         if row["low"] is not None:
-            parts.append(draw.stroke(x(row["low"]), y, x(row["high"]), y, colour, width=2))
-            parts += [
-                draw.stroke(x(row[name]), y - 6, x(row[name]), y + 6, colour, width=2) for name in ("low", "high")
-            ]
+            low, high = x(row["low"]), x(row["high"])
+            parts.append(draw.stroke(low, y, high, y, colour, width=2))
+            parts += [draw.stroke(end_, y - 6, end_, y + 6, colour, width=2) for end_ in (low, high)]
         parts.append(draw.dot(x(row["mean"]), y, 5, colour))
-    parts += [
-        draw.text(x(tick["x"]), end + 16, tick["text"], colour="quiet", size=SMALL, anchor="middle")
-        for tick in of["axis"]
-    ]
+    parts += [draw.note(x(tick["x"]), end + 16, tick["text"], "middle") for tick in of["axis"]]
     return draw.picture(title, end + 28, parts)

@@ -52,20 +52,18 @@ def _element(tag: str, inner: str = "", **attributes: str | float | None) -> str
 
 
 def text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    colour: str = "ink",
-    size: int = TEXT,
-    anchor: str = "start",
-    halo: bool = False,
+    x: float, y: float, words: str, *, colour: str = "ink", size: int = TEXT, anchor: str = "start", halo: bool = False
 ) -> str:
     """Words whose line stands at this height; with a ``halo`` they can be read over lines."""
     around: dict[str, str | float] = (
         {"stroke": _colour("paper"), "stroke_width": 3, "paint_order": "stroke"} if halo else {}
     )
     return _element("text", _told(words), x=x, y=y, font_size=size, fill=_colour(colour), text_anchor=anchor, **around)
+
+
+def note(x: float, y: float, words: str, anchor: str = "start") -> str:
+    """Words beside a drawing: small and quiet."""
+    return text(x, y, words, colour="quiet", size=SMALL, anchor=anchor)
 
 
 def rect(x: float, y: float, wide: float, tall: float, colour: str) -> str:

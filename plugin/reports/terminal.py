@@ -1,6 +1,5 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,15 +12,17 @@ from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import TRIAL_FILE, as_stored, stored_verdict
+from plugin.evidence.store import as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.reports import source_tables
+from plugin.reports.builds import named
 from plugin.reports.section import Section
-from plugin.reports.text import number, shown, word
+from plugin.reports.text import measured_text, number, shown, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
     from plugin.outcomes import TestOutcome
+    from plugin.reports.stored_run import StoredTrial
 
 WIDTH = 100
 MARKUP: Mapping[str, Mapping[str, bool]] = {
@@ -84,21 +85,22 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         return
     if claims or session.undecided:
         terminal.write_sep("=", "claims")
+    stored = session.stored.trials if session.stored else ()
+    trials: Mapping[Path | None, StoredTrial] = {trial.directory: trial for trial in stored}
     told: set[str] = set()
     for outcome in claims:
-        claim = run.catalogue.claims.get(outcome.claim)
-        _print_outcome(terminal, outcome, claim, origin=outcome.claim not in told)
+        _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in told)
         told.add(outcome.claim)
     if sabotages:
         terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
-        _print_outcome(terminal, outcome)
+        _print_outcome(terminal, outcome, trials.get(outcome.trial))
     for required in session.undecided:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
     terminal.write_line("")
     terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
     if not run.settings.strict_suite:
-        for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run):
+        for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run.settings.suite):
             terminal.write_line(line)
     if claims or sabotages:
         terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)")
@@ -106,53 +108,48 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(session.page)
 
 
-def _left_out(claims: Sequence[str], run: runs.Run) -> list[str]:
-    suite = run.settings.suite
-    told = (
-        f"not tested: {len(claims)} more claims of the suite {suite}, which --suite {suite} (tox -e {suite}) requires: "
-    )
-    return wrapped(told + ", ".join(claims), "") if claims else []
+def _left_out(claims: Sequence[str], suite: str) -> list[str]:
+    requires = f"which --suite {suite} (tox -e {suite}) requires"
+    told = f"not tested: {len(claims)} more claims of the suite {suite}, {requires}: {', '.join(claims)}"
+    return wrapped(told, "") if claims else []
 
 
-def _print_outcome(terminal: Any, outcome: "TestOutcome", claim: Claim | None = None, *, origin: bool = False) -> None:
+def _print_outcome(terminal: Any, outcome: "TestOutcome", trial: "StoredTrial | None", *, origin: bool = False) -> None:
     result = outcome.result
     name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown(result)}", **MARKUP.get(result.outcome, {}))
-    for line in wrapped(name[1] if name else outcome.nodeid) + (
-        wrapped(about_of(outcome.trial)) if outcome.sabotage and outcome.trial else []
-    ):
-        terminal.write_line(line)
-    verdict = stored_verdict(outcome.trial) if outcome.trial else None
-    lines = origin_lines(claim) if claim and origin else []
-    lines += verdict_lines(verdict) if verdict else []
-    sections = _sections(outcome.trial, verdict) if outcome.trial and verdict else ()
-    lines += [line for section in sections for line in section_lines(section)]
-    lines += paper_lines(claim, verdict, sections) if claim and verdict else []
+    lines = wrapped(name[1] if name else outcome.nodeid)
+    if trial:
+        lines += wrapped(trial.about) if trial.about else []
+        lines += trial_lines(trial, origin=origin)
     # Why a test ended otherwise than by its verdict, which the table ends with.
-    why = [] if verdict and result.why.endswith(str(verdict["why"])) else result.why.splitlines()[:1]
-    for line in [*lines, *(part for text in why for part in wrapped(text))]:
+    if not (trial and trial.verdict and result.why.endswith(str(trial.verdict["why"]))):
+        lines += [part for text in result.why.splitlines()[:1] for part in wrapped(text)]
+    for line in lines:
         terminal.write_line(line)
 
 
-def about_of(trial: Path) -> str:
-    """What a sabotage does wrongly on purpose."""
-    return str(json.loads((trial / TRIAL_FILE).read_text(encoding="utf-8")).get("about") or "")
+def trial_lines(trial: "StoredTrial", *, origin: bool) -> list[str]:
+    """A trial's verdict, what workloads found, and the source's tables; with ``origin`` first what is claimed.
+
+    Of a sabotage the verdict and the findings only.
+    """
+    claim, verdict, sections = None if trial.sabotage else trial.claim, trial.verdict, trial.sections.values()
+    lines = origin_lines(claim) if claim and origin else []
+    if verdict:
+        lines += verdict_lines(verdict)
+        lines += [line for section in sections for line in section_lines(section)]
+        lines += paper_lines(claim, verdict, sections) if claim else []
+    return lines
 
 
 def origin_lines(claim: Claim) -> list[str]:
-    """What is claimed, where that comes from, and in at most two lines its note; ``--claims`` prints all of a longer one."""
+    """What is claimed, where that comes from, and in at most two lines its note (``--claims`` prints all of it)."""
     lines = wrapped(claim.sentence) + (wrapped(f"source: {claim.source}") if claim.source else [])
     if claim.note:
         lines += wrapped(f"note: {claim.note}", most=2)
     return lines
-
-
-def _sections(trial: Path, verdict: Mapping[str, Any]) -> Sequence[Section]:
-    """What workloads show of a trial with this verdict."""
-    from plugin.reports.stored_run import sections_at
-
-    return tuple(sections_at(trial, verdict).values())
 
 
 def section_lines(section: Section) -> list[str]:
@@ -173,10 +170,8 @@ def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Sec
             lines += [part for told in source_tables.answered(table) for part in wrapped(told)]
             continue
         for name, *cells in table.rows:
-            figures = ", ".join(
-                f"{head} {cell}" for head, cell in zip(table.head[1:], cells, strict=True) if cell != "-"
-            )
-            lines += wrapped(f"{table.title}, {name}: {figures}")
+            figures = (f"{head} {cell}" for head, cell in zip(table.head[1:], cells, strict=True) if cell != "-")
+            lines += wrapped(f"{table.title}, {name}: {', '.join(figures)}")
     return lines
 
 
@@ -197,9 +192,8 @@ def wrapped(text: str, indent: str = "  ", *, most: int | None = None) -> list[s
 def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
     """A stored verdict as lines: what was judged, every check against its limit, and why."""
     context = verdict["context"]
-    named = " ".join(str(context[k]) for k in ("engine", "version") if context.get(k))
     others = [f"{k} {v}" for k, v in context.items() if k not in ("engine", "version")]
-    lines = wrapped(", ".join([*([named] if named else []), *others]))
+    lines = wrapped(", ".join(filter(None, [named(context), *others])))
     if verdict["tuned"]:
         lines += wrapped("tuned: " + "; ".join(verdict["tuned"]))
     # A name of a user's own may be of any length; a longer row than a terminal is wrapped.
@@ -208,10 +202,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
     for result in verdict["results"]:
         check, measured = result["check"], result["measurement"]
         limit = f"{check['comparison']} {number(check['limit'])}" if check["limit"] is not None else "-"
-        value = number(measured["value"]) + (
-            f" {check['unit']}" if check["unit"] and measured["value"] is not None else ""
+        cells = (
+            f"  {check['metric']:<{names}}{measured_text(result):>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}"
         )
-        cells = f"  {check['metric']:<{names}}{value:>14}  {limit:<12}{check['kind']:<10}{check['mark']:<5}"
         row = cells + word(result["outcome"])
         lines += [row] if len(row) <= WIDTH else wrapped(" ".join(row.split()))
         if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
@@ -232,30 +225,18 @@ def as_table(verdict: Verdict) -> str:
     return "\n".join([*title, *verdict_lines(redacted_json(as_stored(verdict)))])
 
 
-def print_verdict(
-    writer: Any, verdict: Verdict, *, title: str, about: str | None, claim: Claim | None, trial: Path
-) -> None:
-    """Write a verdict that was judged again.
-
-    ``writer``: pytest's terminal writer; ``about``: of a sabotage, what it is; ``trial``: where.
-    """
-    sabotage = about is not None
+def print_trial(writer: Any, trial: "StoredTrial", *, title: str) -> None:
+    """Write a trial that was judged again. ``writer``: pytest's terminal writer."""
+    assert trial.verdict is not None
     writer.line("")
     for line in wrapped(title, ""):
         writer.line(line)
-    if about is not None:
-        for line in wrapped(f"(a sabotage: expected to be refuted) {about}", ""):
+    if trial.sabotage:
+        for line in wrapped(f"(a sabotage: expected to be refuted) {trial.about}", ""):
             writer.line(line)
-    first, *others = as_table(verdict).split("\n")
-    writer.line(first, **({} if sabotage else MARKUP.get(verdict.outcome, {})))
-    stored = redacted_json(as_stored(verdict))
-    sections = _sections(trial, stored)
-    for line in [
-        *(origin_lines(claim) if claim else []),
-        *others,
-        *(line for section in sections for line in section_lines(section)),
-        *(paper_lines(claim, stored, sections) if claim else []),
-    ]:
+    outcome = trial.verdict["outcome"]
+    writer.line(f"claim {trial.claim_id}: {word(outcome)}", **({} if trial.sabotage else MARKUP.get(outcome, {})))
+    for line in trial_lines(trial, origin=True):
         writer.line(line)
 
 

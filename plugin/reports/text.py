@@ -1,11 +1,14 @@
 """How values and outcomes are written in every report."""
 
 import math
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
 
+ASSETS = Path(__file__).with_name("assets")
 WORDS = {"pass": "PASS", "fail": "REFUTED", HARNESS: "HARNESS FAILED"}
 SIGNS: Mapping[str, str] = {
     "pass": "✔",
@@ -42,6 +45,18 @@ def number(value: float | str | None) -> str:
     return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
+def measured_text(result: Mapping[str, Any]) -> str:
+    """What a check measured, with its unit."""
+    unit, value = result["check"]["unit"], result["measurement"]["value"]
+    return number(value) + (f" {unit}" if unit and value is not None else "")
+
+
+def limit_text(check: Mapping[str, Any]) -> str:
+    """What a check's measured value must be; nothing of one without a limit."""
+    unit = f" {check['unit']}" if check["unit"] else ""
+    return f"{check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else ""
+
+
 def machine(host: Mapping[str, Any]) -> str:
     """What a run's ``host`` says of the machine; nothing of one that is not known."""
     if not host:
@@ -55,3 +70,24 @@ def figure(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number(value) if isinstance(value, int | float) else str(value)
+
+
+def rendered(name: str, **values: object) -> str:
+    """A template of ``assets`` (Jinja) with these values, which it escapes."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ASSETS), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template(name).render(**values)
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file in one step: a reader sees the old one or the new one. Raises ``OSError``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        return temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

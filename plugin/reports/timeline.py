@@ -1,13 +1,11 @@
 """The timeline of a trial as charts and as a table (CSV)."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark
 from plugin.reports.layout_series import LayoutSeries
-from plugin.reports.section import Section
+from plugin.reports.section import Section, csv_text
 from plugin.reports.series import Band, Series
 from plugin.reports.text import number
 
@@ -102,36 +100,27 @@ def _replicas(layout: LayoutSeries, seconds: int, faults: Sequence[Mark]) -> Cha
 
 def as_csv(series: Series) -> str:
     """One row a second: phase, fault, acknowledged writes, latency in ms, errors by kind, states of nodes."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
     percentiles = list(series.latency)
     replicas = series.layout.replicas if series.layout else {}
-    head = ["second", "phase", "fault", "acknowledged writes", *(f"{name} ms" for name in percentiles)]
-    table.writerow(
+    head = [
+        *("second", "phase", "fault", "acknowledged writes"), *(f"{name} ms" for name in percentiles), "errors",
+        "kinds of errors", *(f"node {node}" for node in series.nodes), *(f"replicas {node}" for node in replicas),
+    ]  # fmt: skip
+    rows = (
         [
-            *head,
-            "errors",
-            "kinds of errors",
-            *(f"node {node}" for node in series.nodes),
-            *(f"replicas {node}" for node in replicas),
+            second,
+            _named(series.phases, second),
+            _named(series.faults, second),
+            _at(series.throughput, second),
+            *(number(_at(series.latency[name], second)) for name in percentiles),
+            _at(series.errors, second),
+            "; ".join(f"{kind} {count}" for kind, count in series.error_kinds.get(second, {}).items()),
+            *(_named(bands, second) for bands in series.nodes.values()),
+            *(_at(counts, second) for counts in replicas.values()),
         ]
+        for second in range(series.seconds)
     )
-    for second in range(series.seconds):
-        kinds = series.error_kinds.get(second, {})
-        table.writerow(
-            [
-                second,
-                _named(series.phases, second),
-                _named(series.faults, second),
-                _at(series.throughput, second),
-                *(number(_at(series.latency[name], second)) for name in percentiles),
-                _at(series.errors, second),
-                "; ".join(f"{kind} {count}" for kind, count in kinds.items()),
-                *(_named(bands, second) for bands in series.nodes.values()),
-                *(_at(counts, second) for counts in replicas.values()),
-            ]
-        )
-    return out.getvalue()
+    return csv_text([head, *rows])
 
 
 def _at(values: Sequence[Any], second: int) -> Any:

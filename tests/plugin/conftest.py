@@ -1,4 +1,4 @@
-"""The fixture ``gate``: pytest with the plugin, run as a user runs it, in an empty directory with no CockroachDB at hand."""
+"""The fixture ``gate``: pytest with the plugin, run as a user runs it, where no CockroachDB is at hand."""
 
 import json
 import re
@@ -231,7 +231,7 @@ class Gate:
         path.write_text(text.replace(old, new))
 
     def fake_cockroach(self, version: str) -> Path:
-        """A program that answers as a ``cockroach`` of this version would, and can do nothing else; it is in the cache."""
+        """A program in the cache that says it is a ``cockroach`` of this version, and can do nothing else."""
         program = self.path / "cache" / "cockroach" / version / "cockroach"
         program.parent.mkdir(parents=True)
         program.write_text(f'#!/bin/sh\n[ "$*" = version ] && echo "Build Tag: {version}" || exit 1\n')

@@ -29,7 +29,7 @@ STAGES = {
     "fault": "stage.fault",
     "audit": "audit.begin",
 }
-"""The stages of a run, each with the event that says that it has begun; ``short_claim`` can rest at all but the first."""
+"""The stages of a run, each with the event that begins it; ``short_claim`` can rest at all but the first."""
 
 CATALOGUE = """
 [claims.short]
@@ -231,7 +231,7 @@ def assert_ended_early(place: Path, *, trials: int = 1) -> None:
 
 
 def on_its_own() -> None:
-    """Let Ctrl-C end a program, which what a shell starts in its background ignores; and end it with us, should we be killed ourselves."""
+    """Let Ctrl-C end a program, as it would in a shell's foreground; and end it with us, should we be killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     die_with_parent(signal.SIGKILL)
 

@@ -77,7 +77,7 @@ def test_shipped_claim_is_complete(claim_id: str) -> None:
 
 
 def test_gate_suite_keeps_to_its_time() -> None:
-    """Without the comparison of two versions: that is for whoever gives two, and all other claims are then run twice as well."""
+    """Without the comparison of two versions, for which all other claims are run twice as well."""
     ready = [claim for claim in load() if "gate" in claim.suites and claim.status is Status.READY]
     claims = [claim for claim in ready if not claim.compares_versions]
     seconds = sum(estimate.seconds for claim in claims if (estimate := claim.estimate_for("gate")))

@@ -33,7 +33,8 @@ def write(tmp_path: Path) -> Write:
 
 
 def with_check(check: str) -> str:
-    return f'[claims.mine]\nsentence = "S."\nchecks = [{{ metric = "lost", comparison = "==", limit = 0 }}, {{ {check} }}]\n'
+    first = 'metric = "lost", comparison = "==", limit = 0'
+    return f'[claims.mine]\nsentence = "S."\nchecks = [{{ {first} }}, {{ {check} }}]\n'
 
 
 def with_line(line: str) -> str:
@@ -54,7 +55,10 @@ BAD = {
     "a claim no table": ("[claims]\nmine = 3", r"claims\.mine: 3 must be a table with sentence"),
     "id not kebab-case": (MINIMAL.replace("mine", "Mine_1"), r"claims\.Mine_1: 'Mine_1' must be kebab-case"),
     "id with a dot": (MINIMAL.replace("mine", '"a.b"'), r'claims\."a\.b": .*kebab-case'),
-    "no sentence": ('[claims.mine]\nchecks = [{ metric = "lost", comparison = "==", limit = 0 }]', r"claims\.mine\.sentence: is missing"),
+    "no sentence": (
+        '[claims.mine]\nchecks = [{ metric = "lost", comparison = "==", limit = 0 }]',
+        r"claims\.mine\.sentence: is missing",
+    ),
     "empty sentence": (MINIMAL.replace("Nothing is lost.", " "), r"sentence: ' ' must be a text that is not empty"),
     "sentence on two lines": (MINIMAL.replace("is lost", "\\nlost"), "sentence: .* on one line"),
     "sentence with control characters": (MINIMAL.replace("is lost", "\\u001b[2J"), "control characters"),
@@ -62,74 +66,209 @@ BAD = {
     "empty checks": ('[claims.mine]\nsentence = "S."\nchecks = []', r"claims\.mine\.checks: is missing"),
     "checks no array": ('[claims.mine]\nsentence = "S."\nchecks = "lost"', r"checks: 'lost' must be an array"),
     "unknown key of a claim": (with_line("suits = []"), r"claims\.mine\.suits: unknown key; did you mean 'suites'"),
-    "unknown key of a check": (with_check(GAP + "limits = 3"), r"checks\[1\]\.limits: unknown key; did you mean 'limit'"),
-    "unknown suite": (with_line('suites = ["nightley"]'), r"suites\[0\]: 'nightley' must be a suite; did you mean 'nightly'"),
+    "unknown key of a check": (
+        with_check(GAP + "limits = 3"),
+        r"checks\[1\]\.limits: unknown key; did you mean 'limit'",
+    ),
+    "unknown suite": (
+        with_line('suites = ["nightley"]'),
+        r"suites\[0\]: 'nightley' must be a suite; did you mean 'nightly'",
+    ),
     "suite no text": (with_line("suites = [[1]]"), r"suites\[0\]: an array must be a suite"),
     "suite twice": (with_line('suites = ["gate", "gate"]'), r"suites\[1\]: 'gate' stands there already"),
     "unknown status": (with_line('status = "done"'), r"status: 'done' must be a status; there are planned, ready"),
-    "unknown capability": (with_line('capabilities = ["kil"]'), r"capabilities\[0\]: 'kil' must be a capability; did you mean 'kill'"),
-    "unknown condition": (with_line('needs = ["fault_bits"]'), r"needs\[0\]: .*evidence condition; did you mean 'fault_bit'"),
-    "unknown condition of a check": (with_check(GAP + 'limit = 3, needs = ["x"]'), r"checks\[1\]\.needs\[0\]: 'x' must be an evidence"),
+    "unknown capability": (
+        with_line('capabilities = ["kil"]'),
+        r"capabilities\[0\]: 'kil' must be a capability; did you mean 'kill'",
+    ),
+    "unknown condition": (
+        with_line('needs = ["fault_bits"]'),
+        r"needs\[0\]: .*evidence condition; did you mean 'fault_bit'",
+    ),
+    "unknown condition of a check": (
+        with_check(GAP + 'limit = 3, needs = ["x"]'),
+        r"checks\[1\]\.needs\[0\]: 'x' must be an evidence",
+    ),
     "unknown severity": (with_line('labels = { severity = "high" }'), r"labels\.severity: 'high' must be a severity"),
     "no nodes": (with_line("nodes = 0"), r"nodes: 0 must be a whole number from 1 to 100"),
     "nodes not whole": (with_line("nodes = 3.0"), r"nodes: 3\.0 must be a whole number"),
     "nodes true": (with_line("nodes = true"), r"nodes: True must be a whole number"),
-    "unknown include": (with_line('include = ["ledger-audits"]'), r"include\[0\]: .* must be a set of checks; there is none"),
+    "unknown include": (
+        with_line('include = ["ledger-audits"]'),
+        r"include\[0\]: .* must be a set of checks; there is none",
+    ),
     "set of checks empty": (MINIMAL + "[checks]\nmine = []", r"checks\.mine: an array must be an array of at least 1"),
-    "missing limit": (with_check('metric = "gap_s", comparison = "<="'), r"checks\[1\]\.limit: is missing from the check of 'gap_s'"),
+    "missing limit": (
+        with_check('metric = "gap_s", comparison = "<="'),
+        r"checks\[1\]\.limit: is missing from the check of 'gap_s'",
+    ),
     "missing comparison": (with_check('metric = "gap_s", limit = 3'), r"checks\[1\]\.comparison: is missing"),
     "missing metric": (with_check('comparison = "<=", limit = 3'), r"checks\[1\]\.metric: is missing"),
-    "negative limit": (with_check(GAP + "limit = -1"), r"claims\.mine\.checks\[1\]\.limit: -1 must be at least 0; give a figure"),
-    "limit NaN": (with_check(GAP + "limit = nan"), r"limit: nan must be a finite number.*nothing can be compared with it"),
+    "negative limit": (
+        with_check(GAP + "limit = -1"),
+        r"claims\.mine\.checks\[1\]\.limit: -1 must be at least 0; give a figure",
+    ),
+    "limit NaN": (
+        with_check(GAP + "limit = nan"),
+        r"limit: nan must be a finite number.*nothing can be compared with it",
+    ),
     "limit infinite": (with_check(GAP + "limit = inf"), r"limit: inf must be a finite number"),
     "limit beyond floats": (with_check(GAP + "limit = 1" + "0" * 400), r"limit: 10+\.\.\. must be a finite number"),
-    "limit beyond printing": (with_check(GAP + "limit = 0x1" + "0" * 9000), r"limit: this number must be a finite number"),
-    "limit a text": (with_check(GAP + 'limit = "30"'), r"limit: '30' must be a number, at least 0; write it without quotes"),
+    "limit beyond printing": (
+        with_check(GAP + "limit = 0x1" + "0" * 9000),
+        r"limit: this number must be a finite number",
+    ),
+    "limit a text": (
+        with_check(GAP + 'limit = "30"'),
+        r"limit: '30' must be a number, at least 0; write it without quotes",
+    ),
     "limit true": (with_check(GAP + "limit = true"), r"limit: True must be a number"),
-    "unknown comparison": (with_check('metric = "gap_s", comparison = "=<", limit = 3'), r"comparison: '=<' must be a comparison; did you mean"),
-    "unknown kind": (with_check(GAP + 'limit = 3, kind = "absolut"'), r"kind: 'absolut' must be a kind of limit; did you mean 'absolute'"),
+    "unknown comparison": (
+        with_check('metric = "gap_s", comparison = "=<", limit = 3'),
+        r"comparison: '=<' must be a comparison; did you mean",
+    ),
+    "unknown kind": (
+        with_check(GAP + 'limit = 3, kind = "absolut"'),
+        r"kind: 'absolut' must be a kind of limit; did you mean 'absolute'",
+    ),
     "unknown mark": (with_check(GAP + 'limit = 3, mark = "X"'), r"mark: 'X' must be a mark; there are D, R, S"),
-    "mark without a source": (with_check(GAP + 'limit = 3, mark = "S"'), r"checks\[1\]\.source: is missing, though mark S says there is one"),
-    "profile kind without profiles": (with_check(GAP + 'limit = 3, kind = "profile"'), r"limit: 3.0: a profile limit .*give a table"),
-    "absolute kind with profiles": (with_check(GAP + "limit = { laptop = 3 }"), r"limit: an absolute limit holds on any hardware"),
-    "unknown profile": (with_check(GAP + 'limit = { lapttop = 3 }, kind = "profile"'), r"limit\.lapttop: 'lapttop' must be a profile; did you mean 'laptop'"),
+    "mark without a source": (
+        with_check(GAP + 'limit = 3, mark = "S"'),
+        r"checks\[1\]\.source: is missing, though mark S says there is one",
+    ),
+    "profile kind without profiles": (
+        with_check(GAP + 'limit = 3, kind = "profile"'),
+        r"limit: 3.0: a profile limit .*give a table",
+    ),
+    "absolute kind with profiles": (
+        with_check(GAP + "limit = { laptop = 3 }"),
+        r"limit: an absolute limit holds on any hardware",
+    ),
+    "unknown profile": (
+        with_check(GAP + 'limit = { lapttop = 3 }, kind = "profile"'),
+        r"limit\.lapttop: 'lapttop' must be a profile; did you mean 'laptop'",
+    ),
     "no profile": (with_check(GAP + 'limit = {}, kind = "profile"'), r"limit: names no profile"),
-    "negative limit of a profile": (with_check(GAP + 'limit = { laptop = -3 }, kind = "profile"'), r"limit\.laptop: -3 must be at least 0"),
-    "limit of a report": (with_check('metric = "gap_s", kind = "report", limit = 3'), r"limit: a report is shown and never judged"),
-    "comparison of a report": (with_check('metric = "gap_s", kind = "report", comparison = "<="'), r"comparison: a report is shown"),
-    "the same check twice": (with_check('metric = "lost", comparison = "==", limit = 1'), r"checks\[1\]: claim 'mine' checks 'lost' in this way already"),
-    "unknown metric": (with_check('metric = "gaps_s", comparison = "<=", limit = 3'), r"metric: 'gaps_s' is nothing the judge measures; did you mean 'gap_s'.*recorded = true"),
-    "metric not snake_case": (with_check('metric = "Gap-s", comparison = "<=", limit = 3'), r"metric: 'Gap-s' must be snake_case"),
+    "negative limit of a profile": (
+        with_check(GAP + 'limit = { laptop = -3 }, kind = "profile"'),
+        r"limit\.laptop: -3 must be at least 0",
+    ),
+    "limit of a report": (
+        with_check('metric = "gap_s", kind = "report", limit = 3'),
+        r"limit: a report is shown and never judged",
+    ),
+    "comparison of a report": (
+        with_check('metric = "gap_s", kind = "report", comparison = "<="'),
+        r"comparison: a report is shown",
+    ),
+    "the same check twice": (
+        with_check('metric = "lost", comparison = "==", limit = 1'),
+        r"checks\[1\]: claim 'mine' checks 'lost' in this way already",
+    ),
+    "unknown metric": (
+        with_check('metric = "gaps_s", comparison = "<=", limit = 3'),
+        r"metric: 'gaps_s' is nothing the judge measures; did you mean 'gap_s'.*recorded = true",
+    ),
+    "metric not snake_case": (
+        with_check('metric = "Gap-s", comparison = "<=", limit = 3'),
+        r"metric: 'Gap-s' must be snake_case",
+    ),
     "recorded no flag": (with_check(GAP + 'limit = 3, recorded = "yes"'), r"recorded: 'yes' must be true or false"),
-    "parameter no argument": (with_line('parameters = { "two words" = [1] }'), r"parameters\.\"two words\": .* must be the name of an argument"),
-    "parameter empty": (with_line("parameters.inserts = []"), r"parameters\.inserts: an array must be an array of at least 1"),
-    "parameter twice the same": (with_line("parameters.inserts = [1, 1]"), r"parameters\.inserts\[1\]: 1 stands there already"),
-    "parameter a table": (with_line("parameters.inserts = [{ a = 1 }]"), r"parameters\.inserts\[0\]: a table must be a text, a number"),
+    "parameter no argument": (
+        with_line('parameters = { "two words" = [1] }'),
+        r"parameters\.\"two words\": .* must be the name of an argument",
+    ),
+    "parameter empty": (
+        with_line("parameters.inserts = []"),
+        r"parameters\.inserts: an array must be an array of at least 1",
+    ),
+    "parameter twice the same": (
+        with_line("parameters.inserts = [1, 1]"),
+        r"parameters\.inserts\[1\]: 1 stands there already",
+    ),
+    "parameter a table": (
+        with_line("parameters.inserts = [{ a = 1 }]"),
+        r"parameters\.inserts\[0\]: a table must be a text, a number",
+    ),
     "parameter NaN": (with_line("parameters.inserts = [nan]"), r"parameters\.inserts\[0\]: nan must be"),
-    "parameter lacks a suite": (with_line("parameters.inserts = { gate = [1] }"), r"parameters: has nothing for suite 'nightly'"),
-    "no warehouses": (with_line("parameters.warehouses = [1, 0]"), r"parameters\.warehouses\[1\]: 0 must be a whole number from 1 to \d+; give such"),
-    "negative warehouses": (with_line("parameters.warehouses = { gate = [2], nightly = [-3] }"), r"parameters\.warehouses\.nightly\[0\]: -3 must be a whole number from 1"),
-    "half a warehouse": (with_line("parameters.warehouses = [1.5]"), r"parameters\.warehouses\[0\]: 1\.5 must be a whole number"),
-    "one size": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3"]'), r"parameters\.sizes: '3' must be at least two numbers of nodes; give such as '3 6 9'"),
-    "sizes that are none": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 six"]'), r"parameters\.sizes: '3 six' must be at least two numbers"),
-    "a smaller size among larger ones": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 9 6"]'), r"'3 9 6' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
-    "growth that shrinks": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["6 3"]'), r"'6 3' must be sizes of which each is larger than the one before; give such as '3 6 9'"),
-    "shrinking that grows": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["3 6"]'), r"'3 6' must be sizes of which each is smaller than the one before; give such as '6 3'"),
-    "shrinking that ends early": (with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["9 6"]'), r"'9 6' must be sizes down to 3, since .* end with 3"),
-    "a size twice": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 3"]'), r"'3 3' must be sizes of which each is larger"),
-    "fewer nodes than replicas": (with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["2 4"]'), r"'2 4' must be sizes of 3 nodes at the least, one for each replica"),
-    "one size of a node": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5"]'), r"parameters\.sizes: '0\.5' must be at least two sizes of a node; give such as '0\.5/1024 1/2048'"),
-    "a size of a node that is none": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5 huge"]'), r"parameters\.sizes: is '0\.5 huge', but profile 'huge' is unknown"),
-    "a node without memory": (with_line('capabilities = ["node_resources"]\nparameters.sizes = ["1 0.5/64"]'), r"but size '0\.5/64': give the name of a profile, or CPUs above 0, or '0\.5/1024' with at least 512 MiB"),
-    "more nodes than declared": (with_line('capabilities = ["rebalance"]\nparameters.sizes = ["3 6"]'), r"'3 6' must be sizes up to nodes \(3 in suite gate\); say nodes = 6"),
-    "parameter of an unknown suite": (with_line("parameters.inserts = { gate = [1], nightli = [2] }"), r"parameters\.inserts\.nightli: 'nightli' must be a suite"),
-    "estimate lacks a suite": (with_line("estimate = { gate = { seconds = 1 } }"), r"estimate: has nothing for suite 'nightly'"),
+    "parameter lacks a suite": (
+        with_line("parameters.inserts = { gate = [1] }"),
+        r"parameters: has nothing for suite 'nightly'",
+    ),
+    "no warehouses": (
+        with_line("parameters.warehouses = [1, 0]"),
+        r"parameters\.warehouses\[1\]: 0 must be a whole number from 1 to \d+; give such",
+    ),
+    "negative warehouses": (
+        with_line("parameters.warehouses = { gate = [2], nightly = [-3] }"),
+        r"parameters\.warehouses\.nightly\[0\]: -3 must be a whole number from 1",
+    ),
+    "half a warehouse": (
+        with_line("parameters.warehouses = [1.5]"),
+        r"parameters\.warehouses\[0\]: 1\.5 must be a whole number",
+    ),
+    "one size": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3"]'),
+        r"parameters\.sizes: '3' must be at least two numbers of nodes; give such as '3 6 9'",
+    ),
+    "sizes that are none": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 six"]'),
+        r"parameters\.sizes: '3 six' must be at least two numbers",
+    ),
+    "a smaller size among larger ones": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 9 6"]'),
+        r"'3 9 6' must be sizes of which each is larger than the one before; give such as '3 6 9'",
+    ),
+    "growth that shrinks": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["6 3"]'),
+        r"'6 3' must be sizes of which each is larger than the one before; give such as '3 6 9'",
+    ),
+    "shrinking that grows": (
+        with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["3 6"]'),
+        r"'3 6' must be sizes of which each is smaller than the one before; give such as '6 3'",
+    ),
+    "shrinking that ends early": (
+        with_line('nodes = 9\ncapabilities = ["rebalance", "remove_node"]\nparameters.sizes = ["9 6"]'),
+        r"'9 6' must be sizes down to 3, since .* end with 3",
+    ),
+    "a size twice": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["3 3"]'),
+        r"'3 3' must be sizes of which each is larger",
+    ),
+    "fewer nodes than replicas": (
+        with_line('nodes = 9\ncapabilities = ["rebalance"]\nparameters.sizes = ["2 4"]'),
+        r"'2 4' must be sizes of 3 nodes at the least, one for each replica",
+    ),
+    "one size of a node": (
+        with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5"]'),
+        r"parameters\.sizes: '0\.5' must be at least two sizes of a node; give such as '0\.5/1024 1/2048'",
+    ),
+    "a size of a node that is none": (
+        with_line('capabilities = ["node_resources"]\nparameters.sizes = ["0.5 huge"]'),
+        r"parameters\.sizes: is '0\.5 huge', but profile 'huge' is unknown",
+    ),
+    "a node without memory": (
+        with_line('capabilities = ["node_resources"]\nparameters.sizes = ["1 0.5/64"]'),
+        r"but size '0\.5/64': give the name of a profile, or CPUs above 0, or '0\.5/1024' with at least 512 MiB",
+    ),
+    "more nodes than declared": (
+        with_line('capabilities = ["rebalance"]\nparameters.sizes = ["3 6"]'),
+        r"'3 6' must be sizes up to nodes \(3 in suite gate\); say nodes = 6",
+    ),
+    "parameter of an unknown suite": (
+        with_line("parameters.inserts = { gate = [1], nightli = [2] }"),
+        r"parameters\.inserts\.nightli: 'nightli' must be a suite",
+    ),
+    "estimate lacks a suite": (
+        with_line("estimate = { gate = { seconds = 1 } }"),
+        r"estimate: has nothing for suite 'nightly'",
+    ),
     "estimate negative": (with_line("estimate = { seconds = -1 }"), r"estimate\.seconds: -1 must be greater than 0"),
     "source without a work": (with_line('source = { section = "1" }'), r"source\.work: is missing"),
     "source a text": (with_line('source = "a book"'), r"source: 'a book' must be a table with work, section, where"),
     "steps a text": (with_line('steps = "first"'), r"steps: 'first' must be an array"),
     "paper no table": (with_line("paper = 5"), r"paper: 5 must be a table"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -193,9 +332,30 @@ SHARED, VALID = ((HOME / f"{family}.toml").read_text() for family in ("shared", 
 SECTION = VALID[VALID.index("[claims.survivability]") : VALID.index("[claims.survivability-disk-lost]")]
 SMALL = SHARED + SECTION
 JUNK = st.one_of(
-    st.sampled_from(['"', "[", "]", "{", "}", "=", ",", "\n", "'", "nan", "-1", "0x1F", "1e999", "1979-05-27", "true", "[[claims]]", "\x00", "."]),
+    st.sampled_from(
+        [
+            '"',
+            "[",
+            "]",
+            "{",
+            "}",
+            "=",
+            ",",
+            "\n",
+            "'",
+            "nan",
+            "-1",
+            "0x1F",
+            "1e999",
+            "1979-05-27",
+            "true",
+            "[[claims]]",
+            "\x00",
+            ".",
+        ]
+    ),
     st.text(max_size=4),
-)  # fmt: skip
+)
 
 
 @settings(
@@ -218,8 +378,29 @@ def test_mutilated_text_loads_or_is_bad_input(edits: list[tuple[int, int, str]],
 
 SPOTS = [match.span(1) for match in re.finditer(r"= *([^\s=,{}\[\]\"]+|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\])", SMALL)]
 VALUES = st.sampled_from(
-    ["3", "-3", "0", "nan", "-inf", "1e400", "true", '""', '"x"', "[]", "{}", "[[1]]", "{ a = 1 }", "1979-05-27", "07:32:00", "0x" + "f" * 6000, "9" * 500, '"\\u0007"', '["gate"]', '"kill"']
-)  # fmt: skip
+    [
+        "3",
+        "-3",
+        "0",
+        "nan",
+        "-inf",
+        "1e400",
+        "true",
+        '""',
+        '"x"',
+        "[]",
+        "{}",
+        "[[1]]",
+        "{ a = 1 }",
+        "1979-05-27",
+        "07:32:00",
+        "0x" + "f" * 6000,
+        "9" * 500,
+        '"\\u0007"',
+        '["gate"]',
+        '"kill"',
+    ]
+)
 
 
 @settings(

@@ -90,8 +90,14 @@ def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
     )
     ran = gate("--dry-run", "--seed", "7")
     assert ran.status == 0, ran.text
-    order = ["would start: 3 nodes of cockroach (none at hand): n1", "1. think", "2. say the answer", "would disturb: Nothing is disturbed.",
-             "would check:", "(of the run: 7)"]  # fmt: skip
+    order = [
+        "would start: 3 nodes of cockroach (none at hand): n1",
+        "1. think",
+        "2. say the answer",
+        "would disturb: Nothing is disturbed.",
+        "would check:",
+        "(of the run: 7)",
+    ]
     places = [ran.text.index(text) for text in order]
     assert places == sorted(places)
     assert re.search(r"answer +== 42 +absolute, R", ran.text)
@@ -113,9 +119,15 @@ def test_a_run_directory_is_used_once(gate: Gate) -> None:
         ("claims.toml", "claims.answer", "claims.survivability", (), "both declare the claim 'survivability'"),
         ("claims.toml", "", "", ("--profile", "lapdog"), "profile 'lapdog' is unknown; did you mean 'laptop'?"),
         ("claims.toml", "", "", ("--catalogue", "none.toml"), "none.toml"),
-        ("test_claims.py", '@pytest.mark.claim("answer")', '@pytest.mark.clam("answer")', (), "'clam' not found in `markers`"),
+        (
+            "test_claims.py",
+            '@pytest.mark.claim("answer")',
+            '@pytest.mark.clam("answer")',
+            (),
+            "'clam' not found in `markers`",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(gate: Gate, file: str, old: str, new: str, arguments: tuple[str, ...], expected: str) -> None:
     gate.edit(file, old, new)
     ran = gate(*arguments)

@@ -43,12 +43,21 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--catalogue", "none.toml"), ["none.toml", "cannot be read", "No such file", "check the path"]),
         (("--run-dir", "claims.toml"), ["claims.toml", "cannot be written", "give another with --run-dir DIR"]),
         (("--cockroach", "a", "--cockroach-version", "v24.1.3"), ["--cockroach and --cockroach-version", "not both"]),
-        (("--engine", "postgres", "--cockroach", "a"), ["--engine postgres runs no CockroachDB", "leave out --cockroach"]),
-        (("--suite", "gate", "--cockroach", "none"), ["--cockroach: ", "none does not exist", "Name the cockroach binary"]),
-        (("--suite", "gate", "--cockroach-version", "newish"), ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"]),
+        (
+            ("--engine", "postgres", "--cockroach", "a"),
+            ["--engine postgres runs no CockroachDB", "leave out --cockroach"],
+        ),
+        (
+            ("--suite", "gate", "--cockroach", "none"),
+            ["--cockroach: ", "none does not exist", "Name the cockroach binary"],
+        ),
+        (
+            ("--suite", "gate", "--cockroach-version", "newish"),
+            ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"],
+        ),
     ],
     ids=lambda value: "-".join(value)[:40].replace("/", "") if isinstance(value, tuple) else "",
-)  # fmt: skip
+)
 def test_a_value_that_cannot_be_used(gate: Gate, arguments: tuple[str, ...], said: list[str]) -> None:
     """It exits with 4, and the message names option, value, constraint and way out."""
     ran = gate(*gate.tests("passes"), *arguments)

@@ -93,7 +93,8 @@ PLAIN = [
     "image cockroachdb/cockroach:v21.1.0@sha256:0123456789abcdef",
     "npm:left-pad@1.3.0",
     "http://localhost:8080/health and https://github.com/@scope/package",
-    'I261121 12:50:51.424134 750 kv/kvserver/replica_command.go:397 ⋮ [n1,s1,r12/1:‹/{Min-System/NodeLiveness}›] change replicas: [(n1,s1):1, (n2,s2):2, next=3, gen=4]',
+    "I261121 12:50:51.424134 750 kv/kvserver/replica_command.go:397 ⋮ [n1,s1,r12/1:‹/{Min-System/NodeLiveness}›] "
+    "change replicas: [(n1,s1):1, (n2,s2):2, next=3, gen=4]",
     'syntax error at or near "token"',
     "tokens: 5, tokens_found=3, password_length: 12",
     '{"tokens": 5, "token_count": 7}',
@@ -106,7 +107,7 @@ PLAIN = [
     "test_x.py::test_y[postgresql://…@db/shop] and at:postgresql://…@db",
     "-p 26257; psql -p 5432 -U root",
     "<table><tr><td>password</td></tr></table>",
-]  # fmt: skip
+]
 """What only resembles one."""
 
 
@@ -262,15 +263,60 @@ def test_a_real_run_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        "a-", "token", "token ", "token=", "password='", 'password="', "password=\\\"", 'token="\\"token=', "a://", "//a:@", "a:b@",
-        "a:", "a.", "PASSWORD $$", "PASSWORD $a$ PASSWORD $b$ ", "PASSWORD '", "-----BEGIN PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEYPRIVATE KEY", "PRIVATE KEY", "--token-", " --a-", "curl ", "mysql ", "<token ", "<token>", "basic ",
-        "cookie:", "[,;&", "password={", "%3A%2F%2F", "\\", "\\/\\/", "\"token\\", "'--token' ,", "eyJaaaaaaaa.", "crl-0-", "$6$", "(", "pass ",
-        "password=a,", "password=secret(", "A", "@", "-", " ", "\t", "…", "session_", "identified ", "Bearer a",
+        "a-",
+        "token",
+        "token ",
+        "token=",
+        "password='",
+        'password="',
+        'password=\\"',
+        'token="\\"token=',
+        "a://",
+        "//a:@",
+        "a:b@",
+        "a:",
+        "a.",
+        "PASSWORD $$",
+        "PASSWORD $a$ PASSWORD $b$ ",
+        "PASSWORD '",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEYPRIVATE KEY",
+        "PRIVATE KEY",
+        "--token-",
+        " --a-",
+        "curl ",
+        "mysql ",
+        "<token ",
+        "<token>",
+        "basic ",
+        "cookie:",
+        "[,;&",
+        "password={",
+        "%3A%2F%2F",
+        "\\",
+        "\\/\\/",
+        '"token\\',
+        "'--token' ,",
+        "eyJaaaaaaaa.",
+        "crl-0-",
+        "$6$",
+        "(",
+        "pass ",
+        "password=a,",
+        "password=secret(",
+        "A",
+        "@",
+        "-",
+        " ",
+        "\t",
+        "…",
+        "session_",
+        "identified ",
+        "Bearer a",
     ],
-)  # fmt: skip
+)
 def test_the_time_grows_with_the_length(part: str) -> None:
-    """Somebody who writes what is reported cannot make a report take for ever: 300 kB of anything take seconds at most."""
+    """Nobody who writes what is reported can make a report take for ever: 300 kB of anything take seconds at most."""
 
     def seconds(size: int) -> float:
         text = (part * (size // len(part) + 1))[:size]

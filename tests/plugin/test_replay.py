@@ -158,8 +158,11 @@ def test_what_is_no_stored_run(gate: Gate) -> None:
         ("claims.toml", "claims.toml: no such directory"),
         ("nothing", "nothing: holds no evidence (no trial.json); give a run directory or one trial of it"),
         ("newer", "evidence of schema 99; this release reads schema 1: judge it with the release that recorded it"),
-        ("broken", "not the description of a trial ('checks' is missing or no list); give a directory as a run wrote it"),
-    ):  # fmt: skip
+        (
+            "broken",
+            "not the description of a trial ('checks' is missing or no list); give a directory as a run wrote it",
+        ),
+    ):
         ran = gate("--judge", name)
         assert ran.status == 4, ran.text
         assert message in said(ran.text)

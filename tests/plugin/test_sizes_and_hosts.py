@@ -1,4 +1,4 @@
-"""What the claims about growing need: the control cannot speak to them, and a host must have what its nodes are to get."""
+"""What the claims about growing need: an engine with ranges, and a host that has what its nodes are to get."""
 
 from dataclasses import replace
 from typing import Any

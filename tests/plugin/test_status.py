@@ -1,4 +1,4 @@
-"""The exit status as a pure function: what holds, in which order of precedence, and that nothing turns green by itself."""
+"""The exit status as a pure function: what goes before what, and that nothing turns green by itself."""
 
 from typing import Any
 

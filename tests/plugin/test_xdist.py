@@ -111,8 +111,17 @@ def test_progress_is_shown_for_each_worker(gate: Gate) -> None:
 def test_an_aa_run_and_two_versions(gate: Gate) -> None:
     gate.fake_cockroach("v24.1.3")
     gate.fake_cockroach("v24.2.0")
-    ran = gate(*gate.tests("passes"), "--cockroach-version=v24.1.3", "--cockroach-version=v24.1.3", "--cockroach-version=v24.2.0",
-               "-n", "2", "-v", "--run-dir", "out")  # fmt: skip
+    ran = gate(
+        *gate.tests("passes"),
+        "--cockroach-version=v24.1.3",
+        "--cockroach-version=v24.1.3",
+        "--cockroach-version=v24.2.0",
+        "-n",
+        "2",
+        "-v",
+        "--run-dir",
+        "out",
+    )
     assert ran.status == 0, ran.text
     assert [trial.name.partition("passes-")[2][:7] for trial in gate.trials] == [
         "v24.1.3",

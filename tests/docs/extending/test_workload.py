@@ -97,17 +97,34 @@ def test_a_size_is_asked_for_where_a_claim_needs_it_and_before_anything_starts(g
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"pings.workload"', '"pings.work"', r"workloads\.pings: 'pings\.work' cannot be imported \(ModuleNotFoundError: .*\)"),
+        (
+            '"pings.workload"',
+            '"pings.work"',
+            r"workloads\.pings: 'pings\.work' cannot be imported \(ModuleNotFoundError: .*\)",
+        ),
         ('"pings.workload"', '"json"', r"workloads\.pings: module 'json' must have a KIND"),
         ("pings =", "pongs =", r"workloads\.pongs: module .* a Workload of the name 'pongs'"),
         ("pings =", "tpcc =", r"workloads\.tpcc: plugin/catalogue/workloads\.toml declares a workload of this name"),
         ("pings =", '"my pings" =', r'workloads\."my pings": .* must be a name of small letters'),
         ("count = 20", "count = 0", r"profiles\.laptop\.pings\.count: 0 must be a whole number from 1"),
-        ("laptop.pings", "laptop.pongs", r"profiles\.laptop\.pongs: 'pongs' must be a workload; did you mean 'pings'\?"),
+        (
+            "laptop.pings",
+            "laptop.pongs",
+            r"profiles\.laptop\.pongs: 'pongs' must be a workload; did you mean 'pings'\?",
+        ),
         ("laptop.pings", "laptop.ledger", r"profiles\.laptop\.ledger: the profile has this size already"),
     ],
-    ids=["no module", "no KIND", "another name", "a name of the suite", "no name", "a bad size", "an unknown workload", "a size again"],
-)  # fmt: skip
+    ids=[
+        "no module",
+        "no KIND",
+        "another name",
+        "a name of the suite",
+        "no name",
+        "a bad size",
+        "an unknown workload",
+        "a size again",
+    ],
+)
 def test_what_is_wrong_is_said_with_file_and_key(gate: Gate, mine: Path, old: str, new: str, said: str) -> None:
     edit(mine / "claims.toml", old, new)
     done = gate(str(mine), "--catalogue", str(mine / "claims.toml"), "--collect-only", catalogue=False)

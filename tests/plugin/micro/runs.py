@@ -1,4 +1,4 @@
-"""Micro benchmarks without a database: a directory of one's own, whose clusters only sleep, and records as pytest-benchmark stores them."""
+"""Micro benchmarks without a database: clusters that only sleep, and records as pytest-benchmark stores them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -97,7 +97,8 @@ def test_one_version_is_compared_with_what_is_stored_of_others(gate: Gate) -> No
     assert second.status == 0, second.text
     assert re.search(rf"^ +{re.escape(OLD)}\* +{re.escape(NEW)}$", second.text, re.MULTILINE)
     assert re.search(
-        rf"\* {re.escape(OLD)}: a stored baseline of \d{{4}}-\d\d-\d\d \d\d:\d\d UTC \(\S*0001_cockroach-{OLD}\.json; load average [\d.]+ before it\), "
+        rf"\* {re.escape(OLD)}: a stored baseline of \d{{4}}-\d\d-\d\d \d\d:\d\d UTC "
+        rf"\(\S*0001_cockroach-{OLD}\.json; load average [\d.]+ before it\), "
         "not interleaved with this run; the machine may have changed since",
         plain(second),
     )

@@ -31,7 +31,8 @@ class Seen:
 
     def of_charts(self, number: int, expression: str) -> Any:
         """An expression over ``charts``, the uPlot instances of the element ``.charts`` of this number."""
-        script = f"(() => {{ const charts = roachproof.drawn.get(document.querySelectorAll('.charts')[{number}]); return {expression}; }})()"
+        charts = f"roachproof.drawn.get(document.querySelectorAll('.charts')[{number}])"
+        script = f"(() => {{ const charts = {charts}; return {expression}; }})()"
         return self.page.evaluate(script)
 
 

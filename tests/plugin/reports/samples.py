@@ -1,4 +1,4 @@
-"""Stored runs written by hand, in the very formats of a real one: nodes of a ledger are killed and come back, as often as is asked."""
+"""Stored runs written by hand, in the formats of a real one: nodes of a ledger are killed and come back."""
 
 import functools
 import random
@@ -44,9 +44,15 @@ def run_of(directory: Path, *, trials: Sequence[Mapping[str, Any]] = ({},), **se
     directory.mkdir(parents=True)
     host = {"cores": 2.0, "memory_total_gib": 8.0, "kernel": "Linux"}
     asked = {"suite": "gate", "profile": "laptop", "seed": SEED, **settings}
-    write_json(directory / "run.json", {"schema": SCHEMA, "started": "2026-01-02T03:04:05+00:00", "settings": asked, "host": host})  # fmt: skip
+    write_json(
+        directory / "run.json",
+        {"schema": SCHEMA, "started": "2026-01-02T03:04:05+00:00", "settings": asked, "host": host},
+    )
     for number, trial in enumerate(trials):
-        trial_of(directory / "claims" / "survivability" / trial.get("name", f"trial-{number}"), **{k: v for k, v in trial.items() if k != "name"})  # fmt: skip
+        trial_of(
+            directory / "claims" / "survivability" / trial.get("name", f"trial-{number}"),
+            **{k: v for k, v in trial.items() if k != "name"},
+        )
     return directory
 
 
@@ -68,7 +74,7 @@ def trial_of(
     directory.mkdir(parents=True)
     claim = load().claims["survivability"]
     names = [f"n{number + 1}" for number in range(nodes)]
-    context = {"engine": "cockroach", "version": "v24.1.3", "nodes": str(nodes), "profile": "laptop", "inserts": "2000"}  # fmt: skip
+    context = {"engine": "cockroach", "version": "v24.1.3", "nodes": str(nodes), "profile": "laptop", "inserts": "2000"}
     write_json(
         directory / TRIAL_FILE,
         {
@@ -98,12 +104,18 @@ def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int
     yield recorded(100, "provision.begin", {"nodes": names, "topology": str(len(names))})
     yield recorded(2 * SECOND, "provisioned", {"nodes": names})
     yield recorded(2 * SECOND + 1, "replicated", {"seconds": 0.1})
-    yield recorded(2 * SECOND + 2, "ledger.created", {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held})  # fmt: skip
+    yield recorded(
+        2 * SECOND + 2,
+        "ledger.created",
+        {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held},
+    )
     yield recorded(4 * SECOND, "baseline.begin", {})
     yield recorded(16 * SECOND, "baseline.end", {})
     for kind, node, begin in faults:
         t = begin * SECOND
-        yield recorded(t, "fault.begin", {"fault": kind, "nodes": [node], "leases": held, "connections": held, "blocks": False})  # fmt: skip
+        yield recorded(
+            t, "fault.begin", {"fault": kind, "nodes": [node], "leases": held, "connections": held, "blocks": False}
+        )
         yield recorded(t + 50_000, "fault.bit", {"node": node, "proof": "process gone"})
         yield recorded(t + 8 * SECOND, "fault.undo", {"nodes": [node]})
         yield recorded(t + 12 * SECOND, "fault.undone", {"nodes": [node]})

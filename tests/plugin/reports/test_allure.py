@@ -9,9 +9,22 @@ from tests.plugin.conftest import Gate
 from tests.plugin.reports.allure_reading import Result, by_test, read
 
 LIVE = (
-    "passes", "refuted", "inconclusive", "harness", "harness_in_setup", "late_harness", "node_died_in_a_group", "asserts",
-    "unjudged", "skipped", "skipped_late", "crash", "sabotage", "blunt_sabotage", "ordinary",
-)  # fmt: skip
+    "passes",
+    "refuted",
+    "inconclusive",
+    "harness",
+    "harness_in_setup",
+    "late_harness",
+    "node_died_in_a_group",
+    "asserts",
+    "unjudged",
+    "skipped",
+    "skipped_late",
+    "crash",
+    "sabotage",
+    "blunt_sabotage",
+    "ordinary",
+)
 STATUS = {
     "passes": ("passed", ""),
     "refuted": ("failed", "REFUTED: answer: 41, must be == 42"),
@@ -108,7 +121,8 @@ def test_a_suite_has_its_results_in_its_run_directory(gate: Gate) -> None:
     assert said["suite"] == "gate"
     assert {"seed", "cores", "kernel"} <= set(said)
     (gate.path / "test_light.py").write_text(
-        "import sys\ndef test_it(): assert not {'plugin.reports.allure_live', 'plugin.reports.allure'} & set(sys.modules)\n"
+        "import sys\n"
+        "def test_it(): assert not {'plugin.reports.allure_live', 'plugin.reports.allure'} & set(sys.modules)\n"
     )
     ran = gate("test_light.py", *gate.tests("passes"), "--run-dir", "quiet")
     assert ran.status == 0, ran.text

@@ -56,9 +56,12 @@ def test_html_counts_a_run_once_and_asks_nobody(
     counting = '<script async src="https://www.googletagmanager.com/gtag/js?id=G-X"></script>\n<script>gtag();</script>'
     (tmp_path / "page").write_text(f"<html>{counting}<p>kept</p><script>kept()</script></html>")
     programs(
-        tmp_path / "bin", monkeypatch=monkeypatch, npm='mkdir -p "$3/node_modules/allure"; touch "$3/node_modules/allure/cli.js"',
-        node=f'mkdir -p "$6"; cp {tmp_path}/page "$6/index.html"; echo "{{\\"name\\": \\"$ROACHPROOF_NAME\\"}}" >> "$ROACHPROOF_HISTORY"',
-    )  # fmt: skip
+        tmp_path / "bin",
+        monkeypatch=monkeypatch,
+        npm='mkdir -p "$3/node_modules/allure"; touch "$3/node_modules/allure/cli.js"',
+        node=f'mkdir -p "$6"; cp {tmp_path}/page "$6/index.html"; '
+        'echo "{\\"name\\": \\"$ROACHPROOF_NAME\\"}" >> "$ROACHPROOF_HISTORY"',
+    )
     for _ in range(2):
         assert allure_html.main([str(run)]) == 0, capsys.readouterr().err
     page = (run / "allure-report" / "index.html").read_text()

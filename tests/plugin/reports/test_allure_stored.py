@@ -35,7 +35,14 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert result.labels["profile"] == "laptop"
     assert result.parameters == {"inserts": "2000", "engine": "cockroach", "profile": "laptop"}
     text = result.json["descriptionHtml"]
-    for told in ("Every acknowledged insert", "thesis, 5.4 (RQ4), table 5.6", "What would refute it", "PASS: ", "cockroach v24.1.3", "kill n1 from 20.0 to 32.0 s"):  # fmt: skip
+    for told in (
+        "Every acknowledged insert",
+        "thesis, 5.4 (RQ4), table 5.6",
+        "What would refute it",
+        "PASS: ",
+        "cockroach v24.1.3",
+        "kill n1 from 20.0 to 32.0 s",
+    ):
         assert told in text, told
     assert "<th>thesis printed</th><td>2000</td>" in text
 
@@ -63,8 +70,13 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert facts["source"].startswith("thesis, 5.4")
 
     assert result.names == [
-        "Timeline", "Timeline, second by second", "Source beside measurement: table 5.6", "Ledger audit", "Plan and seed", "verdict.json",
-    ]  # fmt: skip
+        "Timeline",
+        "Timeline, second by second",
+        "Source beside measurement: table 5.6",
+        "Ledger audit",
+        "Plan and seed",
+        "verdict.json",
+    ]
     rows = list(csv.DictReader(io.StringIO(result.attached("Timeline, second by second"))))
     assert len(rows) == 60
     assert rows[10]["acknowledged writes"] == "100"
@@ -85,12 +97,32 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
 
 
 def test_the_picture(tmp_path: Path) -> None:
-    (result,) = written(tmp_path, {"seconds": 1500, "nodes": 4, "rate": 20, "faults": [("kill", "n1", 20), ("pause", "n2", 1000)], "judged": False})  # fmt: skip
+    (result,) = written(
+        tmp_path,
+        {
+            "seconds": 1500,
+            "nodes": 4,
+            "rate": 20,
+            "faults": [("kill", "n1", 20), ("pause", "n2", 1000)],
+            "judged": False,
+        },
+    )
     picture = result.attached("Timeline")
     assert len(picture) < 700_000
     root = ElementTree.fromstring(picture)
     text = " ".join("".join(each.itertext()) for each in root.iter() if each.tag.endswith("text"))
-    for shown in ("Acknowledged writes a second", "Latency of the probe", "Operations a second that failed", "20:00", "kill n1", "pause n2", "baseline", "p99", "n4", "frozen"):  # fmt: skip
+    for shown in (
+        "Acknowledged writes a second",
+        "Latency of the probe",
+        "Operations a second that failed",
+        "20:00",
+        "kill n1",
+        "pause n2",
+        "baseline",
+        "p99",
+        "n4",
+        "frozen",
+    ):
         assert shown in text, shown
     assert "$" not in text
 
@@ -225,12 +257,16 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
         tmp_path / "run",
         trials=[
             {
-                "judged": False, "tuned": [f"password = {password}"],
-                "fingerprint": {"commands": {"n1": ["cockroach", "start", "--token", token, f"--url={dsn}"]}, "api_key": token},
+                "judged": False,
+                "tuned": [f"password = {password}"],
+                "fingerprint": {
+                    "commands": {"n1": ["cockroach", "start", "--token", token, f"--url={dsn}"]},
+                    "api_key": token,
+                },
             }
         ],
         dsn=dsn,
-    )  # fmt: skip
+    )
     trial = next(run.glob("claims/*/*"))
     with (trial / EVENTS).open("a") as file:
         file.write(json.dumps({"t": 58_000_000, "event": "error", "what": f"OSError: {dsn} refused\n{pem}"}) + "\n")
@@ -241,7 +277,8 @@ def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
     logs.mkdir(parents=True)
     (logs / "node.log").write_text(
         f"connecting to {dsn}\nALTER USER maria WITH PASSWORD '{password}'\nPGPASSWORD={password} psql\n"
-        f'{{"client_secret": "{password}", "nested": "{{\\"token\\": \\"{token}\\"}}"}}\nprimary_conninfo: user=rep password={password} host=n2\n'
+        f'{{"client_secret": "{password}", "nested": "{{\\"token\\": \\"{token}\\"}}"}}\n'
+        f"primary_conninfo: user=rep password={password} host=n2\n"
         f"Authorization: Bearer {token}\n{pem}\n{pem.replace(chr(10), chr(92) + 'n')}\ncookie: session={token}; x\n"
     )
     (result,) = again(tmp_path, run)
@@ -301,7 +338,13 @@ def test_categories_tell_outcomes_apart() -> None:
     rules = json.loads(allure_results.CATEGORIES.read_text())
 
     def category(status: str, message: str) -> str:
-        return str(next(r["name"] for r in rules if status in r["matchedStatuses"] and re.fullmatch(r.get("messageRegex", ".*"), message)))  # fmt: skip
+        return str(
+            next(
+                r["name"]
+                for r in rules
+                if status in r["matchedStatuses"] and re.fullmatch(r.get("messageRegex", ".*"), message)
+            )
+        )
 
     assert category("failed", "REFUTED: lost: 3 rows, must be == 0\nmore").startswith("Refuted")
     assert category("broken", "INCONCLUSIVE: no\nmore").startswith("Inconclusive")

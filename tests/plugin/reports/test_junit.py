@@ -12,15 +12,27 @@ from plugin.evidence.store import VERDICT
 from tests.plugin.conftest import CHECKOUT, Gate
 
 SCHEMA_FILE = CHECKOUT / "plugin" / "evidence" / "verdict.schema.json"
-NAMES = ("passes", "refuted", "inconclusive", "harness", "late_harness", "unjudged", "skipped", "sabotage", "blunt_sabotage")  # fmt: skip
+NAMES = (
+    "passes",
+    "refuted",
+    "inconclusive",
+    "harness",
+    "late_harness",
+    "unjudged",
+    "skipped",
+    "sabotage",
+    "blunt_sabotage",
+)
 
 
 def told(path: Path) -> dict[str, dict[str, str]]:
     """The properties of each test."""
     return {
-        str(case.get("name")).removeprefix("test_"): {str(p.get("name")): str(p.get("value")) for p in case.iter("property")}
+        str(case.get("name")).removeprefix("test_"): {
+            str(p.get("name")): str(p.get("value")) for p in case.iter("property")
+        }
         for case in ET.parse(path).iter("testcase")
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
@@ -99,14 +111,17 @@ async def test_endless(judge):
 
 def test_verdicts_are_as_their_schema_says(gate: Gate) -> None:
     """Of every outcome, made by real runs, and with a number that JSON has none for."""
-    jsonschema = pytest.importorskip("jsonschema", reason="validates against a JSON Schema: jsonschema is not installed (group test)")  # fmt: skip
+    jsonschema = pytest.importorskip(
+        "jsonschema", reason="validates against a JSON Schema: jsonschema is not installed (group test)"
+    )
     schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     (gate.path / "test_more.py").write_text(REPORTED)
     with (gate.path / "claims.toml").open("a") as file:
         file.write(
-            '\n[claims.shown]\nsentence = "It is shown."\nnodes = 1\nchecks = [{ metric = "shown", kind = "report", recorded = true }]\n'
+            '\n[claims.shown]\nsentence = "It is shown."\nnodes = 1\n'
+            'checks = [{ metric = "shown", kind = "report", recorded = true }]\n'
         )
     names = gate.tests("passes", "refuted", "inconclusive", "sabotage", "node_died_in_setup")
     ran = gate(*names, "test_more.py", "--run-dir", "out")

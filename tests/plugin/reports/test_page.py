@@ -121,7 +121,8 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     assert "20.0 to 32.0 s" in cost
     page.locator(".charts").first.focus()
     page.evaluate(
-        "(() => { const u = [...roachproof.drawn.values()][0][0]; u.setCursor({ left: u.valToPos(21, 'x'), top: 5 }); })()"
+        "(() => { const u = [...roachproof.drawn.values()][0][0];"
+        " u.setCursor({ left: u.valToPos(21, 'x'), top: 5 }); })()"
     )
     told = page.locator(".told").first.inner_text()
     for words in (
@@ -162,7 +163,12 @@ def odd(home: Path) -> Path:
     run = home / "odd"
     thousands = {"nodes": 3, "seconds": 60}
     trials: dict[str, dict[str, Any]] = {
-        "a-nasty": {"test": f"test_x.py::test_{NASTY}", "sentence": NASTY, "tuned": [NASTY], "context": {"engine": NASTY, "version": NASTY}},
+        "a-nasty": {
+            "test": f"test_x.py::test_{NASTY}",
+            "sentence": NASTY,
+            "tuned": [NASTY],
+            "context": {"engine": NASTY, "version": NASTY},
+        },
         "b-half": {"judged": False},
         "c-older": {"judged": False},
         "d-silent": {"silent": True},
@@ -172,7 +178,7 @@ def odd(home: Path) -> Path:
         "h-mangled": {"judged": False},
         "i-sabotage": {"sabotage": True},
         "j-harness": {},
-    }  # fmt: skip
+    }
     run_of(run, trials=[{"name": name, **trial} for name, trial in trials.items()])
     place = run / "claims" / "survivability"
     for name in ("ledger.tsv", "probe.jsonl", EVENTS):

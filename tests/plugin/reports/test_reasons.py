@@ -1,4 +1,4 @@
-"""What the page says of a trial to somebody who reads it cold, and how it looks where it changes: other colours, paper, a narrow screen."""
+"""What the page says to somebody who reads it cold, and how it looks in other colours, on paper, on a narrow screen."""
 
 import json
 import re
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from allure_commons import model2
 
 from plugin.catalogue import load
 from plugin.evidence.store import EVENTS, seal
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.replay import conclude
-from plugin.reports.allure import content
+from plugin.reports.allure import fill
 from plugin.reports.junit import write_junit
 from plugin.reports.page import write_page
 from plugin.reports.reasons import decided
@@ -23,7 +24,12 @@ from tests.plugin.reports.browser import Seen, opened
 from tests.plugin.reports.samples import run_of
 
 SHA = "0123456789abcdef" * 4
-FINGERPRINT = {"engine": "cockroach", "sha256": SHA, "origin": "--cockroach /opt/cockroach", "commands": {"n1": ["cockroach"]}}  # fmt: skip
+FINGERPRINT = {
+    "engine": "cockroach",
+    "sha256": SHA,
+    "origin": "--cockroach /opt/cockroach",
+    "commands": {"n1": ["cockroach"]},
+}
 NOT_RUN = "documented, not run; the newest that was is v26.1.0-alpha.1"
 STRANGE = {
     **FINGERPRINT,
@@ -103,7 +109,7 @@ def section(seen: Seen, number: int) -> Any:
 
 
 def test_a_trial_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
-    """A test that was killed before it ended is no refuted claim and no sabotage that stayed green, on the page as in Allure."""
+    """A test that was killed before it ended is no refuted claim and no failed sabotage, on the page as in Allure."""
     badges = [section(seen, number).locator("h2 .badge").inner_text() for number in range(7)]
     assert badges == [
         "✔ PASS",
@@ -115,9 +121,9 @@ def test_a_trial_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
         "✔ PASS",
     ]
     for trial, badge in zip(stored_run(run, load()).trials, badges, strict=True):
-        told = content(trial, run={}, began_ms=0)
+        told = fill(model2.TestResult(), trial, run={}, began_ms=0)
         assert told.status == ("passed" if "PASS" in badge else "broken" if badge[0] in "…?" else "failed")
-        assert told.message.startswith(badge[2:] if told.message else "")
+        assert told.statusDetails is None or told.statusDetails.message.startswith(badge[2:])
 
 
 def test_what_refuted_it_stands_first_with_its_meaning_and_examples(seen: Seen) -> None:
@@ -173,7 +179,7 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
     both = section(seen, 6).inner_text()
     assert SHA in both
     assert NEW["sha256"] in both
-    told = content(stored_run(run, load()).trials[6], run={}, began_ms=0).description
+    told = fill(model2.TestResult(), stored_run(run, load()).trials[6], run={}, began_ms=0).descriptionHtml
     assert f"sha256 of v1 {SHA}" in told
     assert "settings of v2 kv.leases = leader" in told
     assert f"sha256 of v2 {NEW['sha256']}" in told
@@ -191,7 +197,7 @@ def test_every_report_says_of_a_build_that_it_was_never_run(run: Path, seen: See
     }
     told = stored_run(run, load())
     facts = section(seen, 1).locator("dl.facts").inner_text()
-    description = content(told.trials[1], run={}, began_ms=0).description
+    description = fill(model2.TestResult(), told.trials[1], run={}, began_ms=0).descriptionHtml
     write_junit(run.parent / "junit.xml", [told])
     cases = ET.parse(run.parent / "junit.xml").findall(".//testcase")
     properties = {str(p.get("name")): p.get("value") for p in cases[1].iter("property")}
@@ -210,13 +216,19 @@ def test_the_source_s_table_with_both_set_ups(seen: Seen) -> None:
     assert "What differs: The script published with the thesis" in text
 
 
-MARKERS = "[...document.querySelectorAll('.charts')[0].querySelectorAll('.u-marker')].map(m => m.style.border).filter(Boolean)"
+MARKERS = (
+    "[...document.querySelectorAll('.charts')[0].querySelectorAll('.u-marker')]"
+    ".map(m => m.style.border).filter(Boolean)"
+)
 """The borders of the first trial's swatches."""
 
 
 def colours(seen: Seen, *names: str) -> list[str]:
     """As the browser writes them: ``rgb(1, 2, 3)``."""
-    text = f"{list(names)}.map(name => {{ const e = document.createElement('i'); e.style.color = getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(); return e.style.color; }})"
+    text = (
+        f"{list(names)}.map(name => {{ const e = document.createElement('i'); e.style.color = "
+        "getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(); return e.style.color; })"
+    )
     return list(seen.page.evaluate(text))
 
 

@@ -49,8 +49,12 @@ def test_every_second_is_counted(trial: Path) -> None:
 def test_states_phases_and_what_the_fault_cost(trial: Path) -> None:
     seen = of(trial)
     assert [(band.name, band.begin, band.end) for band in seen.nodes["n1"]] == [
-        ("starting", 0.0001, 2.0), ("up", 2.0, 20.05), ("killed", 20.05, 28.0), ("coming back", 28.0, 32.0), ("up", 32.0, 59.3),
-    ]  # fmt: skip
+        ("starting", 0.0001, 2.0),
+        ("up", 2.0, 20.05),
+        ("killed", 20.05, 28.0),
+        ("coming back", 28.0, 32.0),
+        ("up", 32.0, 59.3),
+    ]
     assert [band.name for band in seen.nodes["n2"]] == ["starting", "up"]
     assert [band.name for band in seen.phases] == [
         "provision",
@@ -175,7 +179,7 @@ def test_one_flipped_byte_never_raises(trial: Path, tmp_path: Path) -> None:
 
 
 def test_outcomes_of_stored_trials(tmp_path: Path) -> None:
-    """A failure of the harness outweighs a verdict that came before it; a sabotage is red only by a check that it names."""
+    """A failure of the harness outweighs an earlier verdict; a sabotage is red only by a check that it names."""
     run = run_of(
         tmp_path / "run",
         trials=[{"name": name, "sabotage": name[0] == "s"} for name in ("a", "b", "s", "t", "u")],

@@ -1,4 +1,4 @@
-"""What a source printed beside what was measured: questions answered, rows held against what was expected, both set-ups."""
+"""What a source printed beside what was measured: questions answered, rows expected, both set-ups."""
 
 import functools
 from dataclasses import replace
@@ -27,14 +27,20 @@ def verdict(
         }
 
     return {
-        "context": {"engine": "cockroach", "version": "v24.1.3", "nodes": "3", "inserts": "2000", "substrate": "processes"},
+        "context": {
+            "engine": "cockroach",
+            "version": "v24.1.3",
+            "nodes": "3",
+            "inserts": "2000",
+            "substrate": "processes",
+        },
         "results": [
             result("rows_counted", counted, "SELECT count(*) at the end"),
             result("rows_missing", 0, f"{counted} rows counted, {expected} expected"),
             result("sampled_row_mismatch", 0, "1 sampled"),
         ],
         "conditions": [{"name": "fault_bit", "met": bit, "why": "proven on n1"}],
-    }  # fmt: skip
+    }
 
 
 def test_every_column_of_the_source_has_its_answer() -> None:

@@ -29,7 +29,12 @@ def test_a_single_second_of_a_long_trial_is_seen() -> None:
     values: list[float | None] = [10.0] * 7200
     values[4001] = 90.0
     values[4002] = 0.0
-    heights = [float(y) for y in re.findall(r" ([\d.]+)", path_of(Chart(title="x", seconds=7200, lines=[Line(label="a", values=values, colour="a")])))]  # fmt: skip
+    heights = [
+        float(y)
+        for y in re.findall(
+            r" ([\d.]+)", path_of(Chart(title="x", seconds=7200, lines=[Line(label="a", values=values, colour="a")]))
+        )
+    ]
     floor, top, usual = max(heights), min(heights), heights[0]
     assert (floor - top) / (floor - usual) == pytest.approx(9, rel=0.01)
     assert len(heights) < 1700
@@ -44,17 +49,25 @@ def test_a_line_has_a_gap_where_nothing_is_known_and_a_dot_where_a_value_stands_
 
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_nothing_recorded_is_said(logarithmic: bool) -> None:
-    chart = Chart(title="x", seconds=9, logarithmic=logarithmic, empty="nobody wrote", lines=[Line(label="a", values=[None] * 9, colour="a")])  # fmt: skip
+    chart = Chart(
+        title="x",
+        seconds=9,
+        logarithmic=logarithmic,
+        empty="nobody wrote",
+        lines=[Line(label="a", values=[None] * 9, colour="a")],
+    )
     assert "nobody wrote" in texts(drawn(chart))
 
 
 def test_zeros_are_left_out_of_a_logarithmic_chart() -> None:
-    chart = Chart(title="x", seconds=3, logarithmic=True, lines=[Line(label="a", values=[0, 5, 50], colour="a", unit="ms")])  # fmt: skip
+    chart = Chart(
+        title="x", seconds=3, logarithmic=True, lines=[Line(label="a", values=[0, 5, 50], colour="a", unit="ms")]
+    )
     assert {"1 ms", "10 ms", "100 ms"} <= set(texts(drawn(chart)))
 
 
 def test_lines_that_look_alike_share_their_place_in_the_legend() -> None:
-    lines = [Line(label=name, values=[1, 2], colour=colour) for name, colour in (("n1", "a"), ("n2", "a"), ("n3", "b"))]  # fmt: skip
+    lines = [Line(label=name, values=[1, 2], colour=colour) for name, colour in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
     shown = texts(drawn(Chart(title="x", seconds=2, lines=lines)))
     assert "n1, n2" in shown
     assert "n3" in shown
@@ -62,20 +75,22 @@ def test_lines_that_look_alike_share_their_place_in_the_legend() -> None:
 
 def test_names_that_would_touch_lie_below_each_other_or_are_left_out() -> None:
     marks = [Mark(begin=10 + n / 10, end=20, name=f"kill node {n}", colour="fault") for n in range(5)]
-    root = drawn(Chart(title="x", seconds=600, behind=marks, lines=[Line(label="a", values=[1.0] * 600, colour="a")]))  # fmt: skip
+    root = drawn(Chart(title="x", seconds=600, behind=marks, lines=[Line(label="a", values=[1.0] * 600, colour="a")]))
     rows = [each.attrib["y"] for each in root.iter(f"{SPACE}text") if (each.text or "").startswith("kill")]
     assert len(rows) == len(set(rows)) == 3
 
 
 def test_states_are_named_where_there_is_room_and_in_the_legend() -> None:
-    states = [Mark(begin=0, end=500, name="up", colour="up"), Mark(begin=500, end=501, name="frozen", colour="hit")]  # fmt: skip
-    shown = texts(drawn(Chart(title="x", seconds=600, lanes=[Lane(name="n1", states=states, shares=[1, 0.5])])))  # fmt: skip
+    states = [Mark(begin=0, end=500, name="up", colour="up"), Mark(begin=500, end=501, name="frozen", colour="hit")]
+    shown = texts(drawn(Chart(title="x", seconds=600, lanes=[Lane(name="n1", states=states, shares=[1, 0.5])])))
     assert (shown.count("up"), shown.count("frozen")) == (2, 1)
 
 
 def test_whatever_was_written_is_text() -> None:
     nasty = "<script>alert(1)</script>\0\x1b\ud83e \"'&"
-    root = drawn(Chart(title=nasty, seconds=2, lines=[Line(label=nasty, values=[1, 2], colour="a")], lanes=[]), title=nasty)  # fmt: skip
+    root = drawn(
+        Chart(title=nasty, seconds=2, lines=[Line(label=nasty, values=[1, 2], colour="a")], lanes=[]), title=nasty
+    )
     assert not list(root.iter(f"{SPACE}script"))
     assert any("<script>alert(1)</script>" in text for text in texts(root))
 
