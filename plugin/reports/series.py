@@ -311,7 +311,7 @@ def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
         bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
 
 
-def _around(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
+def nearby(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
     """As much of the probe as gaps in the window depend on: to where each route had a success before, and after it.
 
     In a run of hours with many faults the rest would be gone through once for each of them.
@@ -341,7 +341,7 @@ def _resilience(a: _Seen, fault: Fault) -> Resilience:
     if a.evidence.probe is not None:
         header, probe = a.evidence.probe
         routes = routes_of(header.get("routes"))
-        gaps = availability(_around(probe, routes, window), routes, window=window, victims=fault.nodes)
+        gaps = availability(nearby(probe, routes, window), routes, window=window, victims=fault.nodes)
         worst, victims = gaps.worst, gaps.victims
     degraded = lost = share = None
     told = fault.undone is not None and (recovered is not None or line.writing_end is not None)

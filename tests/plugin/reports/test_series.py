@@ -12,7 +12,7 @@ from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT
 from plugin.judge.analysis import routes_of
 from plugin.judge.availability import availability
-from plugin.reports.series import Series, _around, series
+from plugin.reports.series import Series, nearby, series
 from plugin.reports.stored_run import stored_run, stored_trial
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, UNREADABLE, Result
 from tests.plugin.conftest import edited
@@ -126,13 +126,13 @@ def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) ->
     for _ in range(60):
         window = (drawn.randrange(150_000_000), drawn.randrange(150_000_000))
         window = (min(window), max(window))
-        part = _around(probe, routes, window)
+        part = nearby(probe, routes, window)
         ours, theirs = (availability(seen, routes, window=window, victims=["n1"]) for seen in (part, probe))
         for one, other in ((ours.worst, theirs.worst), (ours.victims, theirs.victims)):
             assert one is not None
             assert other is not None
             assert one.seconds == other.seconds
-    assert len(_around(probe, routes, (60_000_000, 61_000_000))) < 10
+    assert len(nearby(probe, routes, (60_000_000, 61_000_000))) < 10
 
 
 def test_nothing_that_a_killed_run_left_is_too_little(trial: Path, tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
-"""What the claims about growing need: an engine with ranges, and a host that has what its nodes are to get."""
+"""Which claims can be evaluated here: an engine with ranges, a host with enough cores, networks that can be cut."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from clusters.model import Capability
+from clusters.substrates import processes
 from plugin import selection
 from plugin.catalogue import load
 from plugin.profiles import profile_named
@@ -50,3 +53,41 @@ def test_a_number_of_cores_is_held_against_the_host(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(selection, "carries", lambda *_: None)
     reason = selection.reason_not_evaluated(load().claim("scale-up"), 3, run)
     assert reason == "this host has 0.7 cores, and a node of size 0.75/1536 is to get 0.75"
+
+
+def asking(*capabilities: Capability) -> Any:
+    return SimpleNamespace(status="ready", capabilities=frozenset(capabilities), compares_versions=False)
+
+
+def anywhere() -> Any:
+    settings = SimpleNamespace(engine="cockroach", substrate="processes")
+    return SimpleNamespace(settings=settings, profile=None, host=None)
+
+
+CUTS = asking(Capability.KILL, Capability.CUT_LINKS)
+
+
+@pytest.fixture
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "carries", lambda *_: None)
+
+
+@pytest.mark.usefixtures("roomy")
+def test_where_links_can_be_cut_the_claim_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "cannot_cut", lambda: None)
+    assert selection.reason_not_evaluated(CUTS, 3, anywhere()) is None
+
+
+@pytest.mark.usefixtures("roomy")
+def test_where_links_cannot_be_cut_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "cannot_cut", lambda: "CAP_NET_ADMIN is missing")
+    assert (
+        selection.reason_not_evaluated(CUTS, 3, anywhere())
+        == "cockroach on processes cannot cut_links (CAP_NET_ADMIN is missing)"
+    )
+
+
+@pytest.mark.usefixtures("roomy")
+def test_no_network_is_tried_for_a_claim_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "cannot_cut", lambda: pytest.fail("was tried"))
+    assert selection.reason_not_evaluated(asking(Capability.KILL), 3, anywhere()) is None

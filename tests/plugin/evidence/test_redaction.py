@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json, redacted_value
 
-SAMPLE = Path(__file__).parents[2] / "docs" / "sample-run.tar.xz"
+SAMPLE = Path(__file__).parents[3] / "docs" / "sample-run.tar.xz"
 SECRET = "hunter2SECRET"
 SHOWN = [
     # URLs and DSNs
