@@ -171,13 +171,12 @@ def finish(session: pytest.Session) -> None:
         heard.ticker.end_live()
     claims = [o for o in heard.outcomes if not o.sabotage]
     decided = [o for o in claims if o.result.outcome in DECIDED]
-    if (claims or run.settings.strict_suite) and not heard.refusals:
+    if not heard.refusals:
         skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
         left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
         trials = [(o.claim, o.trial) for o in decided if o.trial]
-        heard.undecided = (
-            selection.undecided(trials, run, skipped=skipped) if run.settings.strict_suite else sorted(left | skipped)
-        )
+        strict = run.settings.strict_suite
+        heard.undecided = selection.undecided(trials, run, skipped=skipped) if strict else sorted(left | skipped)
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
         int(session.exitstatus),

@@ -50,8 +50,6 @@ SHIPPED = tuple(HOME / f"{family}.toml" for family in FAMILIES)
 """The suite's own files, in the order in which their claims are listed."""
 T = TypeVar("T")
 
-__all__ = ["SHIPPED", "Catalogue", "CheckSpec", "Claim", "Source", "load"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalogue:

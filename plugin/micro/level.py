@@ -95,9 +95,8 @@ def prepare(collected: pytest.Session) -> None:
 
 def _select(config: pytest.Config, items: list[pytest.Item], found: list[pytest.Item]) -> None:
     if marked := next(filter(_marked, found), None):
-        raise BadInput(
-            f"{marked.nodeid}: the fixture {FIXTURE} is for benchmarks, which decide no claim; leave out one of the two"
-        )
+        way_out = "leave out one of the two"
+        raise BadInput(f"{marked.nodeid}: the fixture {FIXTURE} is for benchmarks, which decide no claim; {way_out}")
     if not config.pluginmanager.hasplugin("benchmark"):
         raise BadInput(f"{found[0].nodeid}: needs pytest-benchmark, which is not at hand; {WAY_OUT}")
     run = runs.of(config)

@@ -13,12 +13,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.store import TRIAL_FILE, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, stored_object, stored_verdict
 from plugin.reports.text import write
 from plugin.run import RUN_FILE
 
@@ -137,21 +138,14 @@ def _results(place: Path) -> bool:
 
 def hidden(results: Path) -> int:
     """How many tests have several results here, of which Allure shows the last one only."""
-    seen: list[str] = []
-    for file in results.glob("*-result.json"):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            seen.append(str(json.loads(file.read_text(encoding="utf-8")).get("historyId")))
-    return sum(1 for id_ in set(seen) if seen.count(id_) > 1)
+    found = filter(None, map(stored_object, results.glob("*-result.json")))
+    return sum(times > 1 for times in Counter(str(result.get("historyId")) for result in found).values())
 
 
 def _catalogues(directory: Path) -> list[Path]:
     """The catalogues that the run was given, as far as they are still there."""
-    try:
-        described = json.loads((directory / RUN_FILE).read_text(encoding="utf-8"))
-        named = [Path(name) for name in described["settings"]["catalogues"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    return [path for path in named if path.is_file()]
+    settings = (stored_object(directory / RUN_FILE) or {}).get("settings") or {}
+    return [path for path in map(Path, settings.get("catalogues") or ()) if path.is_file()]
 
 
 def allure() -> list[str]:

@@ -52,12 +52,7 @@ def fill_unstarted(result: TestResult, described: Mapping[str, Any], run: Run, c
     """Say in the result of a live test that never came to record evidence what its claim is, and why it did not."""
     settings = run.settings
     engine = next(iter(run.tested), settings.engine)
-    asked = {
-        "engine": engine,
-        "versions": settings.versions,
-        "profile": settings.profile,
-        "substrate": settings.substrate,
-    }
+    asked = {name: getattr(settings, name) for name in ("versions", "profile", "substrate")} | {"engine": engine}
     claim = run.catalogue.claims.get(str(described["claim"]))
     trial = StoredTrial(
         directory=settings.run_dir / "claims",

@@ -39,11 +39,8 @@ def steps_of(trial: StoredTrial, began_ms: int) -> list[Step]:
     shown = [section.steps(began_ms) for section in trial.sections.values() if section.steps]
     if shown:
         steps = [step for each in shown for step in each]
-    early = trial.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(trial.events)
-    if early and steps:
-        steps[-1] = replace(
-            steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken"
-        )  # fmt: skip
+    if steps and trial.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(trial.events):
+        steps[-1] = replace(steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken")
     if trial.verdict:
         stop = began_ms + trial.end // 1000
         steps += [_evidence(trial.verdict, stop), _checks(trial, trial.verdict, stop)]
@@ -51,12 +48,9 @@ def steps_of(trial: StoredTrial, began_ms: int) -> list[Step]:
 
 
 def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
-    inside = [
-        event for event in events if band.begin <= event.t / 1e6 < band.end or (event.t / 1e6 == band.end == band.begin)
-    ]
-    kinds = dict.fromkeys(
-        f"{begin.fault.replace('_', ' ')} {', '.join(begin.nodes)}" for _, begin in seen(inside, FaultBegin)
-    )
+    at, until = band.begin, band.end
+    inside = [event for event in events if at <= event.t / 1e6 < until or event.t / 1e6 == at == until]
+    kinds = {f"{begin.fault.replace('_', ' ')} {', '.join(begin.nodes)}": None for _, begin in seen(inside, FaultBegin)}
     name = PHASES.get(band.name, band.name) + (f": {'; '.join(kinds)}" if kinds else "")
     shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
     if len(inside) > MOST_EVENTS:
