@@ -162,6 +162,11 @@ class Claim:
     note: str = ""
     """For people: how the source contradicts itself, and which reading is used."""
 
+    @property
+    def work(self) -> str:
+        """What its source is called."""
+        return self.source.work if self.source else "the source"
+
     def checks_for(self, profile: str) -> tuple[Check, ...]:
         """The checks with their limits on this profile. Raises ``BadInput`` for an unknown profile."""
         profiles.profile_named(profile)
@@ -173,15 +178,16 @@ class Claim:
         In a suite that the claim is not in they are those of the first suite it is in: a test that is deselected later,
         or a sabotage of the claim, still has its arguments. Raises ``BadInput`` for an unknown suite.
         """
-        chosen = suite_named(suite)
-        if chosen not in self.suites and self.suites:
-            chosen = self.suites[0]
+        chosen = self._chosen(suite)
         return {name: values[chosen] for name, values in self.parameters.items()}
+
+    def _chosen(self, suite: Suite | str) -> Suite:
+        chosen = suite_named(suite)
+        return chosen if chosen in self.suites or not self.suites else self.suites[0]
 
     def nodes_for(self, suite: Suite | str) -> int:
         """How many nodes the machine must carry, in the suite that ``parameters_for`` takes. Raises ``BadInput``."""
-        chosen = suite_named(suite)
-        return self.nodes[chosen if chosen in self.suites or not self.suites else self.suites[0]]
+        return self.nodes[self._chosen(suite)]
 
     def estimate_for(self, suite: Suite | str) -> Estimate | None:
         """What all trials of this suite take together one after the other; ``None`` where nothing is declared."""

@@ -85,19 +85,20 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
             for name, times in Counter(iter(known)).items():
                 if modules and times > 1:
                     raise (top / "workloads").wrong(f"{name!r} is a {what} of something else already; rename it")
-    tops = [_top(document, top) for _, document, top in documents]
+    for _, document, top in documents:
+        _check_keys(document, top)
     sizes: dict[str, dict[str, Any]] = {}
     for _, document, top in documents:
         _add_sizes(document.get("profiles", {}), top / "profiles", sizes)
     sets: dict[str, tuple[Place, tuple[CheckSpec, ...]]] = {}
-    for _, declared_sets, top in tops:
-        for name, place, rows in _items(declared_sets, top / "checks", "a set of checks"):
+    for _, document, top in documents:
+        for name, place, rows in _items(document, "checks", top):
             _once(name, place, {known: where for known, (where, _) in sets.items()}, "set of checks")
             sets[name] = (place, several(_check, at_least=1)(rows, place))
     claims: dict[str, Claim] = {}
     places: dict[str, Place] = {}
-    for declared_claims, _, top in tops:
-        for name, place, value in _items(declared_claims, top / "claims", "an id"):
+    for _, document, top in documents:
+        for name, place, value in _items(document, "claims", top):
             _once(name, place, places, "claim")
             places[name] = place
             claims[name] = _claim(name, value, place, sets)
@@ -119,22 +120,21 @@ KEYS = ("claims", "checks", "workloads", "profiles")
 """What a catalogue file may hold."""
 
 
-def _top(document: dict[str, Any], top: Place) -> tuple[Any, Any, Place]:
+def _check_keys(document: Mapping[str, Any], top: Place) -> None:
     for key in document:
         if key not in KEYS:
             hint = suggestion(key, KEYS)
             raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
     if not any(document.get(key) for key in KEYS):
         raise (top / "claims").wrong("is missing; declare at least one [claims.<id>] table with a sentence and a check")
-    return document.get("claims", {}), document.get("checks", {}), top
 
 
 _ID = text(pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*", what="kebab-case: small letters, digits and single hyphens")
 
 
-def _items(declared: Any, place: Place, what: str) -> Iterator[tuple[str, Place, Any]]:
-    table = keyed(_ID, anything)(declared, place)
-    yield from ((name, place / name, value) for name, value in table.items())
+def _items(document: Mapping[str, Any], key: str, top: Place) -> Iterator[tuple[str, Place, Any]]:
+    table = keyed(_ID, anything)(document.get(key, {}), top / key)
+    yield from ((name, top / key / name, value) for name, value in table.items())
 
 
 def _once(name: str, place: Place, known: Mapping[str, Place], what: str) -> None:
@@ -172,20 +172,19 @@ _COUNTS = ("warehouses",)
 """Parameters that say how much of something there is, wherever they are declared."""
 
 
-@ruled({"type": "object", "additionalProperties": _by_suite(several(_parameter_value, at_least=1)).schema})
+_VALUES = keyed(
+    text(pattern=r"[A-Za-z_]\w*", what="the name of an argument of the test function"),
+    _by_suite(several(_parameter_value, at_least=1)),
+)
+
+
+@ruled(_VALUES.schema)
 def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
     """The parameters' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
-    for name, given in keyed(_argument, anything)(value, place).items():
-        if name in _COUNTS:
-            _by_suite(several(integer(minimum=1)))(given, place / name)
-    return keyed(_argument, _by_suite(several(_parameter_value, at_least=1)))(value, place)
-
-
-@ruled({"type": "string", "pattern": r"^[A-Za-z_]\w*$"})
-def _argument(value: Any, place: Place) -> str:
-    if not isinstance(value, str) or not value.isidentifier():
-        raise place.must(value, "the name of an argument of the test function", "use letters, digits and _")
-    return value
+    found = _VALUES(value, place)
+    for name in found.keys() & {*_COUNTS}:
+        _by_suite(several(integer(minimum=1)))(value[name], place / name)
+    return found
 
 
 _BY_PROFILE = keyed(name_of(profiles.shipped(), "a profile"), number())
@@ -246,12 +245,8 @@ def _check(value: Any, place: Place) -> CheckSpec:
     return check
 
 
-_SEVERAL_CAPABILITIES = several(member(Capability, "a capability"))
-
-
-@ruled(_SEVERAL_CAPABILITIES.schema)
-def _capabilities(value: Any, place: Place) -> frozenset[Capability]:
-    return frozenset(_SEVERAL_CAPABILITIES(value, place))
+_SEVERAL = several(member(Capability, "a capability"))
+_CAPABILITIES = Rule(lambda value, place: frozenset(_SEVERAL(value, place)), _SEVERAL.schema)
 
 
 _CLAIM = form(
@@ -262,7 +257,7 @@ _CLAIM = form(
     labels=record(
         Labels, epic=text(), feature=text(), story=text(), severity=member(Severity, "a severity"), owner=text()
     ),
-    capabilities=_capabilities,
+    capabilities=_CAPABILITIES,
     suites=several(member(Suite, "a suite")),
     status=member(Status, "a status"),
     nodes=_by_suite(integer(minimum=1, maximum=MOST_NODES)),

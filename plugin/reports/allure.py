@@ -206,13 +206,13 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
 
 def cost(fault: Resilience) -> str:
     """What a fault cost, in a sentence."""
-    known = [
+    known = (
         ("recovered in", fault.recovery_s, "s"),
         ("longest gap of any range", fault.gap_s, "s"),
         ("of the victims' own clients", fault.victim_gap_s, "s"),
         ("degraded for", fault.degraded_s, "s"),
         ("writes fewer than normal", None if fault.lost is None else round(fault.lost), ""),
-    ]
+    )
     told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
     named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
     return f"{named} from {fault.begin:.1f} to {fault.end:.1f} s: {', '.join(told) or 'nothing else is known'}"

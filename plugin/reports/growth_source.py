@@ -25,10 +25,9 @@ def growth_beside(
         theirs = printed.found.balanced and printed.found.balanced / 60
         ours = _value(results, f"balanced_{printed.before}_to_{printed.after}_min")
         nodes = f"{printed.before} → {printed.after}"
-        work = claim.source.work if claim.source else "the source"
         shown = "not shown" if printed.found.settled is None else "yes"
         rows = [
-            (f"{work} printed", nodes, number(theirs), number(printed.per_s), shown),
+            (f"{claim.work} printed", nodes, number(theirs), number(printed.per_s), shown),
             (
                 "measured here", nodes if ours is not None else "-", number(ours),
                 _rate(results, nodes), _settled(results, nodes),
@@ -38,7 +37,7 @@ def growth_beside(
             rows.append(("ratio", "-", number(ours / theirs), "-", "-"))
         yield Beside(
             title=title,
-            work=work,
+            work=claim.work,
             head=HEAD,
             rows=tuple(rows),
             note=claim.note,

@@ -4,6 +4,7 @@ import datetime
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -63,25 +64,15 @@ def _told(file: Path, windows: Sequence[Window]) -> str:
 
 def _lines(file: Path, windows: Sequence[Window]) -> tuple[list[str], bool]:
     """The lines to be shown, and whether they are those of the windows; else they are the file's last."""
-    zones = [0.0]
     local = datetime.datetime.now().astimezone().utcoffset()
-    if local:
-        zones.append(local.total_seconds())
-    for zone in zones if windows else ():
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            _skip_to_end(lines, file)
-            kept = _bounded(_within(lines, [(begin + zone, end + zone) for begin, end in windows]))
-        if kept:
-            return kept, True
     with file.open(encoding="utf-8", errors="replace") as lines:
-        _skip_to_end(lines, file)
+        begin = max(0, file.stat().st_size - MOST_READ)
+        for zone in dict.fromkeys((0.0, local.total_seconds() if local else 0.0)) if windows else ():
+            lines.seek(begin)
+            if kept := _bounded(_within(lines, [(since + zone, until + zone) for since, until in windows])):
+                return kept, True
+        lines.seek(begin)
         return [_cut(line) for line in deque(lines, maxlen=MOST_LINES)], False
-
-
-def _skip_to_end(lines: "Iterable[str]", file: Path) -> None:
-    size = file.stat().st_size
-    if size > MOST_READ:
-        lines.seek(size - MOST_READ)  # type: ignore[attr-defined]
 
 
 def _within(lines: Iterable[str], windows: Sequence[Window]) -> Iterator[str]:
@@ -102,11 +93,7 @@ def _cut(line: str) -> str:
 def _bounded(lines: Iterator[str]) -> list[str]:
     first = list(islice(lines, MOST_LINES // 2))
     last: deque[str] = deque(maxlen=MOST_LINES // 2)
-    rest = 0
-    for line in lines:
-        rest += 1
-        last.append(line)
-    left_out = rest - len(last)
+    left_out = sum(1 for _ in map(last.append, lines)) - len(last)
     return [*first, *([f"… {left_out} lines left out …\n"] if left_out else []), *last]
 
 
@@ -115,9 +102,8 @@ def _time(line: str) -> float | None:
     for stamp, century in _STAMPS:
         if found := stamp.match(line):
             year, month, day, hour, minute, second = map(int, found.groups())
-            try:
-                at = datetime.datetime(year + century, month, day, hour, minute, second, tzinfo=datetime.UTC)
-                return at.timestamp()
-            except ValueError:
-                return None
+            with suppress(ValueError):
+                return datetime.datetime(
+                    year + century, month, day, hour, minute, second, tzinfo=datetime.UTC
+                ).timestamp()
     return None

@@ -64,8 +64,7 @@ def _setups(claim: Claim, context: Mapping[str, str], machine: str) -> tuple[tup
     told = claim.paper.get(SETUP)
     if not told:
         return ()
-    work = claim.source.work if claim.source else "the source"
-    return (f"set-up of the {work}", str(told)), ("set-up here", _setup(context, machine))
+    return (f"set-up of the {claim.work}", str(told)), ("set-up here", _setup(context, machine))
 
 
 def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
@@ -74,14 +73,13 @@ def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
 
 
 def _beside(title: str, row: Mapping[str, Any], claim: Claim, verdict: Mapping[str, Any], machine: str) -> Beside:
-    work = claim.source.work if claim.source else "the source"
     cells = [_answer(column, printed, claim, verdict) for column, printed in row.items()]
-    lines = [(f"{work} printed", *map(figure, row.values())), ("measured here", *(ours for ours, _ in cells))]
+    lines = [(f"{claim.work} printed", *map(figure, row.values())), ("measured here", *(ours for ours, _ in cells))]
     if any(ratio != "-" for _, ratio in cells):
         lines.append(("ratio", *(ratio for _, ratio in cells)))
     return Beside(
         title=title,
-        work=work,
+        work=claim.work,
         head=("", *(column.replace("_", " ") for column in row)),
         rows=tuple(lines),
         note=claim.note,
