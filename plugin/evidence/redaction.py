@@ -193,6 +193,8 @@ def _mapping(value: Mapping[Any, Any]) -> dict[Any, Any]:
         while shown in found:
             shown = f"{plain} ({len(found)})"
         found[shown] = _under(f"{entry}" if name == "value" and entry else str(name), item)
+        if plain != name:  # what is left of the name may say that it is a secret, too
+            found[shown] = _under(str(plain), found[shown])
     return found
 
 
