@@ -5,8 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -123,19 +121,6 @@ def test_the_plugin_is_light(gate: Gate) -> None:
     )
     ran = gate("test_light.py", "-p", "no:allure_pytest", "-p", "no:benchmark")
     assert ran.status == 0, ran.text
-
-
-def test_a_page_costs_next_to_nothing(gate: Gate, tmp_path: Path) -> None:
-    """Of three trials of a minute each: less than 5 % of the time they took."""
-    from plugin.catalogue import load
-    from plugin.reports.page import write_page
-    from plugin.reports.stored_run import stored_run
-    from tests.plugin.reports.samples import run_of
-
-    run = run_of(tmp_path / "run", trials=[{"judged": False}] * 3)
-    began = time.process_time()
-    write_page(tmp_path / "page.html", [stored_run(run, load())], judge="")
-    assert time.process_time() - began < 0.05 * 3 * 60 / 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="makes a directory read-only: root may write into it all the same")
