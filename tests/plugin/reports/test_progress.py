@@ -94,7 +94,7 @@ def watched(gate: Gate, *args: str, **environment: str) -> tuple[int, list[list[
     ) as process:  # fmt: skip
         os.close(follower)
         screen, screens = Screen(), []
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         rest = b""
         while time.monotonic() < deadline:
             try:
