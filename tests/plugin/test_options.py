@@ -49,7 +49,7 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         ),
         (
             ("--suite", "gate", "--cockroach", "none"),
-            ["--cockroach: ", "none does not exist", "Name the cockroach binary"],
+            ["--cockroach: ", "none: no such file", "name an existing program"],
         ),
         (
             ("--suite", "gate", "--cockroach-version", "newish"),
@@ -113,7 +113,7 @@ def test_auto_passes_over_no_binary_that_was_named(
     monkeypatch.setenv("COCKROACH_BINARY", str(gate.path / "claims.toml"))
     ran = gate(*gate.tests("passes"), "--engine", "auto", *workers)
     assert ran.status == 4, ran.text
-    assert f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml is not executable. Make it so: chmod +x" in ran.text
+    assert f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml: not executable" in ran.text
     assert "CONTROL RUN" not in ran.text
     assert "passed" not in ran.text
 
