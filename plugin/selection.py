@@ -29,6 +29,7 @@ MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
     "sabotage(id, engine=None): the test makes this claim fail on purpose and asserts that it turns red",
     "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given",
+    "hardware(profile): the test is evaluated only under this profile",
 )
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
@@ -129,6 +130,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         try:
             claim = run.catalogue.claim(id_)
             topology = topology_for(item, run)
+            hardware = _hardware(item)
             engine = sabotaged_engine(item)
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
@@ -143,7 +145,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         if config.option.collectonly:
             continue  # nothing will run, so what could run is not looked for
         nodes = max(len(topology.nodes), 0 if sabotage else claim.nodes_for(run.settings.suite))
-        reason = reason_not_evaluated(claim, nodes, run, engine)
+        reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
@@ -274,6 +276,22 @@ def _is_trial(trial: Mapping[str, Any], target: str, chosen: Mapping[str, object
     return bool(trial["target"] == target) and all(
         parameters.get(name, value) == value for name, value in redacted_json(chosen).items()
     )
+
+
+def _hardware(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("hardware")
+    if marker is None:
+        return None
+    names = [*marker.args, *marker.kwargs.values()]
+    if len(names) != 1 or set(marker.kwargs) - {"profile"} or not isinstance(names[0], str):
+        raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
+    return profile_named(names[0]).name
+
+
+def _elsewhere(hardware: str | None, run: Run) -> str | None:
+    if hardware is not None and hardware != run.settings.profile:
+        return f"asks for the hardware of profile {hardware}; this run has --profile {run.settings.profile}"
+    return None
 
 
 def _no_engine(engine: str, run: Run) -> str | None:

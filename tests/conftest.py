@@ -1,4 +1,4 @@
-"""How the suite's own tests are spread over workers: those that start whole clusters take turns anyway, so one worker has them all."""
+"""How the suite's own tests are spread over workers: one has all that start whole clusters, which take turns anyway."""
 
 from typing import Any
 

@@ -201,3 +201,18 @@ def test_room_is_asked_for_all_the_nodes_a_claim_comes_to(gate: Gate) -> None:
     assert most.verdicts() == ["answer  NOT EVALUATED"], most.text
     assert "this host cannot carry 90 nodes of profile laptop" in re.sub(r"\s+", " ", most.text)
     assert gate(*gate.tests("passes"), "--suite", "nightly").verdicts() == ["answer  PASS"]
+
+
+def test_a_marker_chooses_the_hardware(gate: Gate) -> None:
+    marked = '@pytest.mark.claim("answer")\n@pytest.mark.hardware(profile="PROFILE")\nasync def test_passes'
+    plain = '@pytest.mark.claim("answer")\nasync def test_passes'
+    gate.edit("test_claims.py", plain, marked.replace("PROFILE", "laptop"))
+    assert gate(*gate.tests("passes")).status == 0
+    gate.edit("test_claims.py", '"laptop"', '"medium"')
+    elsewhere = gate(*gate.tests("passes"))
+    assert elsewhere.status == 6
+    assert "asks for the hardware of profile medium; this run has --profile laptop" in elsewhere.text
+    gate.edit("test_claims.py", '"medium"', '"huge"')
+    unknown = gate(*gate.tests("passes"))
+    assert unknown.status == 4
+    assert "profile 'huge' is unknown" in unknown.text

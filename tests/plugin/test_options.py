@@ -23,7 +23,7 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
     for option in OPTIONS:
         assert len(re.findall(rf"^  {option}\b(?!-)", ran.text, re.MULTILINE)) == 1
     markers = gate("--markers", catalogue=False).text
-    for marker in ("claim(id)", "sabotage(id", "topology(name"):
+    for marker in ("claim(id)", "sabotage(id", "topology(name", "hardware(profile)"):
         assert markers.count(f"@pytest.mark.{marker}") == 1
 
 
