@@ -123,18 +123,24 @@ class Cluster:
         return self.engine.kind.capabilities & self.substrate.capabilities
 
     async def _come_up(self) -> None:
-        boot = asyncio.create_task(self.deployment.bootstrap())
         try:
-            await self._until(f"{self.engine.kind.name} to come up", lambda: _finished(boot), START_TIMEOUT_S)
+            await self._until(f"{self.engine.kind.name} to come up", self._booted, START_TIMEOUT_S)
         except HarnessError:
             # What failed to reach a node that is just dying must not hide why it died.
             for _ in range(5):
                 self.watch()
                 await asyncio.sleep(0.1)
             raise
-        finally:
-            boot.cancel()
-            await asyncio.wait([boot])
+
+    async def _booted(self) -> Health:
+        try:
+            await self.deployment.bootstrap()
+        except (HarnessError, BadInput):
+            raise
+        except Exception as error:
+            why = f"{type(error).__name__} {error}"
+            raise HarnessError(f"the nodes run, and could not be made a cluster: {why}") from error
+        return Health(ok=True)
 
     def watch(self) -> None:
         """Raise when this cluster cannot be waited for any longer, because a node died that nobody killed.
@@ -143,10 +149,8 @@ class Cluster:
         the node: a signal that was sent, a lack of disk or memory, the death of whoever watched over it.
         """
         for name in (*self.nodes, *(service.name for service in self.deployment.services)):
-            if name in self.down or self.substrate.state(name) not in (
-                ProcessState.EXITED,
-                ProcessState.ABSENT,
-            ):
+            ended = self.substrate.state(name) in (ProcessState.EXITED, ProcessState.ABSENT)
+            if name in self.down or not ended:
                 continue
             code = self.substrate.exit_code(name)
             last = self.substrate.log_tail(name)
@@ -287,15 +291,3 @@ class Cluster:
         self.down.discard(node)
         await self.deployment.forget(node)
         return code
-
-
-async def _finished(boot: "asyncio.Task[None]") -> Health:
-    await asyncio.wait([boot], timeout=0.2)
-    if not boot.done():
-        return Health(ok=False, why="still starting")
-    error = boot.exception()
-    if error is None:
-        return Health(ok=True)
-    if isinstance(error, HarnessError | BadInput):
-        raise error
-    raise HarnessError(f"the nodes run, and could not be made a cluster: {type(error).__name__} {error}") from error

@@ -25,7 +25,7 @@ async def wait_until(
     second, also while a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
     """
     began = time.monotonic()
-    attempts, last = 0, "never asked"
+    attempts, last = 0, "nothing"
     while True:
         attempts += 1
         until = max(began + timeout, time.monotonic() + 0.05)

@@ -19,7 +19,7 @@ from clusters.engines import Deployment, Engine
 from clusters.engines.cockroach.access import SQL_PORT
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.faults.disturbance import disturb
-from clusters.faults.kill import KILL
+from clusters.faults.node import KILL
 from clusters.model import Health, NodeSpec, Placement, ProcessSpec, ProcessState, Topology
 from clusters.substrates import Nodes
 from clusters.substrates.processes import Processes, proctree

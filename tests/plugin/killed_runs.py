@@ -46,7 +46,7 @@ import contextlib
 import pytest
 
 from clusters.faults.disturbance import disturb
-from clusters.faults.pause import PAUSE
+from clusters.faults.node import PAUSE
 from plugin.evidence.events import OwnEvent
 
 
