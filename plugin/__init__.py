@@ -16,28 +16,6 @@ pytest_plugins = [
 ]
 
 
-class Reports:
-    """Hears the reports of one session, those of its workers too."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self.config = config
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember each claim's outcome."""
-        from plugin import outcomes
-
-        outcomes.remember(self.config, report)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, Any, Any]:
-        """Keep secrets out of the names that a claim's parameters give its tests."""
-        from plugin import session
-
-        result = yield
-        session.named_without_secrets(metafunc)
-        return result
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     from plugin import options
@@ -59,7 +37,6 @@ def pytest_configure(config: pytest.Config) -> None:
     from plugin import session
 
     session.configure(config)
-    config.pluginmanager.register(Reports(config), "roachproof-reports")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -92,11 +69,15 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     return listing.expected(config, items)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One instance of a claim's test for each version and each value of the claim's parameters."""
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, Any, Any]:
+    """One instance of a claim's test for each version and value of its parameters; no secret in their names."""
     from plugin import session
 
     session.parametrize(metafunc)
+    result = yield
+    session.named_without_secrets(metafunc)
+    return result
 
 
 @pytest.hookimpl(trylast=True)
@@ -126,19 +107,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A node that ended by itself refutes the claim."""
-    from plugin import conclusion
-
-    return (yield from conclusion.judging_death(item))
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim."""
     from plugin import conclusion
 
     return (yield from conclusion.judging_death(item))
+
+
+pytest_runtest_setup = pytest_runtest_call
 
 
 @pytest.hookimpl(wrapper=True)

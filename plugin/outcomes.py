@@ -30,9 +30,9 @@ class TestOutcome:
     trial: Path | None
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Session:
-    """What was heard of the session's tests."""
+    """What was heard of the session's tests: registered with pytest, it hears the reports of workers too."""
 
     outcomes: list[TestOutcome] = field(default_factory=list)
     plain: Counter[str] = field(default_factory=Counter)
@@ -45,6 +45,30 @@ class Session:
     page: str = ""
     """Where the page of this session is, or why there is none."""
 
+    @property
+    def nothing_decided(self) -> bool:
+        """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
+        return bool(self.plain["not evaluated"]) and not self.plain["pass"]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember what a test came to."""
+        said = said_of(report)
+        if said is None:
+            self.plain["pass"] += report.when == "call" and report.passed
+            self.plain["fail"] += report.failed
+        elif not said["claim"]:
+            self.plain[said["outcome"]] += 1
+        elif report.when not in ("setup", "call"):  # its end is heard of, too; of a worker that died only that
+            self.outcomes.append(
+                TestOutcome(
+                    nodeid=report.nodeid,
+                    claim=said["claim"],
+                    sabotage=said["sabotage"],
+                    result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
+                    trial=trial_of(report),
+                )
+            )
+
 
 KEY: pytest.StashKey[Session] = pytest.StashKey()
 
@@ -55,36 +79,12 @@ def tell(report: pytest.TestReport, claim: str, result: Result, *, sabotage: boo
     report.user_properties.append((PROPERTY, told))
 
 
+def trial_of(test: pytest.Item | pytest.TestReport) -> Path | None:
+    """Where the evidence of a test is; ``None`` of one that recorded none."""
+    found = dict(test.user_properties).get("trial")
+    return Path(str(found)) if found else None
+
+
 def said_of(report: pytest.TestReport) -> Any:
     """What ``tell`` said of a test: ``claim``, ``sabotage`` and its result's fields; ``None`` of an ordinary one."""
     return dict(report.user_properties).get(PROPERTY)
-
-
-def remember(config: pytest.Config, report: pytest.TestReport) -> None:
-    """Remember what a test came to."""
-    heard = config.stash[KEY]
-    said, properties = said_of(report), dict(report.user_properties)
-    if said is None:
-        heard.plain["pass"] += report.when == "call" and report.passed
-        heard.plain["fail"] += report.failed
-        return
-    if not said["claim"]:
-        heard.plain[said["outcome"]] += 1
-        return
-    if report.when in ("setup", "call"):
-        return  # its end is heard of, too; of a worker that died only that
-    heard.outcomes.append(
-        TestOutcome(
-            nodeid=report.nodeid,
-            claim=str(said["claim"]),
-            sabotage=bool(said["sabotage"]),
-            result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
-            trial=Path(str(properties["trial"])) if "trial" in properties else None,
-        )
-    )
-
-
-def nothing_decided(config: pytest.Config) -> bool:
-    """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
-    plain = config.stash[KEY].plain
-    return bool(plain["not evaluated"]) and not plain["pass"]

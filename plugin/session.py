@@ -12,7 +12,7 @@ import pytest
 from clusters.errors import BadInput
 from plugin import options, selection
 from plugin import run as runs
-from plugin.outcomes import KEY, PROPERTY, Session, nothing_decided
+from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status
@@ -25,7 +25,8 @@ def configure(config: pytest.Config) -> None:
     """Read and check everything that can be checked before a test is collected."""
     for marker in selection.MARKERS:
         config.addinivalue_line("markers", marker)
-    config.stash[KEY] = Session()
+    config.stash[KEY] = heard = Session()
+    config.pluginmanager.register(heard, "roachproof-reports")
     options.choose(config)
     try:
         run = runs.open_run(config)
@@ -51,10 +52,7 @@ def configure(config: pytest.Config) -> None:
 
 
 def announce(config: pytest.Config) -> None:
-    """Look for what was asked for by name, and say first of all that a run is one of the control.
-
-    ``auto`` decides here which it is, for workers and all.
-    """
+    """Look for the databases that were asked for by name, and say first of all that a run is of the control."""
     run = runs.of(config)
     if ticker := config.stash[KEY].ticker:
         ticker.go_live(config)
@@ -185,7 +183,7 @@ def finish(session: pytest.Session) -> None:
         harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
         inconclusive="inconclusive" in outcomes
         or (bool(claims) and not decided)
-        or (nothing_decided(config) and not claims),
+        or (heard.nothing_decided and not claims),
         undecided=heard.undecided,
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,

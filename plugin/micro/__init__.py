@@ -1,7 +1,4 @@
-"""The pytest plugin of the micro benchmarks: hooks only; what they do is in ``plugin.micro.level``.
-
-It stands beside the claims' one.
-"""
+"""The pytest plugin of the micro benchmarks: hooks only; what they do is in ``plugin.micro.level``."""
 
 from collections.abc import Generator
 from typing import Any
@@ -23,10 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse an option that cannot be used; count what is not measured.
-
-    Without the claims' plugin there are no clusters, so no benchmarks.
-    """
+    """Refuse an option that cannot be used. Without the plugin of the claims there are no benchmarks."""
     if not config.pluginmanager.hasplugin("plugin"):
         config.pluginmanager.unregister(name="plugin.micro")
         return

@@ -20,7 +20,7 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import slug, write_json
 from plugin.host import carries
 from plugin.outcomes import KEY as SESSION
-from plugin.outcomes import nothing_decided, said_of, tell
+from plugin.outcomes import said_of, tell
 from plugin.result import HARNESS, Result
 from plugin.run import Run
 from plugin.session import look_for_databases, refuse
@@ -33,10 +33,7 @@ WAY_OUT = "measure them in a run of their own: tox -e micro"
 
 @dataclass(kw_only=True)
 class Measured:
-    """What this process measured.
-
-    ``benchmarks`` are pytest-benchmark's own records, ``wanted`` and ``ended`` tests by target.
-    """
+    """What this process measured: records of pytest-benchmark; by target the tests ``wanted`` and ``ended``."""
 
     benchmarks: list[Any] = field(default_factory=list)
     wanted: dict[str, set[str]] = field(default_factory=dict)
@@ -216,7 +213,7 @@ class NotEvaluated:
         for reason, number in self._reasons.items():
             for line in wrapped(f"{number} not evaluated: {reason}", ""):
                 terminalreporter.write_line(line, yellow=True)
-        if nothing_decided(config):
+        if config.stash[SESSION].nothing_decided:
             terminalreporter.write_line("NOTHING WAS MEASURED", yellow=True, bold=True)
 
 

@@ -25,10 +25,7 @@ ADVICE = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """One turn of a statement on one target.
-
-    Times in seconds; ``middle`` is the first and the third quartile of its rounds.
-    """
+    """One turn of a statement on one target, in seconds; ``middle``: first and third quartile of its rounds."""
 
     statement: str
     engine: str
