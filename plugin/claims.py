@@ -1,13 +1,11 @@
 """What a claim and its checks are once they are read from a catalogue."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
 from typing import Any
 
-from clusters.declared import suggestion
-from clusters.errors import BadInput
 from clusters.model import Capability
 from plugin import profiles
 from plugin.judge.model import Check, Comparison, Kind
@@ -19,14 +17,6 @@ class Suite(StrEnum):
     GATE = "gate"
     NIGHTLY = "nightly"
     PAPER = "paper"
-
-
-def suite_named(name: str) -> Suite:
-    """The suite of that name. Raises ``BadInput``."""
-    try:
-        return Suite(name)
-    except ValueError:
-        raise BadInput(f"suite {name!r} is unknown; {suggestion(name, [*Suite])}") from None
 
 
 class Status(StrEnum):
@@ -172,32 +162,25 @@ class Claim:
         profiles.profile_named(profile)
         return tuple(check.resolve(profile) for check in self.checks)
 
-    def parameters_for(self, suite: Suite | str) -> Mapping[str, tuple[object, ...]]:
+    def parameters_for(self, suite: Suite) -> Mapping[str, tuple[object, ...]]:
         """The values of each argument of the test in this suite.
 
         In a suite that the claim is not in they are those of the first suite it is in: a test that is deselected later,
-        or a sabotage of the claim, still has its arguments. Raises ``BadInput`` for an unknown suite.
+        or a sabotage of the claim, still has its arguments.
         """
-        chosen = self._chosen(suite)
-        return {name: values[chosen] for name, values in self.parameters.items()}
+        return {name: values[self._chosen(suite)] for name, values in self.parameters.items()}
 
-    def _chosen(self, suite: Suite | str) -> Suite:
-        chosen = suite_named(suite)
-        return chosen if chosen in self.suites or not self.suites else self.suites[0]
+    def _chosen(self, suite: Suite) -> Suite:
+        return suite if suite in self.suites or not self.suites else self.suites[0]
 
-    def nodes_for(self, suite: Suite | str) -> int:
-        """How many nodes the machine must carry, in the suite that ``parameters_for`` takes. Raises ``BadInput``."""
+    def nodes_for(self, suite: Suite) -> int:
+        """How many nodes the machine must carry, in the suite that ``parameters_for`` takes."""
         return self.nodes[self._chosen(suite)]
 
-    def estimate_for(self, suite: Suite | str) -> Estimate | None:
+    def estimate_for(self, suite: Suite) -> Estimate | None:
         """What all trials of this suite take together one after the other; ``None`` where nothing is declared."""
         if suite not in self.suites or not self.estimate:
             return None
-        one = self.estimate[suite_named(suite)]
+        one = self.estimate[suite]
         trials = prod(len(values) for values in self.parameters_for(suite).values())
         return Estimate(seconds=one.seconds * trials, disk_mib=one.disk_mib)
-
-    def completed(self, checks: tuple[CheckSpec, ...]) -> "Claim":
-        """The same claim with all its checks, each with a source: its own, or else the claim's, or else us."""
-        default = str(self.source) if self.source else "our own choice"
-        return replace(self, checks=tuple(replace(item, source=item.source or default) for item in checks))

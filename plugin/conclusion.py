@@ -17,7 +17,7 @@ from plugin.evidence.redaction import redacted
 from plugin.evidence.store import RESULT as RESULT_FILE
 from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, write_json
 from plugin.judge.model import Outcome
-from plugin.outcomes import tell
+from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
 from plugin.result import BAD_INPUT, NOT_AS_EXPECTED, Result, result_of
 
@@ -28,31 +28,23 @@ WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluat
 
 
 def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A phase of a test.
-
-    A claim's that ends because a node did is judged: what is there refutes it (``Refuted``, with the table).
-    """
+    """Run a phase of a test. A claim's that ends because a node did is judged: ``Refuted`` if that refutes it."""
     try:
         return (yield)
     except BaseException as error:
         id_, sabotage = selection.claim_id(item)
-        trial = dict(item.user_properties).get("trial")
-        if id_ is None or sabotage or trial is None or not _holds(error, NodeDied):
+        trial = trial_of(item)
+        died = error.subgroup(NodeDied) if isinstance(error, BaseExceptionGroup) else isinstance(error, NodeDied)
+        if id_ is None or sabotage or trial is None or not died:
             raise
         from plugin.replay import conclude
         from plugin.reports.terminal import as_table
 
-        record(Path(str(trial)), TrialEnd())
-        verdict = conclude(Path(str(trial)), runs.of(item.config).catalogue)
+        record(trial, TrialEnd())
+        verdict = conclude(trial, runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.FAIL:
             raise Refuted("\n" + as_table(verdict)) from error
         raise
-
-
-def _holds(error: BaseException, kind: type[BaseException]) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(_holds(e, kind) for e in error.exceptions)
-    return isinstance(error, kind)
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -77,9 +69,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
     withhold(report, call)
-    trial = dict(item.user_properties).get("trial")
-    if trial and why:
-        _record(Path(str(trial)), outcome, why, sabotage=sabotage)
+    if why and (trial := trial_of(item)):
+        _record(trial, outcome, why, sabotage=sabotage)
     if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome != "fail":
         item.stash[RESULT] = Result(outcome=outcome, why=why)
     if report.when == "teardown":
@@ -105,12 +96,11 @@ def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage
 
     JUnit XML shows those of a test's end: the claim, its verdict and its checks, too.
     """
-    trial = dict(item.user_properties).get("trial")
     result = item.stash.get(RESULT, Result(outcome="", why=""))
     report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
     told: Sequence[tuple[str, str]]
-    if trial:
-        result, told = concluded(Path(str(trial)), id_, sabotage=sabotage)
+    if trial := trial_of(item):
+        result, told = concluded(trial, id_, sabotage=sabotage)
     else:
         if sabotage and result.outcome == "fail":
             result = replace(result, outcome=NOT_AS_EXPECTED)

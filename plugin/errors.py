@@ -2,14 +2,8 @@
 
 
 class Refuted(AssertionError):  # noqa: N818 - the outcome's name
-    """The claim is refuted; the text is the table of checks.
-
-    An AssertionError, so that every tool calls it a failure.
-    """
+    """The claim is refuted; the text is the table of checks. Every tool calls an AssertionError a failure."""
 
 
 class Inconclusive(Exception):  # noqa: N818 - the outcome's name
-    """The evidence is not good enough to say; the text says what to change.
-
-    Not an AssertionError: nothing was refuted.
-    """
+    """The evidence is not good enough to say; the text says what to change. No AssertionError: no refutation."""

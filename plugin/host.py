@@ -162,10 +162,7 @@ def group_limits(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sy
 
 
 def _group_directories(mount: Path, controllers: str, group: str) -> list[Path]:
-    """The group's directory and its ancestors'.
-
-    Inside a container the path may be the host's: missing ones do no harm.
-    """
+    """The group's directory and its ancestors'. Inside a container some are the host's, and missing here."""
     bases = [mount / controllers, *(mount / name for name in controllers.split(","))] if controllers else [mount]
     base = next((item for item in bases if item.is_dir()), mount)
     parts = [part for part in group.split("/") if part not in ("", "..")]

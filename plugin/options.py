@@ -12,12 +12,11 @@ from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
 from clusters.substrates import LOCAL, SUBSTRATES
+from plugin.claims import Suite
+from plugin.evidence.store import TRIAL_FILE
 
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
-SUITES = ("gate", "nightly", "paper")
-TRIAL_FILE = "trial.json"
-"""What marks the directory of a trial (``plugin.evidence.store.TRIAL_FILE``, which options need not import)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +27,7 @@ class Settings:
     substrate: str
     topology: str | None
     profile: str
-    suite: str
+    suite: Suite
     strict_suite: bool
     """Whether ``--suite`` was given: then every claim of the suite that can be evaluated is required."""
     catalogues: tuple[Path, ...]
@@ -75,7 +74,7 @@ def add(parser: pytest.Parser) -> None:
     )
     option(
         "--suite",
-        choices=SUITES,
+        choices=[suite.value for suite in Suite],
         default=None,
         help="choice of claims; when given, every claim of it that can be evaluated here is required (default: gate, "
         "only what is collected is required)",
@@ -169,7 +168,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         substrate=get("substrate"),
         topology=get("topology"),
         profile=get("profile"),
-        suite=get("suite") or "gate",
+        suite=Suite(get("suite") or Suite.GATE),
         strict_suite=get("suite") is not None,
         catalogues=tuple((home / name).absolute() for name in get("catalogue")),
         path=path,

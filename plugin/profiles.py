@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from clusters.declared import (
     Place,
-    Rule,
     form,
     integer,
     keyed,
@@ -117,20 +116,21 @@ class Profile:
 
 
 _NEEDS = record(HostNeeds, cores=number(above=0), memory_gib=number(above=0), disk_gib=number(above=0))
-_PROFILE_RULES: Mapping[str, Rule[Any]] = {
-    "sentence": text(),
-    "source": text(),
-    "host": _NEEDS,
-    "host_a_node": _NEEDS,
-    "node": record(
+_PROFILE = form(
+    Profile,
+    sentence=text(),
+    source=text(),
+    host=_NEEDS,
+    host_a_node=_NEEDS,
+    node=record(
         NodeResources,
         cache_mib=integer(minimum=1),
         sql_memory_mib=integer(minimum=1),
         cpus=number(above=0),
         memory_mib=integer(minimum=1),
     ),
-    "pace": member(Pace, "a pace"),
-    "rebalance": record(
+    pace=member(Pace, "a pace"),
+    rebalance=record(
         Rebalance,
         ranges=integer(minimum=1, maximum=100_000),
         range_kib=integer(minimum=1, maximum=512 << 10),
@@ -140,9 +140,8 @@ _PROFILE_RULES: Mapping[str, Rule[Any]] = {
         stall_s=number(above=0),
         limit_s=number(above=0),
     ),
-    "probe": record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
-}
-_PROFILE = form(Profile, **_PROFILE_RULES)
+    probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
+)
 
 
 @ruled(_PROFILE.schema)
@@ -161,8 +160,7 @@ def sizes_of(tables: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
     return {name: WORKLOADS[known(name, place / name)].sizes(item, place / name) for name, item in tables.items()}
 
 
-NAME = text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case")
-_PROFILES = keyed(NAME, _profile)
+_PROFILES = keyed(text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case"), _profile)
 
 
 def load(path: Path = SHIPPED) -> Mapping[str, Profile]:

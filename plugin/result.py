@@ -82,10 +82,7 @@ def _told(events: Sequence[Errored | Skipped | SabotageUnexpected]) -> str:
 
 
 def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
-    """What a sabotage names and its verdict is; empty where that differs.
-
-    (Old evidence names nothing: refuted by any check.)
-    """
+    """What a sabotage names and its verdict is; empty where it differs. Old evidence names no metric: any will do."""
     asked = [expected for _, expected in seen(events, SabotageExpected)]
     named = asked[-1] if asked else SabotageExpected()
     metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))

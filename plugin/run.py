@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -41,16 +42,15 @@ KEY: pytest.StashKey["Run"] = pytest.StashKey()
 
 @dataclass(kw_only=True)
 class Run:
-    """The state of one session. ``why_control`` says why the control runs where ``auto`` found no CockroachDB.
-
-    ``tell`` hears what is said before there is a run directory.
-    """
+    """The state of one session."""
 
     settings: Settings
     worker: str = ""
     controller: bool = True
     why_control: str = ""
+    """Why the control runs where ``auto`` found no CockroachDB."""
     tell: Callable[[Mapping[str, Any]], None] | None = None
+    """Hears what is said before there is a run directory."""
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     @cached_property
@@ -84,23 +84,18 @@ class Run:
     @cached_property
     def host(self) -> Host:
         """What this machine has."""
-        directory = self.settings.run_dir
-        while not directory.exists():
-            directory = directory.parent
-        return measure(directory)
+        return measure(self.settings.run_dir)
 
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of what is tested, one a version asked for; a repeated version gets a number (an A/A run)."""
         versions = self.settings.versions
-        if not versions:
-            return ("",)
-        seen: dict[str, int] = {}
+        seen: Counter[str] = Counter()
         names = []
         for version in versions:
-            seen[version] = seen.get(version, 0) + 1
+            seen[version] += 1
             names.append(f"{version}#{seen[version]}" if versions.count(version) > 1 else version)
-        return tuple(names)
+        return tuple(names) or ("",)
 
     @property
     def root(self) -> int:
@@ -130,13 +125,9 @@ class Run:
             return self.named(next(name for name, kind in ENGINES.items() if kind.embedded))
 
     def named(self, name: str, version: str | None = None) -> Engine:
-        """The engine of that name, whichever this run is about (a sabotage may be one of a certain engine).
-
-        Raises ``BadInput``.
-        """
-        return ENGINES[name].find(
-            Wanted(path=self.settings.path, version=version, download=not self.settings.look_only, say=self.say)
-        )
+        """The engine of that name, whichever this run is about: a sabotage may name its own. Raises ``BadInput``."""
+        download = not self.settings.look_only
+        return ENGINES[name].find(Wanted(path=self.settings.path, version=version, download=download, say=self.say))
 
     @property
     def looks_early(self) -> bool:
@@ -186,32 +177,20 @@ class Run:
             raise BadInput(f"--run-dir {home}: holds the evidence of an earlier run; give an empty or new directory")
 
     def begin(self) -> None:
-        """Make the run directory and describe the run in it, unless another process of this run has.
-
-        Raises ``BadInput``.
-        """
+        """Make and describe the run directory, unless another process of this run has. Raises ``BadInput``."""
         directory = make_run_directory(self.settings.run_dir)
         (directory / "progress").mkdir(exist_ok=True)
         if (directory / RUN_FILE).exists():
             return
-        settings = {name: getattr(self.settings, name) for name in Settings.__slots__}
-        write_json(
-            directory / RUN_FILE,
-            redacted_json(
-                {
-                    "schema": SCHEMA,
-                    "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                    "settings": settings,
-                    "host": self.host_facts(),
-                    "suite_revision": _revision(),
-                    "packages": _packages(),
-                }
-            ),
-        )
-
-    def host_facts(self) -> Mapping[str, Any]:
-        """What identifies the machine, for the evidence."""
-        return {**asdict(self.host), "python": platform.python_version(), "system": platform.platform()}
+        about = {
+            "schema": SCHEMA,
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "settings": asdict(self.settings),
+            "host": {**asdict(self.host), "python": platform.python_version(), "system": platform.platform()},
+            "suite_revision": _revision(),
+            "packages": _packages(),
+        }
+        write_json(directory / RUN_FILE, redacted_json(about))
 
 
 def open_run(config: pytest.Config) -> Run:

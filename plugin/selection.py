@@ -37,10 +37,7 @@ KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 
 
 def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
-    """The claim that a test is about, and whether it is a sabotage of it.
-
-    Raises ``BadInput`` for a malformed marker.
-    """
+    """The claim that a test is about, and whether it sabotages it. Raises ``BadInput`` for a malformed marker."""
     found = [marker for name in KEYWORDS if (marker := item.get_closest_marker(name)) is not None]
     if not found:
         return None, False
@@ -130,7 +127,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         try:
             claim = run.catalogue.claim(id_)
             topology = topology_for(item, run)
-            hardware = _hardware(item)
+            elsewhere = _elsewhere(item, run)
             engine = sabotaged_engine(item)
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
@@ -145,7 +142,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         if config.option.collectonly:
             continue  # nothing will run, so what could run is not looked for
         nodes = max(len(topology.nodes), 0 if sabotage else claim.nodes_for(run.settings.suite))
-        reason = _elsewhere(hardware, run) or reason_not_evaluated(claim, nodes, run, engine)
+        reason = elsewhere or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
@@ -173,10 +170,7 @@ def needs_engine(item: pytest.Item) -> bool:
 
 
 def sabotaged_engine(item: pytest.Item) -> str | None:
-    """The engine that the test sabotages, whichever the run is about; ``None`` for a claim's test.
-
-    Raises ``BadInput``.
-    """
+    """The engine that a sabotage is of; ``None``: whichever the run is about. Raises ``BadInput``."""
     marker = item.get_closest_marker("sabotage")
     engine: str | None = marker.kwargs.get("engine") if marker else None
     if engine not in (None, *ENGINES):
@@ -278,20 +272,16 @@ def _is_trial(trial: Mapping[str, Any], target: str, chosen: Mapping[str, object
     )
 
 
-def _hardware(item: pytest.Item) -> str | None:
+def _elsewhere(item: pytest.Item, run: Run) -> str | None:
+    """That the test asks for other hardware than this run's. Raises ``BadInput`` for a malformed marker."""
     marker = item.get_closest_marker("hardware")
     if marker is None:
         return None
     names = [*marker.args, *marker.kwargs.values()]
     if len(names) != 1 or set(marker.kwargs) - {"profile"} or not isinstance(names[0], str):
         raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
-    return profile_named(names[0]).name
-
-
-def _elsewhere(hardware: str | None, run: Run) -> str | None:
-    if hardware is not None and hardware != run.settings.profile:
-        return f"asks for the hardware of profile {hardware}; this run has --profile {run.settings.profile}"
-    return None
+    profile, own = profile_named(names[0]).name, run.settings.profile
+    return f"asks for the hardware of profile {profile}; this run has --profile {own}" if profile != own else None
 
 
 def _no_engine(engine: str, run: Run) -> str | None:

@@ -89,10 +89,7 @@ DIRECTORIES: list[str] = []
 
 
 def declare(modules: Mapping[str, str], top: Place, directory: Path) -> None:
-    """Add what a user's file declares. Modules are looked for in its directory, too.
-
-    Raises ``BadInput`` naming file and key.
-    """
+    """Add what a user's file declares; modules may lie beside it. Raises ``BadInput`` naming file and key."""
     place = top / "workloads"
     if modules and str(directory) not in DIRECTORIES:
         DIRECTORIES.append(str(directory))

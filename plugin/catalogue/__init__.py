@@ -8,7 +8,7 @@ means.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -168,10 +168,6 @@ def _parameter_value(value: Any, place: Place) -> object:
 REPLICAS = 3
 """Of each range, by CockroachDB's default."""
 
-_COUNTS = ("warehouses",)
-"""Parameters that say how much of something there is, wherever they are declared."""
-
-
 _VALUES = keyed(
     text(pattern=r"[A-Za-z_]\w*", what="the name of an argument of the test function"),
     _by_suite(several(_parameter_value, at_least=1)),
@@ -180,10 +176,10 @@ _VALUES = keyed(
 
 @ruled(_VALUES.schema)
 def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
-    """The parameters' values; what must be a count is one, so that no cluster is started for a size that cannot be."""
+    """The parameters' values. A number of warehouses must be one, so that no cluster is started for what cannot be."""
     found = _VALUES(value, place)
-    for name in found.keys() & {*_COUNTS}:
-        _by_suite(several(integer(minimum=1)))(value[name], place / name)
+    if "warehouses" in found:
+        _by_suite(several(integer(minimum=1)))(value["warehouses"], place / "warehouses")
     return found
 
 
@@ -319,11 +315,8 @@ def _claim(name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, 
             hint = suggestion(check.metric, KNOWN_METRICS)
             way_out = "If the test records it itself, say recorded = true"
             raise (where / "metric").wrong(f"{check.metric!r} is nothing the judge measures; {hint} {way_out}")
-    for key, tables in (
-        ("nodes", [claim.nodes]),
-        ("estimate", [claim.estimate]),
-        ("parameters", [*claim.parameters.values()]),
-    ):
+    parameters = tuple(claim.parameters.values())
+    for key, tables in (("nodes", (claim.nodes,)), ("estimate", (claim.estimate,)), ("parameters", parameters)):
         missing = [suite for table in tables for suite in claim.suites if table and suite not in table]
         if missing:
             raise (place / key).wrong(f"has nothing for suite {missing[0].value!r}, in which the claim is; add it")
@@ -331,7 +324,8 @@ def _claim(name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, 
         _check_sizes(claim, place / "parameters" / "sizes")
     if Capability.NODE_RESOURCES in claim.capabilities:
         _check_node_sizes(claim, place / "parameters" / "sizes")
-    return claim.completed(tuple(check for check, _ in placed))
+    source = str(claim.source) if claim.source else "our own choice"
+    return replace(claim, checks=tuple(replace(check, source=check.source or source) for check, _ in placed))
 
 
 def _check_node_sizes(claim: Claim, place: Place) -> None:
@@ -350,32 +344,23 @@ def _check_node_sizes(claim: Claim, place: Place) -> None:
 
 def _check_sizes(claim: Claim, place: Place) -> None:
     """The sizes that a cluster goes through: ``3 6 9``, or ``6 3`` where nodes are taken out."""
+    shrinks = Capability.REMOVE_NODE in claim.capabilities
+    order, example = ("smaller", "6 3") if shrinks else ("larger", "3 6 9")
     for suite, values in claim.parameters.get("sizes", {}).items():
         for value in values:
             words = str(value).split()
             if len(words) < 2 or not all(word.isdecimal() for word in words):
                 raise place.must(value, "at least two numbers of nodes", "give such as '3 6 9', or '6 3' to shrink")
             sizes = [int(word) for word in words]
-            shrinks = Capability.REMOVE_NODE in claim.capabilities
             if sorted(set(sizes), reverse=shrinks) != sizes:
-                raise place.must(
-                    value,
-                    f"sizes of which each is {'smaller' if shrinks else 'larger'} than the one before",
-                    f"give such as '{'6 3' if shrinks else '3 6 9'}'",
-                )
+                must = f"sizes of which each is {order} than the one before"
+                raise place.must(value, must, f"give such as '{example}'")
             if shrinks and sizes[-1] != REPLICAS:
-                raise place.must(
-                    value,
-                    f"sizes down to {REPLICAS}, since a claim that shrinks asks for one node less at last",
-                    f"end with {REPLICAS}",
-                )
+                must = f"sizes down to {REPLICAS}, since a claim that shrinks asks for one node less at last"
+                raise place.must(value, must, f"end with {REPLICAS}")
             if min(sizes) < REPLICAS:
-                raise place.must(
-                    value, f"sizes of {REPLICAS} nodes at the least, one for each replica", "leave the smaller ones out"
-                )
+                must = f"sizes of {REPLICAS} nodes at the least, one for each replica"
+                raise place.must(value, must, "leave the smaller ones out")
             if suite in claim.suites and max(sizes) > claim.nodes[suite]:
-                raise place.must(
-                    value,
-                    f"sizes up to nodes ({claim.nodes[suite]} in suite {suite.value})",
-                    f"say nodes = {max(sizes)}, so that room is asked for",
-                )
+                must = f"sizes up to nodes ({claim.nodes[suite]} in suite {suite.value})"
+                raise place.must(value, must, f"say nodes = {max(sizes)}, so that room is asked for")

@@ -52,10 +52,7 @@ class Skipped(Happened, frozen=True, kw_only=True, tag="skipped"):
 
 
 class SabotageExpected(Happened, frozen=True, kw_only=True, tag="sabotage.expected"):
-    """What a sabotage must come to: one of the ``metrics`` is refuted, or the ``conditions`` are not met.
-
-    ``may``: conditions that may be not met as well.
-    """
+    """A sabotage must refute one of the ``metrics``, or break the ``conditions``; it ``may`` break others."""
 
     metrics: Sequence[str] | UnsetType = UNSET
     conditions: Sequence[str] | UnsetType = UNSET
@@ -197,10 +194,7 @@ class MovesUnknown(Happened, frozen=True, kw_only=True, tag="moves.unknown"):
 
 
 class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
-    """These nodes are about to get this size one after another.
-
-    ``asked``: as ``clusters.model.NodeResources`` has it.
-    """
+    """These nodes get this size one after another; ``asked`` as in ``clusters.model.NodeResources``."""
 
     size: str = ""
     nodes: Sequence[str] = ()
@@ -266,10 +260,7 @@ KNOWN: dict[str, type[Happened]] = {
 
 
 def happened(name: str, data: Mapping[str, Any], kinds: Mapping[str, type[Happened]] = KNOWN) -> Happened:
-    """The event of this name and these facts. Facts that its class does not know are left out.
-
-    Raises ``ValueError`` (of msgspec) where one is missing or of another type.
-    """
+    """The event with the facts that its class knows. Raises ``ValueError`` for missing and ill-typed ones."""
     kind = kinds.get(name)
     return OwnEvent(name=name, data=data) if kind is None else convert(data, kind)
 

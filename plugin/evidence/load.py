@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
-from plugin.evidence.records import SCHEMA, MalformedRecord, ProbeSecond, read_events, read_lines, read_probe
+from plugin.evidence.records import SCHEMA, MalformedRecord, read_events, read_lines, read_probe
 from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals
 from plugin.judge.model import Measurement
 from plugin.judge.trial import HostSecond, TrialEvidence
@@ -75,7 +75,7 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
         context=trial["context"],
         events=events,
         measurements=whole(MEASUREMENTS, _measurements),
-        probe=_probe(directory / PROBE, problems),
+        probe=_read(directory / PROBE, read_probe, problems),
         layout=whole(LAYOUT, read_layout),
         workloads={
             name: found
@@ -89,20 +89,16 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
 
 def _whole(path: Path, parse: Callable[[Iterable[str]], Iterator[T]], problems: list[str]) -> list[T]:
     """All records of a file up to the first malformed one, which is a problem; none where there is no file."""
-    read: list[T] = []
-    with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as lines:
-        try:
-            for record in parse(lines):
-                read.append(record)  # noqa: PERF402 - what came before a malformed line counts
-        except MalformedRecord as error:
-            problems.append(f"{path.name}: {error}")
-    return read
+    records: list[T] = []
+    _read(path, lambda lines: records.extend(parse(lines)), problems)  # keeps what came before a malformed line
+    return records
 
 
-def _probe(path: Path, problems: list[str]) -> tuple[Mapping[str, Any], list[ProbeSecond]] | None:
+def _read(path: Path, parse: Callable[[Iterable[str]], T], problems: list[str]) -> T | None:
+    """What ``parse`` makes of a file; ``None`` where there is none, or of a malformed one, which is a problem."""
     with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as lines:
         try:
-            return read_probe(lines)
+            return parse(lines)
         except MalformedRecord as error:
             problems.append(f"{path.name}: {error}")
     return None
@@ -110,15 +106,14 @@ def _probe(path: Path, problems: list[str]) -> tuple[Mapping[str, Any], list[Pro
 
 def _host(path: Path) -> list[HostSecond]:
     """The host's load, second by second; what is no such line is left out, since it refutes nothing."""
-    seen = []
+    seconds = []
     for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):
             data = json.loads(line)
             others = data.get("others_percent")
-            seen.append(
-                HostSecond(int(data["t"]), float(data["cpu_percent"]), None if others is None else float(others))
-            )
-    return seen
+            others = None if others is None else float(others)
+            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), others))
+    return seconds
 
 
 def events_of(directory: Path) -> list[Event]:

@@ -172,10 +172,7 @@ def redacted_value(name: str, value: str) -> str:
 
 
 def redacted_json(value: Any) -> Any:
-    """A value as JSON has it, of the same shape, without what looks like a secret or stands behind a secret's name.
-
-    What JSON does not know becomes the text that Python has for it.
-    """
+    """A JSON value of the same shape without secrets, also those behind a secret's name. Other things become text."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

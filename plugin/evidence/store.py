@@ -18,48 +18,52 @@ from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
-TRIAL_FILE, EVENTS, MEASUREMENTS, VERDICT, RESULT, MANIFEST = (
-    "trial.json",
-    "events.jsonl",
-    "measurements.jsonl",
-    "verdict.json",
-    "result.json",
-    "manifest.json",
-)
+TRIAL_FILE, EVENTS, MEASUREMENTS = "trial.json", "events.jsonl", "measurements.jsonl"
+VERDICT, RESULT, MANIFEST = "verdict.json", "result.json", "manifest.json"
 UNSEALED = {VERDICT, RESULT, MANIFEST}
 """Files of a trial that are not evidence: verdict and result are made from it, the manifest seals it."""
 
 
-def make_run_directory(path: Path) -> Path:
-    """Create the directory of a run. Raises ``BadInput`` when it cannot be written."""
+def unwritable(directory: Path) -> str:
+    """Why no file can be written into a directory, which is made if it is missing; empty where one can be."""
+    probe = directory / f".writable-{os.getpid()}"
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "claims").mkdir(exist_ok=True)
-        probe = path / f".writable-{os.getpid()}"
+        directory.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise BadInput(
-            f"run directory {path}: cannot be written ({error.strerror}); give another with --run-dir DIR"
-        ) from error
+        return f"cannot be written ({error.strerror})"
+    return ""
+
+
+def make_run_directory(path: Path) -> Path:
+    """Create the directory of a run. Raises ``BadInput`` when it cannot be written."""
+    if why := unwritable(path) or unwritable(path / "claims"):
+        raise BadInput(f"run directory {path}: {why}; give another with --run-dir DIR")
     return path
 
 
 def slug(text: str) -> str:
     """A test's name as a file name: at most 80 characters, distinct names stay distinct, never ``.`` or ``..``."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
-    return (
-        plain
-        if plain and plain == text and len(plain) <= 80
-        else f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    )
+    if plain and plain == text and len(plain) <= 80:
+        return plain
+    return f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file in one step: a reader sees the old one or the new one. Raises ``OSError``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        return temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file in one step: a reader sees the old one or the new one."""
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    """Write a JSON file in one step. Raises ``OSError``."""
+    write(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 def digest(path: Path) -> str:
@@ -105,15 +109,11 @@ class TrialStore:
             raise HarnessError(f"evidence cannot be written to {self.directory} ({error.strerror})") from error
 
     def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
-        """Record a measurement that a test made itself.
-
-        Raises ``TypeError`` or ``ValueError`` for what is no number.
-        """
+        """Record a measurement of a test's own. Raises ``TypeError`` or ``ValueError`` for what is no number."""
         number = value if isinstance(value, int) else float(value)
         said = {"metric": metric, "value": number, "unit": redacted(unit), "note": redacted(note)}
-        line = json.dumps(said) + "\n"
         with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
-            file.write(line)
+            file.write(json.dumps(said) + "\n")
 
     def seal(self) -> None:
         """Write the digest of every evidence file into the manifest, so that a later edit is noticed."""

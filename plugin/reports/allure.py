@@ -1,7 +1,4 @@
-"""A trial as Allure shows it, from stored evidence: the same for a live run and for ``--judge``.
-
-Secrets are taken out where results are written (``allure_redacted``).
-"""
+"""A trial as Allure shows it, from stored evidence. ``allure_redacted`` takes out secrets where it is written."""
 
 import hashlib
 import re

@@ -17,10 +17,7 @@ from plugin.workloads import WORKLOADS
 def attachments(
     trial: StoredTrial, *, title: str, run: Mapping[str, Any], began_ms: int, passed: bool
 ) -> Iterator[Attached]:
-    """Everything attached to the result of a trial. Node logs come with anything but a pass.
-
-    ``title``: of its pictures, without secrets.
-    """
+    """The attachments of a trial's result, with nodes' logs unless it ``passed``. ``title``: that of pictures."""
     series, sections = trial.series, trial.sections.values()
     own = any(section.timeline for section in sections)
     if series is not None and (own or series.throughput or series.latency or series.nodes):

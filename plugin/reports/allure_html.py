@@ -19,8 +19,7 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.store import TRIAL_FILE, stored_object, stored_verdict
-from plugin.reports.text import write
+from plugin.evidence.store import TRIAL_FILE, stored_object, stored_verdict, write
 from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"
@@ -32,10 +31,7 @@ WITHOUT = "the interactive page (report.html in the run directory) needs none of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the report of a run and print where it is.
-
-    Exit status 4: nothing to report on, or something is missing; 7: Allure failed.
-    """
+    """Build a report and print where it is. Exit status 4: nothing to report on, or no Node; 7: Allure failed."""
     parser = argparse.ArgumentParser(
         prog="tox -e report --", description="Allure's HTML of a stored run, with its history."
     )
@@ -51,10 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(run: Path | None, output: Path | None) -> str:
-    """Build the report. Returns the lines that say what it shows and where it is.
-
-    Raises ``BadInput`` and ``HarnessError``.
-    """
+    """Build the report. Returns what is to be said of it. Raises ``BadInput`` and ``HarnessError``."""
     directory = (run or newest(Path.cwd() / ".roachproof")).absolute()
     results, source = results_of(directory)
     if several := hidden(results):

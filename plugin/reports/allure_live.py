@@ -17,7 +17,8 @@ from clusters.errors import BadInput
 from plugin import selection
 from plugin.conclusion import RESULT
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import TRIAL_FILE, stored_object
+from plugin.evidence.store import TRIAL_FILE, stored_object, unwritable
+from plugin.outcomes import trial_of
 from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
 from plugin.reports.stored_run import run_of, stored_trial
@@ -58,10 +59,11 @@ def prepare(config: pytest.Config, run: Run) -> None:
         option.clean_alluredir = False  # each worker would remove what the others wrote
     if option.allure_report_dir is None or quiet:
         return
-    problem = _unwritable(Path(option.allure_report_dir))
-    if problem:
+    problems = []
+    if why := unwritable(Path(option.allure_report_dir)):
+        problems.append(f"{option.allure_report_dir}: {why}; give another with --alluredir DIR")
         option.allure_report_dir = None
-    config.pluginmanager.register(AllureReports(config, run, problem), "roachproof-allure")
+    config.pluginmanager.register(AllureReports(config, run, problems), "roachproof-allure")
 
 
 def _remove_empty(results: Path) -> None:
@@ -71,25 +73,13 @@ def _remove_empty(results: Path) -> None:
             directory.rmdir()
 
 
-def _unwritable(directory: Path) -> str:
-    """Why no file can be written there; nothing where one can."""
-    probe = directory / f".writable-{time.monotonic_ns()}"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        return f"{directory}: cannot be written ({error.strerror}); give another with --alluredir DIR"
-    return ""
-
-
 class AllureReports:
     """Hooks of one session, on the controller and on each worker."""
 
-    def __init__(self, config: pytest.Config, run: Run, problem: str) -> None:
+    def __init__(self, config: pytest.Config, run: Run, problems: list[str]) -> None:
         self._config = config
         self._run = run
-        self._problems = [problem] if problem else []
+        self._problems = problems
         self._guard = contextlib.ExitStack()
 
     @property
@@ -138,7 +128,7 @@ class AllureReports:
             result = listener and listener.allure_logger.get_test(listener._cache.get(item.nodeid))
             if id_ is None or result is None:
                 return
-            directory = dict(item.user_properties).get("trial")
+            directory = trial_of(item)
             if directory is None:
                 came = Result(outcome=HARNESS, why="the run was interrupted" if interrupted else "it never began")
                 came = item.stash.get(RESULT, came)
@@ -152,8 +142,7 @@ class AllureReports:
                 }
                 allure_results.fill_unstarted(result, described, self._run, came)
                 return
-            trial = stored_trial(Path(str(directory)), self._run.catalogue)
-            allure_results.fill(result, trial, HOOKS)
+            allure_results.fill(result, stored_trial(directory, self._run.catalogue), HOOKS)
         except BadInput:
             return  # a malformed marker was refused long ago
         except Exception as error:
@@ -166,12 +155,10 @@ class AllureReports:
             return
         why = "the worker that ran it died; the evidence ends there"
         try:
-            directory = dict(report.user_properties).get("trial")
-            if directory is None:
+            if directory := trial_of(report):
+                allure_results.write_trial(stored_trial(directory, self._run.catalogue), HOOKS)
+            else:
                 allure_results.write_lost(crashitem, why, HOOKS, at_ms=int(time.time() * 1e3))
-                return
-            trial = stored_trial(Path(str(directory)), self._run.catalogue)
-            allure_results.write_trial(trial, HOOKS)
         except Exception as error:
             self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
 

@@ -20,10 +20,7 @@ AS_THEY_ARE = frozenset((
 
 
 class Guard:
-    """Passes on to a writer of Allure's files what it takes, without secrets.
-
-    What cannot be written is added to ``problems``; without them it raises ``OSError``.
-    """
+    """Writes Allure's files without secrets. Notes what cannot be written in ``problems``, else raises ``OSError``."""
 
     def __init__(self, writer: Any, problems: list[str] | None = None) -> None:
         self.writer = writer

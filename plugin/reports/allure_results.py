@@ -10,13 +10,12 @@ from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, StatusDetails, TestResult
 
 from plugin.evidence.redaction import redacted
-from plugin.evidence.store import TRIAL_FILE
+from plugin.evidence.store import TRIAL_FILE, write
 from plugin.reports import allure
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
 from plugin.reports.stored_run import StoredRun, StoredTrial, names_of, run_of
-from plugin.reports.text import write
 from plugin.result import Result
 from plugin.run import Run
 
@@ -104,10 +103,7 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
 
 
 def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> str:
-    """Write the results of what was judged again, ``clean``: in place of those that are there.
-
-    Returns the line that says where they are, or why there are none.
-    """
+    """Write the results of a replay, with ``clean`` in place of those there. Returns what is to be said of them."""
     home = next((d for d in (directory, *directory.parents) if (d / TRIAL_FILE).exists()), None)
     if home is not None:
         return (

@@ -42,10 +42,7 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Lane(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A row of states. ``shares``: by second, of what was asked there the share that answered.
-
-    ``quiet``: as of a line.
-    """
+    """A row of states; ``shares``: by second, the part of what was asked there that answered."""
 
     name: str
     states: Sequence[Mark]

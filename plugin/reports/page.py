@@ -11,13 +11,14 @@ from msgspec import to_builtins
 
 from clusters.engines import SUBJECT
 from plugin.evidence.events import Event
+from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
-from plugin.reports.text import ASSETS, SIGNS, limit_text, machine, measured_text, rendered, word, write
+from plugin.reports.text import ASSETS, SIGNS, limit_text, machine, measured_text, rendered, word
 from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
@@ -37,10 +38,7 @@ FIRST = ("fail", "inconclusive")
 
 
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
-    """Write the page of these runs.
-
-    ``judge``: the options that judge them again; ``control`` the notice of a control run.
-    """
+    """Write the page of these runs. ``judge``: options that judge them again; ``control``: a control's notice."""
     names = names_of(runs)
     trials = [(trial, name) for run, name in zip(runs, names, strict=True) for trial in run.trials]
     on = [machine(run.described.get("host") or {}) for run in runs for _ in run.trials]

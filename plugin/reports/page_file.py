@@ -1,7 +1,4 @@
-"""Where the page of a session or of a replay goes, and what is said of it.
-
-Nothing here raises: a verdict stands without its report.
-"""
+"""Where the page of a session or a replay goes. Nothing here raises: a verdict stands without its report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +13,7 @@ COMPARISON = "comparison.html"
 
 
 def page_of_run(stored: StoredRun, run: Run) -> str:
-    """Write the page of the session that ran here.
-
-    Returns the line that says where it is; nothing where no trial began.
-    """
+    """Write the page of the session that ran here. Returns what is to be said of it; nothing without a trial."""
     return _page([stored], run, stored.directory / PAGE) if stored.trials else ""
 
 

@@ -66,10 +66,7 @@ def _capital(text: str) -> str:
 
 
 def _missing(verdict: Mapping[str, Any], *, advise: bool) -> list[Point]:
-    """The conditions for want of which nothing was decided.
-
-    (Those that only a reported check asks for are told with it.)
-    """
+    """The conditions for want of which nothing was decided; not those that only a reported check asks for."""
     unmet = [condition for condition in verdict["conditions"] if not condition["met"]]
     named = [condition for condition in unmet if f"{condition['name']} is not met" in verdict["why"]]
     found = []

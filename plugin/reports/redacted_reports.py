@@ -1,7 +1,4 @@
-"""What pytest says of a claim's test, without secrets: its report, and the names that its parameters give it.
-
-What pytest says of an ordinary test is not ours to change.
-"""
+"""What pytest says of a claim's test, without secrets: its report, and its name with parameters."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

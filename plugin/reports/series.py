@@ -1,7 +1,4 @@
-"""What happened in a trial, second by second, as its reports draw it: from the evidence, by the judge's functions.
-
-All times are seconds on the trial's timeline.
-"""
+"""What happened in a trial, second by second, by the judge's functions. Times are seconds on the trial's timeline."""
 
 from array import array
 from bisect import bisect_left

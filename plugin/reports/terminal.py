@@ -131,10 +131,7 @@ def _print_outcome(terminal: Any, outcome: "TestOutcome", trial: "StoredTrial | 
 
 
 def trial_lines(trial: "StoredTrial", *, origin: bool) -> list[str]:
-    """A trial's verdict, what workloads found, and the source's tables; with ``origin`` first what is claimed.
-
-    Of a sabotage the verdict and the findings only.
-    """
+    """A trial's verdict and findings; of a claim's also the source's tables and, with ``origin``, what is claimed."""
     claim, verdict, sections = None if trial.sabotage else trial.claim, trial.verdict, trial.sections.values()
     lines = origin_lines(claim) if claim and origin else []
     if verdict:

@@ -1,7 +1,6 @@
 """How values and outcomes are written in every report."""
 
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,7 @@ def shown(result: Result) -> str:
 
 
 def number(value: float | str | None) -> str:
-    """A measured value: whole numbers whole, others with three significant places at the least.
-
-    (No number is stored as text.)
-    """
+    """A measured value: whole numbers whole, others with three significant places at least; infinity is text."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -81,13 +77,3 @@ def rendered(name: str, **values: object) -> str:
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     return environment.get_template(name).render(**values)
-
-
-def write(path: Path, text: str) -> Path:
-    """Write a file in one step: a reader sees the old one or the new one. Raises ``OSError``."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8", errors="replace")
-        return temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
