@@ -131,7 +131,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple
     """An inconclusive claim has a letter and a word of its own."""
     from plugin.reports import terminal
 
-    return terminal.test_status(report)
+    return terminal.status_of(report)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -211,8 +211,7 @@ class NotEvaluated:
 
         terminalreporter.write_sep("=", "micro benchmarks")
         for reason, number in self._reasons.items():
-            for line in wrapped(f"{number} not evaluated: {reason}", ""):
-                terminalreporter.write_line(line, yellow=True)
+            terminalreporter.write_line("\n".join(wrapped(f"{number} not evaluated: {reason}", "")), yellow=True)
         if config.stash[SESSION].nothing_decided:
             terminalreporter.write_line("NOTHING WAS MEASURED", yellow=True, bold=True)
 
@@ -248,8 +247,7 @@ class Hooks:
         """Print the table of versions."""
         if self._lines:
             terminalreporter.write_sep("=", "micro benchmarks, version against version")
-            for line in self._lines:
-                terminalreporter.write_line(line)
+            terminalreporter.write_line("\n".join(self._lines))
 
 
 def settings(run: Run) -> Mapping[str, Any]:

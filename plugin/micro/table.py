@@ -34,7 +34,6 @@ class Turn:
     turn: int
     median: float
     middle: tuple[float, float]
-    rounds: int
     retries: int
     file: str = ""
     """The stored baseline it comes from; empty for this run."""
@@ -74,7 +73,6 @@ def turns(record: Mapping[str, Any], *, file: str = "") -> Iterator[Turn]:
                 turn=int(about["turn"]),
                 median=float(stats["median"]),
                 middle=(float(stats["q1"]), float(stats["q3"])),
-                rounds=int(stats["rounds"]),
                 retries=int(about["retries"]),
                 file=file,
                 when=when if file else "",

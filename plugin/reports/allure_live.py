@@ -196,5 +196,4 @@ class AllureReports:
         if not found and self._run.settings.strict_suite:
             lines = [f"Allure results: {where}  (tox -e report makes HTML of them)"]
         for line in lines:
-            for part in wrapped(line, ""):
-                terminalreporter.write_line(part, yellow=bool(found))
+            terminalreporter.write_line("\n".join(wrapped(line, "")), yellow=bool(found))

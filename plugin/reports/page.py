@@ -94,7 +94,6 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
     described, claim = trial.described, trial.claim
     verdict: Mapping[str, Any] = trial.verdict or {"results": (), "conditions": (), "tuned": described.get("tuned", ())}
     context = {**trial.context, "tuned": "; ".join(map(str, verdict["tuned"])), **trial.builds}
-    shown = _outcome(trial)
     why, points = decided(trial)
     told = {point.name for point in points}
     broken = [c for c in verdict["conditions"] if c["name"] in ("integrity", "no_errors") and not c["met"]]
@@ -106,9 +105,9 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "name": f"{run}: {_test(trial)}" if run else _test(trial),
         "control": context.get("engine", SUBJECT) != SUBJECT,
         "tested": tested_of(described) or "no database",
-        "word": shown[0],
-        "sign": shown[1],
-        "style": shown[2],
+        "word": shown_result(trial.result),
+        "sign": SIGNS.get(trial.result.outcome, "…"),
+        "style": STYLES.get(trial.result.outcome, "none"),
         "why": why,
         "points": points,
         "problems": [c["why"] for c in broken if c["name"] not in told] + [trial.problem] * bool(trial.problem),
@@ -118,12 +117,6 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "conditions": verdict["conditions"],
         "events": trial.events[:MOST_EVENTS],
     }
-
-
-def _outcome(trial: StoredTrial) -> tuple[str, str, str]:
-    """Word, sign and style."""
-    outcome = trial.result.outcome
-    return shown_result(trial.result), SIGNS.get(outcome, "…"), STYLES.get(outcome, "none")
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

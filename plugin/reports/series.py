@@ -1,28 +1,20 @@
 """What happened in a trial, second by second, by the judge's functions. Times are seconds on the trial's timeline."""
 
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
-from plugin.evidence.events import (
-    NodeJoined,
-    NodeRemoved,
-    ProvisionBegin,
-    ResizeBegin,
-    TrialEnd,
-    WritingEnd,
-    seen,
-)
+from plugin.evidence.events import NodeJoined, NodeRemoved, ProvisionBegin, ResizeBegin, TrialEnd, WritingEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint
-from plugin.judge.trial import Fault, Timeline, TrialEvidence, Window, timeline
+from plugin.judge.trial import Fault, TrialEvidence, Window
 from plugin.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -103,40 +95,39 @@ class Series:
     """Where the replicas lay, of a trial in which that was sampled."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Seen:
+class _Trial(Analysis):
     """A trial's evidence with what every series asks for."""
 
-    evidence: TrialEvidence
-    timeline: Timeline
-    activity: Activity | None
-    baseline: throughput.Baseline | None
-    end: int
-    """Of the record: the last event, or where the run was cut off the last that any file tells of."""
+    @property
+    def probe(self) -> Sequence[ProbeSecond]:
+        """The probe's seconds."""
+        return self.evidence.probe[1] if self.evidence.probe else ()
 
+    @cached_property
+    def baseline(self) -> throughput.Baseline | None:
+        """What throughput is normal."""
+        activity, window = self.activity, self.timeline.baseline
+        return throughput.baseline(activity.acknowledged, window) if activity and window else None
 
-def _seen(evidence: TrialEvidence) -> _Seen:
-    line, activity = timeline(evidence.events), Analysis(evidence).activity
-    normal = throughput.baseline(activity.acknowledged, line.baseline) if activity and line.baseline else None
-    last = line.end
-    if TrialEnd not in line.reached:
-        probe = evidence.probe[1] if evidence.probe else ()
-        written = activity.acknowledged if activity else ()
-        last = max([last, *(second.t + SECOND for second in probe), written[-1] if written else 0])
-    return _Seen(evidence=evidence, timeline=line, activity=activity, baseline=normal, end=last)
+    @cached_property
+    def last(self) -> int:
+        """The last of which events, probe or acknowledged writes tell."""
+        written: Sequence[int] = self.activity.acknowledged if self.activity else ()
+        return max([self.timeline.end, *(second.t + SECOND for second in self.probe), *written[-1:]])
+
+    @property
+    def end(self) -> int:
+        """Of the record: the last event, or of a run that was cut off whatever was last."""
+        return self.timeline.end if TrialEnd in self.timeline.reached else self.last
 
 
 def series(evidence: TrialEvidence) -> Series:
     """The series of a trial, also of one that ended early or recorded nothing."""
     from plugin.reports.layout_series import layout_series
 
-    a = _seen(evidence)
-    probe = evidence.probe[1] if evidence.probe else ()
-    activity = a.activity
-    written = activity.acknowledged if activity else array("q")
-    sampled = evidence.layout[-1].t if evidence.layout else 0
-    end = max([a.end, *(second.t + SECOND for second in probe), written[-1] if written else 0, sampled])
-    seconds = -(-end // SECOND)
+    a = _Trial(evidence)
+    probe, activity = a.probe, a.activity
+    seconds = -(-max(a.last, evidence.layout[-1].t if evidence.layout else 0) // SECOND)
     latency, reached, kinds = _probed(probe, seconds)
     for time in activity.failures if activity else ():
         kinds.setdefault(time // SECOND, Counter())["ledger"] += 1
@@ -145,7 +136,7 @@ def series(evidence: TrialEvidence) -> Series:
     recorded = bool(probe) or activity is not None
     return Series(
         seconds=seconds,
-        throughput=throughput.per_second(written, (0, seconds * SECOND)) if activity else (),
+        throughput=throughput.per_second(activity.acknowledged, (0, seconds * SECOND)) if activity else (),
         latency=latency,
         probed=bool(probe) or activity is None,
         errors=[kinds[second].total() if second in kinds else 0 for second in range(seconds)] if recorded else (),
@@ -168,7 +159,7 @@ def _most(found: Counter[str]) -> Mapping[str, int]:
 
 
 def _probed(
-    probe: "Sequence[ProbeSecond]", seconds: int
+    probe: Sequence[ProbeSecond], seconds: int
 ) -> tuple[dict[str, list[float | None]], dict[str, list[float | None]], dict[int, Counter[str]]]:
     """Latency percentiles, the share reached by endpoint, and errors by second and kind."""
     latency: dict[str, list[float | None]] = {}
@@ -222,7 +213,7 @@ def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
     return found | {"max": whole.get_max_value() / 1e3}
 
 
-def _phases(a: _Seen) -> tuple[Band, ...]:
+def _phases(a: _Trial) -> tuple[Band, ...]:
     """The stretches of the test, in plain words."""
     line, reached = a.timeline, a.timeline.reached
     healing = max((f.undo for f in line.faults if f.undo is not None), default=None)
@@ -243,7 +234,7 @@ def _phases(a: _Seen) -> tuple[Band, ...]:
     return tuple(sorted(bands, key=lambda band: band.begin))
 
 
-def _until(a: _Seen, fault: Fault) -> int:
+def _until(a: _Trial, fault: Fault) -> int:
     """When the fault was over: undone, else the end of the record."""
     return fault.undone if fault.undone is not None else a.end
 
@@ -252,7 +243,7 @@ def _band(fault: Fault, end: int) -> Band:
     return Band(begin=fault.begin / 1e6, end=end / 1e6, name=f"{fault.kind} {', '.join(fault.nodes)}")
 
 
-def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
+def _nodes(a: _Trial) -> Mapping[str, tuple[Band, ...]]:
     """The states of each node that was declared: starting, up, and what each fault made of it."""
     line = a.timeline
     declared = next((begin.nodes for _, begin in seen(a.evidence.events, ProvisionBegin)), ())
@@ -276,7 +267,7 @@ def _nodes(a: _Seen) -> Mapping[str, tuple[Band, ...]]:
     return _resized(a, lanes)
 
 
-def _resized(a: _Seen, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple[Band, ...]]:
+def _resized(a: _Trial, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple[Band, ...]]:
     """The lanes of nodes that came later or were taken out."""
     begun: dict[str, int] = {}
     for event in a.evidence.events:
@@ -329,7 +320,7 @@ def nearby(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) 
     return probe[max(0, reach(range(first - 1, -1, -1))) : reach(range(last, len(probe))) + 1]
 
 
-def _resilience(a: _Seen, fault: Fault) -> Resilience:
+def _resilience(a: _Trial, fault: Fault) -> Resilience:
     line = a.timeline
     done = _until(a, fault)
     recovered = next((t for t in line.recoveries if t >= done), None)

@@ -14,6 +14,8 @@ from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import as_stored
 from plugin.judge.model import Outcome, Verdict
+from plugin.outcomes import KEY as SESSION
+from plugin.outcomes import TestOutcome, said_of
 from plugin.reports import source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
@@ -21,7 +23,6 @@ from plugin.reports.text import measured_text, number, shown, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
-    from plugin.outcomes import TestOutcome
     from plugin.reports.stored_run import StoredTrial
 
 WIDTH = 100
@@ -56,22 +57,17 @@ def _short(path: Path, config: pytest.Config) -> str:
     return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else str(path)
 
 
-def test_status(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """The category, letter and word of a test that was inconclusive or that the harness failed."""
-    said: Any = dict(report.user_properties).get("roachproof") if hasattr(report, "user_properties") else None
+def status_of(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """The category, letter and word of a test that was inconclusive."""
+    said = said_of(report) if hasattr(report, "user_properties") else None
     if said and report.failed and said["outcome"] == "inconclusive":
         return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
     return None
 
 
-test_status.__test__ = False  # type: ignore[attr-defined]
-
-
 def summary(terminal: Any, config: pytest.Config) -> None:
     """The table of claims with each check's measured value against its limit, and what the session comes to."""
-    from plugin.outcomes import KEY
-
-    session, run = config.stash.get(KEY, None), config.stash.get(runs.KEY, None)
+    session, run = config.stash.get(SESSION, None), config.stash.get(runs.KEY, None)
     if session is None or run is None or not run.controller:
         return
     for message in session.refusals:
@@ -87,10 +83,10 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_sep("=", "claims")
     stored = session.stored.trials if session.stored else ()
     trials: Mapping[Path | None, StoredTrial] = {trial.directory: trial for trial in stored}
-    told: set[str] = set()
+    printed: set[str] = set()
     for outcome in claims:
-        _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in told)
-        told.add(outcome.claim)
+        _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in printed)
+        printed.add(outcome.claim)
     if sabotages:
         terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
@@ -99,22 +95,18 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
     terminal.write_line("")
     terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
-    if not run.settings.strict_suite:
-        for line in _left_out(selection.left_out({outcome.claim for outcome in claims}, run), run.settings.suite):
-            terminal.write_line(line)
+    suite = run.settings.suite
+    if not run.settings.strict_suite and (left_out := selection.left_out({o.claim for o in claims}, run)):
+        requires = f"which --suite {suite} (tox -e {suite}) requires"
+        told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
+        terminal.write_line("\n".join(wrapped(told, "")))
     if claims or sabotages:
         terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)")
     if session.page:
         terminal.write_line(session.page)
 
 
-def _left_out(claims: Sequence[str], suite: str) -> list[str]:
-    requires = f"which --suite {suite} (tox -e {suite}) requires"
-    told = f"not tested: {len(claims)} more claims of the suite {suite}, {requires}: {', '.join(claims)}"
-    return wrapped(told, "") if claims else []
-
-
-def _print_outcome(terminal: Any, outcome: "TestOutcome", trial: "StoredTrial | None", *, origin: bool = False) -> None:
+def _print_outcome(terminal: Any, outcome: TestOutcome, trial: "StoredTrial | None", *, origin: bool = False) -> None:
     result = outcome.result
     name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
@@ -126,8 +118,7 @@ def _print_outcome(terminal: Any, outcome: "TestOutcome", trial: "StoredTrial | 
     # Why a test ended otherwise than by its verdict, which the table ends with.
     if not (trial and trial.verdict and result.why.endswith(str(trial.verdict["why"]))):
         lines += [part for text in result.why.splitlines()[:1] for part in wrapped(text)]
-    for line in lines:
-        terminal.write_line(line)
+    terminal.write_line("\n".join(lines))
 
 
 def trial_lines(trial: "StoredTrial", *, origin: bool) -> list[str]:
@@ -225,16 +216,11 @@ def as_table(verdict: Verdict) -> str:
 def print_trial(writer: Any, trial: "StoredTrial", *, title: str) -> None:
     """Write a trial that was judged again. ``writer``: pytest's terminal writer."""
     assert trial.verdict is not None
-    writer.line("")
-    for line in wrapped(title, ""):
-        writer.line(line)
-    if trial.sabotage:
-        for line in wrapped(f"(a sabotage: expected to be refuted) {trial.about}", ""):
-            writer.line(line)
+    sabotage = f"(a sabotage: expected to be refuted) {trial.about}"
+    writer.line("\n".join(["", *wrapped(title, ""), *(wrapped(sabotage, "") if trial.sabotage else [])]))
     outcome = trial.verdict["outcome"]
     writer.line(f"claim {trial.claim_id}: {word(outcome)}", **({} if trial.sabotage else MARKUP.get(outcome, {})))
-    for line in trial_lines(trial, origin=True):
-        writer.line(line)
+    writer.line("\n".join(trial_lines(trial, origin=True)))
 
 
 def counted(outcomes: Sequence[str]) -> str:
