@@ -116,8 +116,7 @@ def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, Any]]) -> N
         found.setdefault(profile, {}).update(profiles.sizes_of(given, place / profile))
 
 
-KEYS = ("claims", "checks", "workloads", "profiles")
-"""What a catalogue file may hold."""
+KEYS = ("claims", "checks", "workloads", "profiles")  # what a catalogue file may hold
 
 
 def _check_keys(document: Mapping[str, Any], top: Place) -> None:

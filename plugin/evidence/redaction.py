@@ -29,16 +29,14 @@ _KEY = (
     r"|session[_-]?(?:id|key)|api[_-]?session)"
 )
 """The part of a name that makes it a secret's."""
-_SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"
-"""The same, of names that are that short and end there."""
+_SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"  # the same, of names that are that short and end there
 _ABOUT = _form(
     r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?", re.I
 )
 """How a name goes on that tells of a secret but holds none."""
 _NAME = _form(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)
 _OPTION = _form(rf"--?[\w-]{{0,40}}{_KEY}[\w-]*", re.I)
-_LOGIN = ("-u", "--user")
-"""Options before user:password."""
+_LOGIN = ("-u", "--user")  # options before user:password
 _NAMING = ("name", "key", "variable", "setting", "option")
 """Names of an entry's name, whose value stands beside it under ``value``."""
 _NUMBER = _form(r"[+-]?\d+(?:\.\d+)?")

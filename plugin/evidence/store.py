@@ -115,10 +115,6 @@ class TrialStore:
         with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(said) + "\n")
 
-    def seal(self) -> None:
-        """Write the digest of every evidence file into the manifest, so that a later edit is noticed."""
-        seal(self.directory)
-
     def close(self) -> None:
         """Close the files; the store writes no more."""
         if self._events >= 0:
@@ -127,7 +123,7 @@ class TrialStore:
 
 
 def seal(directory: Path) -> None:
-    """Write the digest of every evidence file of a trial into its manifest."""
+    """Write the digest of every evidence file of a trial into its manifest, so that a later edit is noticed."""
     files = {name: digest(directory / name) for name in sealed_files(directory)}
     write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 

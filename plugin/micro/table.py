@@ -154,7 +154,11 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
         shown = order[at : at + each_time]
         lines += ["", " " * left + "".join(f"{name:<{width}}" for name in shown).rstrip()]
         for statement in statements:
-            lines += _row(statement, shown, found, first=order[0], apart=apart, left=left, width=width)
+            of = {name: [each for each in found[name] if each.statement == statement] for name in order}
+            cells = [_cell(of[name], of[order[0]] if name != order[0] else (), apart=apart) for name in shown]
+            for head, row in zip((statement, ""), zip(*cells, strict=True), strict=True):
+                line = f"{head:<{left}}" + "".join(f"{text:<{width}}" for text in row)
+                lines += [line.rstrip()] * bool(line.strip())
     said = [*_retries(found), *_origins(measured, stored, apart=apart, several=len(order) > 1), *notes]
     if len(order) == 1:
         said.append(
@@ -165,29 +169,16 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
     return lines + [part for text in (*said, ADVICE) for part in wrapped(text, "")]
 
 
-def _row(
-    statement: str,
-    shown: Sequence[str],
-    found: Mapping[str, Sequence[Turn]],
-    *,
-    first: str,
-    apart: str,
-    left: int,
-    width: int,
-) -> list[str]:
-    above, below = f"{statement:<{left}}", " " * left
-    of = {name: [each for each in found[name] if each.statement == statement] for name in (first, *shown)}
-    for name in shown:
-        cell, beside = "-", ""
-        if mine := of[name]:
-            low, high = (median(each.middle[end] for each in mine) for end in (0, 1))
-            cell = f"{_ms(median(each.median for each in mine))} ({_ms(low)}–{_ms(high)})"
-            if name != first and of[first]:
-                paired = not apart and not mine[0].file and not of[first][0].file
-                beside = _said(ratio(mine, of[first], paired=paired))
-        above += f"{cell:<{width}}"
-        below += f"{beside:<{width}}"
-    return [line for line in (above.rstrip(), below.rstrip()) if line]
+def _cell(mine: Sequence[Turn], first: Sequence[Turn], *, apart: str) -> tuple[str, str]:
+    """What a column has of a statement, and below it the ratio to the ``first`` column, if there is something of it."""
+    if not mine:
+        return "-", ""
+    low, high = (median(each.middle[end] for each in mine) for end in (0, 1))
+    cell = f"{_ms(median(each.median for each in mine))} ({_ms(low)}–{_ms(high)})"
+    if not first:
+        return cell, ""
+    paired = not apart and not mine[0].file and not first[0].file
+    return cell, _said(ratio(mine, first, paired=paired))
 
 
 def _said(found: Ratio) -> str:

@@ -22,8 +22,7 @@ from clusters.errors import BadInput, HarnessError
 from plugin.evidence.store import TRIAL_FILE, stored_object, stored_verdict, write
 from plugin.run import RUN_FILE
 
-VERSION = "3.18.0"
-"""Of the npm package: the one whose reports were looked at."""
+VERSION = "3.18.0"  # of the npm package: the one whose reports were looked at
 CONFIG = Path(__file__).with_name("assets") / "allurerc.mjs"
 RESULTS, REPORT, HISTORY = "allure-results", "allure-report", "allure-history.jsonl"
 INSTALL_S, BUILD_S = 600, 600
@@ -184,14 +183,9 @@ def _node() -> tuple[str, list[str]]:
 def _run(command: Sequence[str], surroundings: Mapping[str, str], limit_s: float, failed: str) -> None:
     try:
         done = subprocess.run(
-            command,
-            env=dict(surroundings),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit_s,
-            check=False,
-        )
+            command, env=dict(surroundings), timeout=limit_s,
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"{failed}: not done after {limit_s:g} s") from error
     except OSError as error:

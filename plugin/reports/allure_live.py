@@ -26,13 +26,10 @@ from plugin.reports.terminal import wrapped
 from plugin.result import HARNESS, Result
 from plugin.run import Run
 
-HOOKS = plugin_manager.hook
-"""Write as allure-pytest does in this session."""
+HOOKS = plugin_manager.hook  # write as allure-pytest does in this session
 
-RESULTS = "allure-results"
-"""Where a run of a suite has them, in its directory."""
-PROBLEMS = "roachproof-allure"
-"""Where a worker tells its controller what could not be written."""
+RESULTS = "allure-results"  # where a run of a suite has them, in its directory
+PROBLEMS = "roachproof-allure"  # where a worker tells its controller what could not be written
 NAMES = {
     "target": "which database is tested",
     "trial": "place of the evidence",

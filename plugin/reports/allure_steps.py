@@ -19,8 +19,7 @@ STATUS: Mapping[str, str] = {
 }  # fmt: skip
 """Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing
 was learnt."""
-MOST_EVENTS = 40
-"""Events shown below one phase; the attached evidence has all."""
+MOST_EVENTS = 40  # events shown below one phase; the attached evidence has all
 MARKS = {"S": "S: printed in the source", "D": "D: derived from the source", "R": "R: our own choice"}
 PHASES: Mapping[str, str] = {
     "provision": "Provision: start the nodes",

@@ -10,19 +10,14 @@ from pathlib import Path
 
 from plugin.evidence.redaction import redacted
 
-Window = tuple[float, float]
-"""From and to, in seconds since 1970."""
+Window = tuple[float, float]  # from and to, in seconds since 1970
 
-BEFORE_S, AFTER_S = 5.0, 15.0
-"""How much is shown before a fault begins and after it is over."""
-MOST_LINES = 300
-"""Of one file; of more lines the first half and the last are kept."""
-MOST_CHARACTERS = 2000
-"""Of one line."""
+BEFORE_S, AFTER_S = 5.0, 15.0  # how much is shown before a fault begins and after it is over
+MOST_LINES = 300  # of one file; of more lines the first half and the last are kept
+MOST_CHARACTERS = 2000  # of one line
 MOST_FILES = 4
 MOST_NODES = 15
-MOST_READ = 64 << 20
-"""Bytes read of one file, from its end."""
+MOST_READ = 64 << 20  # bytes read of one file, from its end
 _SKIPPED = re.compile(r"pebble|health|sql-auth|pprof|heap|goroutine|memstats|memprof|cpuprof", re.IGNORECASE)
 _STAMPS = (
     # I261121 12:50:51.424134 750 server/node.go …

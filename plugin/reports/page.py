@@ -23,18 +23,12 @@ from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
-STYLES: Mapping[str, str] = {
-    "pass": "good",
-    "fail": "bad",
-    NOT_AS_EXPECTED: "bad",
-    **dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure"),
-}
+UNSURE = dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure")
+STYLES = {"pass": "good", "fail": "bad", NOT_AS_EXPECTED: "bad", **UNSURE}
 SABOTAGES = "Sabotages: expected to be refuted, or inconclusive; no part of the verdict"
-MOST_EVENTS = 500
-"""Events listed of one trial; a run of hours has many, and its charts show them all."""
+MOST_EVENTS = 500  # events listed of one trial; a run of hours has many, and its charts show them all
 MOST_FACTS = 300
-FIRST = ("fail", "inconclusive")
-"""Outcomes of checks that are listed before all others, in this order."""
+FIRST = ("fail", "inconclusive")  # outcomes of checks that are listed before all others, in this order
 
 
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:

@@ -11,8 +11,7 @@ from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 
 OWN = ("trial", "verdict")
 """Properties that hold no text of a test's: where its evidence is, and how it came out."""
-SHORT = 4
-"""A parameter's value of fewer characters is not looked for inside of a name."""
+SHORT = 4  # a parameter's value of fewer characters is not looked for inside of a name
 
 
 def withhold(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:

@@ -51,12 +51,16 @@ def csv_file(name: str, text: str) -> Attached:
     return Attached(name=name, type="text/csv", extension="csv", text=text)
 
 
+Setups = tuple[tuple[str, str], ...]
+"""Set-ups of a source and here: (whose, what)."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
     """One table of a source: its row for a trial, what was measured, and the ratio; ``-`` where nothing answers.
 
-    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured:
-    (whose, what). ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a
+    ``work`` is the source's name, ``note`` how its method differs, ``setups`` on what each of the two was measured.
+    ``reading``: what the judge makes of the source's table. ``long``: a whole table, too long for a
     terminal, which shows its columns ``short``. ``charts`` are drawn from what was printed.
     """
 
@@ -65,15 +69,11 @@ class Beside:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
-    setups: tuple[tuple[str, str], ...] = ()
+    setups: Setups = ()
     reading: tuple[str, ...] = ()
     long: bool = False
     short: tuple[str, ...] = ()
     charts: "tuple[Chart, ...]" = ()
-
-
-Setups = tuple[tuple[str, str], ...]
-"""As ``Beside`` has them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

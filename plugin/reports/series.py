@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 PERCENTILES = (50.0, 95.0, 99.0)
-MOST_KINDS = 5
-"""Kinds of errors kept for one second; the rest are counted together."""
+MOST_KINDS = 5  # kinds of errors kept for one second; the rest are counted together
 STATES: Mapping[str, str] = {
     "kill": "killed",
     "lose_disk": "lost with its disk",

@@ -11,10 +11,8 @@ from plugin.reports.growth_source import growth_beside
 from plugin.reports.section import Beside, Section
 from plugin.reports.text import figure, number
 
-EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")
-"""The end of the note of ``rows_missing``."""
-SETUP = "setup"
-"""The entry beside a source's tables that says how it came to them."""
+EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")  # the end of the note of ``rows_missing``
+SETUP = "setup"  # the entry beside a source's tables that says how it came to them
 
 
 def beside(

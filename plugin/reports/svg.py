@@ -10,12 +10,9 @@ from plugin.reports.svg_elements import SMALL, WIDTH
 from plugin.reports.text import number
 
 RIGHT = 16
-MOST_POINTS = 800
-"""Of a longer line each stretch is drawn by its least and its greatest value."""
-ROWS = 3
-"""In which names of marks lie one below the other; those that find no room are left out."""
-MOST_STATES = 10
-"""Of more the lanes have no legend: they are named one by one."""
+MOST_POINTS = 800  # of a longer line each stretch is drawn by its least and its greatest value
+ROWS = 3  # in which names of marks lie one below the other; those that find no room are left out
+MOST_STATES = 10  # of more the lanes have no legend: they are named one by one
 
 
 def as_svg(charts: Sequence[Chart], title: str) -> str:

@@ -7,11 +7,9 @@ from html import escape
 from pathlib import Path
 
 WIDTH = 1000
-TEXT, SMALL = 12, 11
-"""Sizes of letters."""
+TEXT, SMALL = 12, 11  # sizes of letters
 PALETTE = Path(__file__).with_name("assets") / "page.css"
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What XML may not hold."""
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")  # what XML may not hold
 
 
 @cache

@@ -9,14 +9,7 @@ from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
 
 ASSETS = Path(__file__).with_name("assets")
 WORDS = {"pass": "PASS", "fail": "REFUTED", HARNESS: "HARNESS FAILED"}
-SIGNS: Mapping[str, str] = {
-    "pass": "✔",
-    "fail": "✘",
-    "inconclusive": "?",
-    "not evaluated": "○",
-    "reported": "·",
-    NOT_AS_EXPECTED: "✘",
-}
+SIGNS = {"pass": "✔", "fail": "✘", "inconclusive": "?", "not evaluated": "○", "reported": "·", NOT_AS_EXPECTED: "✘"}
 """An outcome is never told by colour alone."""
 
 

@@ -23,6 +23,7 @@ from plugin.evidence.store import (
     broken_seals,
     make_run_directory,
     record,
+    seal,
     slug,
     stored_verdict,
     write_json,
@@ -107,7 +108,7 @@ def test_seals(store: TrialStore) -> None:
     (store.directory / "logs").mkdir()
     (store.directory / "logs" / "n1.log").write_text("a log")
     assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
-    store.seal()
+    seal(store.directory)
     assert broken_seals(store.directory) == ()
     write_json(store.directory / VERDICT, {"outcome": "pass"})
     assert broken_seals(store.directory) == (), "the verdict is made from evidence, it is none"
@@ -123,7 +124,7 @@ def test_seals(store: TrialStore) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": 3}', '{"sha256": ["x"]}'])
 def test_a_manifest_that_cannot_be_read_seals_nothing(store: TrialStore, text: str) -> None:
-    store.seal()
+    seal(store.directory)
     (store.directory / MANIFEST).write_text(text)
     (problem,) = broken_seals(store.directory)
     assert problem.startswith(f"{MANIFEST} is unreadable")
@@ -134,7 +135,7 @@ def test_no_changed_byte_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory
     store = TrialStore(tmp_path_factory.mktemp("trial") / "trial", {"claim": "answer"})
     store.event(OwnEvent(name="begun", data={"by": "a test"}))
     store.close()
-    store.seal()
+    seal(store.directory)
     for name in (EVENTS, TRIAL_FILE):
         content = bytearray((store.directory / name).read_bytes())
         content[position % len(content)] ^= flip
@@ -151,7 +152,7 @@ def test_an_error_is_recorded_after_the_store_is_closed(store: TrialStore) -> No
     record(store.directory, Errored(what="the harness broke"))
     assert names(store) == ["trial.end", "error"]
     assert broken_seals(store.directory) == ("the evidence was never sealed: the run ended early",)
-    store.seal()
+    seal(store.directory)
     record(store.directory, Errored(what="and once more"))
     assert names(store) == ["trial.end", "error", "error"]
     assert broken_seals(store.directory) == ()
