@@ -92,10 +92,7 @@ def _record(trial: Path, outcome: str, why: str, *, sabotage: bool) -> None:
 
 
 def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
-    """Work out what the test's trial came to, store it with the evidence, and put it among the report's properties.
-
-    JUnit XML shows those of a test's end: the claim, its verdict and its checks, too.
-    """
+    """Store with the evidence what its trial came to, and put it among the properties of the report of its end."""
     result = item.stash.get(RESULT, Result(outcome="", why=""))
     report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
     told: Sequence[tuple[str, str]]

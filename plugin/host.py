@@ -40,7 +40,6 @@ class Host:
     clock_step_us: float
     clock_slip_ms: float
     kernel: str
-    python: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +69,6 @@ def measure(path: Path) -> Host:
         clock_step_us=step,
         clock_slip_ms=slip,
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
-        python=f"{platform.python_implementation()} {platform.python_version()}",
     )
 
 

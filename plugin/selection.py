@@ -121,7 +121,11 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     for item in items:
         id_, sabotage = claim_id(item)
         if id_ is None:
-            _refuse_claimless(item, config)
+            if _in_claims(item, config):
+                raise BadInput(
+                    f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id "
+                    "of the catalogue (pytest --claims lists them), or move the test"
+                )
             kept.append(item)
             continue
         try:
@@ -291,14 +295,6 @@ def _no_engine(engine: str, run: Run) -> str | None:
     except BadInput as error:
         return f"no {engine} to be had: {str(error).splitlines()[0]}"
     return None
-
-
-def _refuse_claimless(item: pytest.Item, config: pytest.Config) -> None:
-    if _in_claims(item, config):
-        raise BadInput(
-            f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id of the "
-            "catalogue (pytest --claims lists them), or move the test"
-        )
 
 
 def _in_claims(item: pytest.Item, config: pytest.Config) -> bool:

@@ -38,10 +38,7 @@ class MalformedRecord(ValueError):  # noqa: N818 - a record, not an error of our
 
 
 def read_lines(lines: Iterable[str], parse: Callable[[str], T], what: str) -> Iterator[T]:
-    """What ``parse`` makes of each line. An unfinished last line is dropped.
-
-    Raises ``MalformedRecord`` where ``parse`` finds a line wrong; ``what``: what a line is, with its article.
-    """
+    """Each line parsed, but an unfinished last one. Raises ``MalformedRecord`` for a line that is not ``what``."""
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return

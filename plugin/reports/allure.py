@@ -140,10 +140,7 @@ def engine_of(trial: StoredTrial, run: Mapping[str, Any]) -> str:
 
 
 def _parameters(trial: StoredTrial, run: Mapping[str, Any]) -> dict[str, str]:
-    """What tells results of one test apart in its history. Versions do not: a history runs across them.
-
-    Several versions in one run have a history by their place, as the second would else hide the first.
-    """
+    """What tells results of one test apart: no version, as a history runs across them, but its place among several."""
     settings = run.get("settings") or {}
     own = {str(name): str(value) for name, value in (trial.described.get("parameters") or {}).items()}
     # Runs that were stored before engines had options of their own call them by another name.

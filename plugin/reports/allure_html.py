@@ -117,11 +117,8 @@ def results_of(directory: Path) -> tuple[Path, str]:
     said = write_replay(results, [stored_run(directory, catalogue, verdicts)], clean=True)
     if not _results(results):
         raise BadInput(said)
-    return results, " (made from the evidence" + (
-        f", since {len(others)} of its verdicts {'is' if len(others) == 1 else 'are'} not what was stored)"
-        if own is not None
-        else ")"
-    )
+    since = f", since {len(others)} of its verdicts {'is' if len(others) == 1 else 'are'} not what was stored"
+    return results, f" (made from the evidence{since if own else ''})"
 
 
 def _results(place: Path) -> bool:

@@ -1,7 +1,4 @@
-"""What charts are drawn from, by the page (``assets/page.js``) and in the pictures of Allure (``svg.py``).
-
-Colours are names of the page's palette (``assets/page.css``), so that both have the same.
-"""
+"""What charts are drawn from, by the page and in pictures (``svg.py``), in colours of the page's palette."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10

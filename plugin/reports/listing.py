@@ -6,7 +6,6 @@ import pytest
 
 from clusters.engines import Engine
 from clusters.errors import BadInput
-from clusters.model import Topology
 from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
@@ -96,15 +95,17 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *, sabotage: bool) -> None:
-    """What one test would start, disturb and check, in order."""
+def print_plan(item: pytest.Item, run: Run) -> None:
+    """What one test of a claim would start, disturb and check, in order."""
+    id_, sabotage = selection.claim_id(item)
+    claim = run.catalogue.claim(str(id_))
     skip = item.get_closest_marker("skip")
     print(f"\n{item.nodeid}")
     print("\n".join(wrapped(f"{'sabotage of ' if sabotage else ''}{claim.id}: {claim.sentence}")))
     if skip is not None:
         print("\n".join(wrapped(f"would not run: {skip.kwargs.get('reason', '')}")))
         return
-    print("\n".join(wrapped(f"would start: {_started(item, topology, run)}")))
+    print("\n".join(wrapped(f"would start: {_started(item, run)}")))
     for number_, step in enumerate(claim.steps, 1):
         print("\n".join(wrapped(f"{number_}. {step}", "    ")))
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
@@ -113,11 +114,11 @@ def print_plan(item: pytest.Item, claim: Claim, topology: Topology, run: Run, *,
     print(f"  seed: {selection.seed_of(item, run)} (of the run: {run.settings.seed})")
 
 
-def _started(item: pytest.Item, topology: Topology, run: Run) -> str:
+def _started(item: pytest.Item, run: Run) -> str:
     if "engine" not in getattr(item, "fixturenames", ()):
         return "no database, the test asks for none"
-    count = len(topology.nodes)
-    places = ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in topology.nodes)
+    nodes = selection.topology_for(item, run).nodes
+    count, places = len(nodes), ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in nodes)
     return f"{count} node{'s' * (count != 1)} of {_database(item, run)}: {places}"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from clusters.engines import SUBJECT, control_notice
 from plugin.evidence.store import TRIAL_FILE
 from plugin.reports.stored_run import StoredRun
+from plugin.reports.text import typed
 from plugin.run import Run
 
 PAGE = "report.html"
@@ -34,7 +35,7 @@ def page_of_replay(stored: Sequence[StoredRun], run: Run) -> str:
 
 
 def _page(stored: Sequence[StoredRun], run: Run, place: Path) -> str:
-    place = run.settings.report or place
+    place, here = run.settings.report or place, Path.cwd()
     engines = {trial.context["engine"] for each in stored for trial in each.trials if "engine" in trial.context}
     try:
         from plugin.reports.page import write_page
@@ -43,17 +44,12 @@ def _page(stored: Sequence[StoredRun], run: Run, place: Path) -> str:
         write_page(
             place,
             stored,
-            judge=" ".join(f"--judge={_short(each.directory)}" for each in stored),
+            judge=" ".join(f"--judge={typed(each.directory, here)}" for each in stored),
             control="" if SUBJECT in engines else control_notice(sorted(engines)),
         )
     except OSError as error:
         why = error.strerror or error
-        return f"report: not written: {_short(place)}: {why}; choose another place with --report FILE"
+        return f"report: not written: {typed(place, here)}: {why}; choose another place with --report FILE"
     except Exception as error:
         return f"report: not written: {type(error).__name__}: {error}"
-    return f"report: {_short(place)}"
-
-
-def _short(path: Path) -> str:
-    """As it can be typed from here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    return f"report: {typed(place, here)}"

@@ -1,14 +1,13 @@
 """What a claim's source printed, beside what was measured."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from clusters.substrates import SUBSTRATES
 from plugin.claims import Claim
 from plugin.reports.builds import named
-from plugin.reports.growth_source import growth_beside
-from plugin.reports.section import Beside, Section
+from plugin.reports.section import Beside, Section, Setups
 from plugin.reports.text import figure, number
 
 EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")  # the end of the note of ``rows_missing``
@@ -30,7 +29,7 @@ def beside(
     ]
     titles = {name: _title(name) for name in claim.paper}
     setups = _setups(claim, verdict["context"], machine)
-    found += growth_beside(claim, verdict, {titles[name]: table for name, table in claim.paper.items()}, setups)
+    found += _growth(claim, verdict, setups)
     for section in sections:
         found += section.beside(claim, titles, setups)
     return found
@@ -58,11 +57,16 @@ def _title(table: str) -> str:
     return re.sub(r"(?<=\d)_(?=\d)", ".", table).replace("_", " ")
 
 
-def _setups(claim: Claim, context: Mapping[str, str], machine: str) -> tuple[tuple[str, str], ...]:
+def _setups(claim: Claim, context: Mapping[str, str], machine: str) -> Setups:
     told = claim.paper.get(SETUP)
     if not told:
         return ()
     return (f"set-up of the {claim.work}", str(told)), ("set-up here", _setup(context, machine))
+
+
+def _results(verdict: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The results of checks, by metric."""
+    return {result["check"]["metric"]: result for result in verdict["results"]}
 
 
 def _is_of(row: Mapping[str, Any], context: Mapping[str, str]) -> bool:
@@ -88,7 +92,7 @@ def _beside(title: str, row: Mapping[str, Any], claim: Claim, verdict: Mapping[s
 def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, Any]) -> tuple[str, str]:
     """What was measured for a column, and its ratio to what the source printed."""
     name = claim.measured.get(column, "")
-    results = {result["check"]["metric"]: result for result in verdict["results"]}
+    results = _results(verdict)
     if name not in results:
         met = {condition["name"]: condition for condition in verdict["conditions"]}
         if name in met:
@@ -129,3 +133,54 @@ def _setup(context: Mapping[str, str], machine: str) -> str:
     if machine and substrate in SUBSTRATES and SUBSTRATES[substrate].local:
         machine = f"all on one machine of {machine}"
     return ", ".join(filter(None, [named(context), shape, profile, machine]))
+
+
+def _growth(claim: Claim, verdict: Mapping[str, Any], setups: Setups) -> Iterator[Beside]:
+    """For each of the source's tables of replicas over time: when they were even there, and when here."""
+    results = _results(verdict)
+    for name, table in claim.paper.items():
+        if not isinstance(table, Mapping) or "minutes" not in table.get("columns", ()):
+            continue
+        from plugin.judge.source_tables import paper_growth
+
+        printed = paper_growth(table)
+        theirs = printed.found.balanced and printed.found.balanced / 60
+        ours = _value(results, f"balanced_{printed.before}_to_{printed.after}_min")
+        nodes = f"{printed.before} → {printed.after}"
+        shown = "not shown" if printed.found.settled is None else "yes"
+        here = nodes if ours is not None else "-"
+        rows = [
+            (f"{claim.work} printed", nodes, number(theirs), number(printed.per_s), shown),
+            ("measured here", here, number(ours), _rate(results, nodes), _settled(results, nodes)),
+        ]
+        if ours and theirs:
+            rows.append(("ratio", "-", number(ours / theirs), "-", "-"))
+        yield Beside(
+            title=_title(name),
+            work=claim.work,
+            head=("", "nodes", "minutes until even", "replicas moved a second", "settled"),
+            rows=tuple(rows),
+            note=claim.note,
+            setups=setups,
+            reading=(f"a series from samples every 20 minutes, without traffic; {printed.found.why_not_settled}",),
+        )
+
+
+def _value(results: Mapping[str, Any], metric: str) -> float | None:
+    value: float | None = results[metric]["measurement"]["value"] if metric in results else None
+    return value
+
+
+def _settled(results: Mapping[str, Any], nodes: str) -> str:
+    """Whether this change of size came to rest: only that before which traffic ended was looked at."""
+    settled = _value(results, "settled")
+    if settled is None or f"{nodes}:" not in str(results["settled"]["measurement"]["note"]):
+        return "-" if _value(results, "balanced_s") is None else "not looked at"
+    return ("no", "yes")[int(settled)]
+
+
+def _rate(results: Mapping[str, Any], nodes: str) -> str:
+    """Of this change of size, as the note of the slowest one has them all."""
+    note = str(results["replicas_moved_per_s"]["measurement"]["note"]) if "replicas_moved_per_s" in results else ""
+    mine = next((part for part in note.split("; ") if part.startswith(f"{nodes}:")), "")
+    return mine.rpartition(", ")[2].removesuffix("/s") or "-"

@@ -169,10 +169,8 @@ def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     parts = {"outcome": str, "why": str, "results": list, "conditions": list, "tuned": list, "context": dict}
     if verdict is None or not all(isinstance(verdict.get(name), kind) for name, kind in parts.items()):
         return None
-    results = ({"check", "measurement", "outcome", "why"}, verdict["results"])
-    conditions = ({"name", "met", "why"}, verdict["conditions"])
-    for keys, entries in (results, conditions):
-        if not all(isinstance(entry, dict) and keys <= entry.keys() for entry in entries):
+    for name, keys in (("results", {"check", "measurement", "outcome", "why"}), ("conditions", {"name", "met", "why"})):
+        if not all(isinstance(entry, dict) and keys <= entry.keys() for entry in verdict[name]):
             return None
     return verdict
 

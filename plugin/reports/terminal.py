@@ -19,7 +19,7 @@ from plugin.outcomes import TestOutcome, said_of
 from plugin.reports import source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
-from plugin.reports.text import measured_text, number, shown, word
+from plugin.reports.text import measured_text, number, shown, typed, word
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
@@ -48,13 +48,9 @@ def header(config: pytest.Config) -> list[str]:
         f"roachproof: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
         f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
-        f"evidence: {_short(settings.run_dir, config)}",
+        f"evidence: {typed(settings.run_dir, config.rootpath)}",
     ]
     return [part for line in lines for part in wrapped(line, "")]
-
-
-def _short(path: Path, config: pytest.Config) -> str:
-    return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else str(path)
 
 
 def status_of(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
@@ -101,7 +97,9 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
         terminal.write_line("\n".join(wrapped(told, "")))
     if claims or sabotages:
-        terminal.write_line(f"evidence: {_short(run.settings.run_dir, config)}  (pytest --judge=DIR judges it again)")
+        terminal.write_line(
+            f"evidence: {typed(run.settings.run_dir, config.rootpath)}  (pytest --judge=DIR judges it again)"
+        )
     if session.page:
         terminal.write_line(session.page)
 

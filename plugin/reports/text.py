@@ -54,6 +54,11 @@ def machine(host: Mapping[str, Any]) -> str:
     return ", ".join(filter(None, [f"{cores} cores", f"{memory} GiB memory", str(host.get("kernel") or "")]))
 
 
+def typed(path: Path, home: Path) -> str:
+    """A path as it can be typed in the directory ``home``."""
+    return str(path.relative_to(home) if path.is_relative_to(home) else path)
+
+
 def figure(value: object) -> str:
     """A value of a source's table."""
     if isinstance(value, bool):
