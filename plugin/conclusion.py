@@ -92,7 +92,7 @@ def _record(trial: Path, outcome: str, why: str, *, sabotage: bool) -> None:
 
 
 def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
-    """Store with the evidence what its trial came to, and put it among the properties of the report of its end."""
+    """Store what a test came to with its evidence, and put it among the properties of the report of its end."""
     result = item.stash.get(RESULT, Result(outcome="", why=""))
     report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
     told: Sequence[tuple[str, str]]

@@ -175,7 +175,7 @@ _VALUES = keyed(
 
 @ruled(_VALUES.schema)
 def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
-    """The parameters' values. A number of warehouses must be one, so that no cluster is started for what cannot be."""
+    """The parameters' values. Warehouses must be a count, so that no cluster is started for what cannot be."""
     found = _VALUES(value, place)
     if "warehouses" in found:
         _by_suite(several(integer(minimum=1)))(value["warehouses"], place / "warehouses")

@@ -52,7 +52,7 @@ class Skipped(Happened, frozen=True, kw_only=True, tag="skipped"):
 
 
 class SabotageExpected(Happened, frozen=True, kw_only=True, tag="sabotage.expected"):
-    """A sabotage must refute one of the ``metrics``, or break the ``conditions``; it ``may`` break others."""
+    """A sabotage must refute one of the ``metrics``, or break all ``conditions``; it ``may`` break others."""
 
     metrics: Sequence[str] | UnsetType = UNSET
     conditions: Sequence[str] | UnsetType = UNSET

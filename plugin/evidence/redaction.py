@@ -170,7 +170,7 @@ def redacted_value(name: str, value: str) -> str:
 
 
 def redacted_json(value: Any) -> Any:
-    """A JSON value of the same shape without secrets, also those behind a secret's name. Other things become text."""
+    """A JSON value of the same shape without secrets and what a secret's name names; other values become text."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

@@ -170,7 +170,7 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
 
 
 def _cell(mine: Sequence[Turn], first: Sequence[Turn], *, apart: str) -> tuple[str, str]:
-    """What a column has of a statement, and below it the ratio to the ``first`` column, if there is something of it."""
+    """A column's figure of a statement, and what stands below it: the ratio to the ``first`` column, if any."""
     if not mine:
         return "-", ""
     low, high = (median(each.middle[end] for each in mine) for end in (0, 1))

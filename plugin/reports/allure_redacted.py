@@ -20,7 +20,7 @@ AS_THEY_ARE = frozenset((
 
 
 class Guard:
-    """Writes Allure's files without secrets. Notes what cannot be written in ``problems``, else raises ``OSError``."""
+    """Writes Allure's files without secrets; notes failures to write as ``problems``, or raises ``OSError``."""
 
     def __init__(self, writer: Any, problems: list[str] | None = None) -> None:
         self.writer = writer

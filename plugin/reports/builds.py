@@ -15,7 +15,7 @@ def named(context: Mapping[str, Any]) -> str:
 
 
 def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
-    """Facts of the builds in a ``trial.json`` (commit, digests, origin, settings); by version if there are several."""
+    """Facts of the builds in a ``trial.json``: commit, digests, origin, settings; by version of several."""
     own = described.get("fingerprint") or {}
     observed = {name.rpartition(", ")[2]: seen for name, seen in (described.get("observed") or {}).items()}
     sides = {name: {**one, **observed.get(name, {})} for name, one in (described.get("sides") or {}).items()}
