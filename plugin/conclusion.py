@@ -15,7 +15,7 @@ from plugin.evidence.events import Errored, SabotageUnexpected, Skipped, TrialEn
 from plugin.evidence.load import events_of
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import RESULT as RESULT_FILE
-from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, write_json
+from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, trials_in, write_json
 from plugin.judge.model import Outcome
 from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
@@ -142,8 +142,8 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
 
 def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
     """Mark the report of a claim's test whose worker died: the harness failed."""
-    for description in sorted((runs.of(config).settings.run_dir / "claims").glob(f"*/*/{TRIAL_FILE}")):
-        described, trial = stored_object(description) or {}, description.parent
+    for trial in trials_in(runs.of(config).settings.run_dir / "claims"):
+        described = stored_object(trial / TRIAL_FILE) or {}
         if described.get("test") != redacted(crashitem):
             continue
         claim, sabotage = str(described["claim"]), bool(described["sabotage"])

@@ -12,7 +12,7 @@ from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
-from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
 from plugin.reports import terminal
@@ -55,8 +55,7 @@ def trials_below(directory: Path) -> list[Path]:
     """The trials of a stored run, or the one trial that ``directory`` is. Raises ``BadInput`` when there are none."""
     if not directory.is_dir():
         raise BadInput(f"--judge {directory}: no such directory; give a run directory or one trial of it")
-    trials = sorted(path.parent for path in directory.rglob(TRIAL_FILE))
-    if not trials:
+    if not (trials := trials_in(directory)):
         raise BadInput(
             f"--judge {directory}: holds no evidence (no {TRIAL_FILE}); give a run directory or one trial of it"
         )

@@ -165,6 +165,11 @@ def stored_object(path: Path) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def trials_in(directory: Path) -> list[Path]:
+    """The directories of the trials of a run, or the one trial that it is."""
+    return sorted(path.parent for path in directory.rglob(TRIAL_FILE))
+
+
 def sealed_files(directory: Path) -> list[str]:
     """The names of a trial's files that are evidence."""
     names = (str(path.relative_to(directory)) for path in sorted(directory.rglob("*")) if path.is_file())

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.store import TRIAL_FILE, stored_object, stored_verdict, write
+from plugin.evidence.store import stored_object, stored_verdict, trials_in, write
 from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"  # of the npm package: the one whose reports were looked at
@@ -94,7 +94,8 @@ def results_of(directory: Path) -> tuple[Path, str]:
     the evidence. Raises ``BadInput``.
     """
     own = next((place for place in (directory / RESULTS, directory) if _results(place)), None)
-    if next(directory.rglob(TRIAL_FILE), None) is None:
+    trials = trials_in(directory)
+    if not trials:
         if own is None:
             raise BadInput(f"{directory}: holds neither Allure results nor evidence; give a run directory")
         return own, ""
@@ -105,19 +106,17 @@ def results_of(directory: Path) -> tuple[Path, str]:
 
     catalogue = load([*SHIPPED, *_catalogues(directory)])
     verdicts = {}
-    for trial in sorted(path.parent for path in directory.rglob(TRIAL_FILE)):
+    for trial in trials:
         with contextlib.suppress(BadInput):  # it is shown as one that cannot be read
             verdicts[trial] = judge_trial(trial, catalogue)
-    others = [
-        trial for trial, verdict in verdicts.items() if (stored_verdict(trial) or {}).get("outcome") != verdict.outcome
-    ]
-    if own is not None and not others:
+    changed = [t for t, new in verdicts.items() if (stored_verdict(t) or {}).get("outcome") != new.outcome]
+    if own is not None and not changed:
         return own, ""
     results = directory / (RESULTS if own is None else f"{RESULTS}-judged-again")
     said = write_replay(results, [stored_run(directory, catalogue, verdicts)], clean=True)
     if not _results(results):
         raise BadInput(said)
-    since = f", since {len(others)} of its verdicts {'is' if len(others) == 1 else 'are'} not what was stored"
+    since = f", since {len(changed)} of its verdicts {'is' if len(changed) == 1 else 'are'} not what was stored"
     return results, f" (made from the evidence{since if own else ''})"
 
 

@@ -17,7 +17,7 @@ from clusters.errors import BadInput
 from plugin import selection
 from plugin.conclusion import RESULT
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import TRIAL_FILE, stored_object, unwritable
+from plugin.evidence.store import TRIAL_FILE, stored_object, trials_in, unwritable
 from plugin.outcomes import trial_of
 from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
@@ -172,7 +172,7 @@ class AllureReports:
             allure_results.write_surroundings(
                 Path(self._config.option.allure_report_dir),
                 [run_of(home)],
-                [stored_object(path) or {} for path in sorted(home.glob(f"claims/*/*/{TRIAL_FILE}"))],
+                [stored_object(trial / TRIAL_FILE) or {} for trial in trials_in(home / "claims")],
             )
         except OSError as error:
             self._problems.append(f"categories and environment: {error.strerror or error}")

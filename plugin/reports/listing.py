@@ -18,9 +18,8 @@ from plugin.run import Run
 def print_claims(run: Run) -> None:
     """The catalogue as a table: each claim, its source and suites, and whether it can be evaluated here."""
     settings = run.settings
-    print(
-        f"Claims of the catalogue; engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
-    )
+    chosen = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
+    print(f"Claims of the catalogue; {chosen}")
     engines, lines = _targets(run)
     print("\n".join(lines))
     unproven = dict.fromkeys(f"{engine.version}: {said}" for engine in engines if (said := runs.not_run(engine)))
@@ -46,9 +45,8 @@ def print_claims(run: Run) -> None:
         print(claim.id)
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
-    chosen = [claim for claim in ready if settings.suite in claim.suites]
-    seconds = _seconds(chosen, run)
-    suite = f"suite {settings.suite}: {len(chosen)}, about {_duration(seconds)}"
+    claims = [claim for claim in ready if settings.suite in claim.suites]
+    suite = f"suite {settings.suite}: {len(claims)}, about {_duration(_seconds(claims, run))}"
     print(f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; {suite}")
 
 

@@ -12,7 +12,7 @@ from plugin.evidence import events
 from plugin.evidence.events import Event
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict
+from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.builds import builds_of
@@ -28,9 +28,7 @@ class StoredTrial:
     """One trial, without what looks like a secret.
 
     ``described`` is its ``trial.json``; ``verdict`` as it is stored, ``None`` where none was reached; ``result`` what
-    it came to.
-
-    ``problem`` says why its evidence cannot be read at all (another schema, no description), or cannot be drawn.
+    it came to. ``problem`` says why its evidence cannot be read at all (another schema, no description) or drawn.
     """
 
     directory: Path
@@ -144,11 +142,10 @@ def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -
 
 def stored_run(directory: Path, catalogue: Catalogue, verdicts: Mapping[Path, Verdict] | None = None) -> StoredRun:
     """Everything below a run directory, or the one trial that it is."""
-    places = sorted(path.parent for path in directory.rglob(TRIAL_FILE))
     return StoredRun(
         directory=directory,
         described=run_of(directory),
-        trials=[stored_trial(place, catalogue, (verdicts or {}).get(place)) for place in places],
+        trials=[stored_trial(place, catalogue, (verdicts or {}).get(place)) for place in trials_in(directory)],
     )
 
 

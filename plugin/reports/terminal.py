@@ -97,9 +97,8 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
         terminal.write_line("\n".join(wrapped(told, "")))
     if claims or sabotages:
-        terminal.write_line(
-            f"evidence: {typed(run.settings.run_dir, config.rootpath)}  (pytest --judge=DIR judges it again)"
-        )
+        evidence = typed(run.settings.run_dir, config.rootpath)
+        terminal.write_line(f"evidence: {evidence}  (pytest --judge=DIR judges it again)")
     if session.page:
         terminal.write_line(session.page)
 

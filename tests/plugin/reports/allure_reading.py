@@ -52,7 +52,7 @@ class Result:
 
 def read(home: Path) -> list[Result]:
     files = sorted(home.glob("*-result.json"))
-    assert not list(home.glob("*.tmp"))
+    assert not list(home.glob(".*")), "a file that was not written to its end"
     return [Result(home, json.loads(file.read_text())) for file in files]
 
 
