@@ -33,13 +33,9 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
 def _case(suite: ET.Element, trial: StoredTrial) -> str:
     """Add the test case of a trial; of which kind its outcome is to a reader of JUnit."""
     file, _, name = str(trial.described.get("test", trial.directory.name)).rpartition("::")
-    case = ET.SubElement(
-        suite,
-        "testcase",
-        classname=_text(file.removesuffix(".py").replace("/", ".")),
-        name=_text(name),
-        time=f"{trial.end / 1e6:.3f}",
-    )
+    module = file.removesuffix(".py").replace("/", ".")
+    about = {"classname": _text(module), "name": _text(name), "time": f"{trial.end / 1e6:.3f}"}
+    case = ET.SubElement(suite, "testcase", about)
     result = trial.result
     found = ET.SubElement(case, "properties")
     told = properties(

@@ -163,14 +163,9 @@ def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Sec
 def wrapped(text: str, indent: str = "  ", *, most: int | None = None) -> list[str]:
     """Text in lines of at most 100 columns; what does not fit in ``most`` lines is cut off with an ellipsis."""
     lines = textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        max_lines=most,
-        placeholder=" …",
-    )
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent,
+        break_on_hyphens=False, max_lines=most, placeholder=" …",
+    )  # fmt: skip
     return lines or [indent]
 
 

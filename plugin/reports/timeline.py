@@ -64,13 +64,9 @@ def charts(series: Series) -> list[Chart]:
         ),
     ]  # fmt: skip
     lanes = [
-        Lane(
-            name=name,
-            states=[_state(band) for band in series.nodes.get(name, ())],
-            shares=series.reached.get(name, ()),
-        )
+        Lane(name=name, states=[*map(_state, series.nodes.get(name, ()))], shares=series.reached.get(name, ()))
         for name in dict.fromkeys([*series.nodes, *series.reached])
-    ]  # fmt: skip
+    ]
     if lanes or series.phases:
         phases = [Mark(begin=band.begin, end=band.end, name=band.name, colour="wait") for band in series.phases]
         rows = [Lane(name="test", states=phases, quiet=True)] * bool(phases) + lanes
