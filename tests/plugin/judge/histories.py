@@ -51,8 +51,8 @@ class Story:
     def ok(self, op: int, *seen: int) -> None:
         self.lines.append(Ok(self.tick(), op, seen))
 
-    def failed(self, op: int) -> None:
-        self.lines.append(Failed(self.tick(), op, "40001"))
+    def failed(self, op: int, detail: str = "40001") -> None:
+        self.lines.append(Failed(self.tick(), op, detail))
 
     def unknown(self, op: int) -> None:
         self.lines.append(Unknown(self.tick(), op, "timeout"))
