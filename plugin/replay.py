@@ -113,15 +113,18 @@ def replay(
 
     chosen = list(dict.fromkeys(directories))
     verdicts: dict[Path, Verdict] = {}
+    failed: dict[Path, str] = {}
     unreadable = []
     for directory in dict.fromkeys(trial for each in chosen for trial in trials_below(each)):
         try:
             verdicts[directory] = judge_trial(directory, run.catalogue)
         except BadInput as error:
             unreadable.append(str(error))
-    if not verdicts:
+        except Exception as error:  # a defect of the judge's hides no other verdict
+            failed[directory] = f"the judge failed ({type(error).__name__}: {error}); please report it with the trial"
+    if unreadable and not verdicts and not failed:
         raise BadInput("; ".join(unreadable))
-    stored = [stored_run(directory, run.catalogue, verdicts) for directory in chosen]
+    stored = [stored_run(directory, run.catalogue, verdicts, failed) for directory in chosen]
     trials = {trial.directory: (each, trial) for each in stored for trial in each.trials if trial.directory in verdicts}
     notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values())
     if notice:
@@ -147,7 +150,7 @@ def replay(
         from plugin.reports.junit import write_junit
 
         writer.line(write_junit(junit, stored))
-    for message in unreadable:
+    for message in (*unreadable, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)
     if notice:
         writer.line(f"\n{notice}")
@@ -156,7 +159,7 @@ def replay(
         0,
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.FAIL in outcomes,
-        harness=HARNESS in outcomes,
+        harness=bool(failed) or HARNESS in outcomes,
         inconclusive=left,
         undecided=(),
         claims_collected=True,

@@ -1,8 +1,9 @@
 """Reads the evidence of a trial back, whole or cut off, for the judge."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +11,8 @@ from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import SCHEMA, MalformedRecord, read_events, read_lines, read_probe
-from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals
+from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals, sealed_files
+from plugin.evidence.trailer import contradicted
 from plugin.judge.model import Measurement
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.workloads import WORKLOADS
@@ -59,10 +61,15 @@ def _no_trial(directory: Path, why: object) -> BadInput:
 def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
     """The evidence of a trial. What is cut off, malformed or was edited is listed in its ``problems``."""
     problems = list(broken_seals(directory))
+    problems += filter(None, (contradicted(directory / name) for name in sealed_files(directory)))
 
     def whole(name: str, parse: Callable[[Iterable[str]], Iterator[T]]) -> list[T]:
-        return _whole(directory / name, parse, problems)
+        found = _whole(directory / name, parse, problems)
+        problems.extend(_backwards(name, found))
+        return found
 
+    probe = _read(directory / PROBE, read_probe, problems)
+    problems += _backwards(PROBE, probe[1] if probe else ())
     events = whole(EVENTS, _events)
     if not seen(events, TrialEnd):
         problems.append("the test ended before it had gathered all its evidence (no trial.end)")
@@ -75,7 +82,7 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
         context=trial["context"],
         events=events,
         measurements=whole(MEASUREMENTS, _measurements),
-        probe=_read(directory / PROBE, read_probe, problems),
+        probe=probe,
         layout=whole(LAYOUT, read_layout),
         workloads={
             name: found
@@ -92,6 +99,14 @@ def _whole(path: Path, parse: Callable[[Iterable[str]], Iterator[T]], problems: 
     records: list[T] = []
     _read(path, lambda lines: records.extend(parse(lines)), problems)  # keeps what came before a malformed line
     return records
+
+
+def _backwards(name: str, records: Sequence[Any]) -> Iterator[str]:
+    """Where times of records (``t``) run backwards, which no clock of ours does."""
+    for one, other in pairwise(records):
+        if getattr(one, "t", 0) > getattr(other, "t", 0):
+            yield f"{name}: {other.t / 1e6:.1f} s after {one.t / 1e6:.1f} s, times run backwards"
+            return
 
 
 def _read(path: Path, parse: Callable[[Iterable[str]], T], problems: list[str]) -> T | None:

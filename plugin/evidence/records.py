@@ -38,10 +38,15 @@ class MalformedRecord(ValueError):  # noqa: N818 - a record, not an error of our
 
 
 def read_lines(lines: Iterable[str], parse: Callable[[str], T], what: str) -> Iterator[T]:
-    """Each line parsed, but an unfinished last one. Raises ``MalformedRecord`` for a line that is not ``what``."""
+    """Each line parsed, but an unfinished last one and the trailer.
+
+    Raises ``MalformedRecord`` for a line that is not ``what``.
+    """
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
+        if line.startswith("#"):
+            continue
         try:
             record = parse(line)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:

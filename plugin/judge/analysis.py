@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from plugin.judge.activity import Activity
-from plugin.judge.availability import Availability, availability, together
+from plugin.judge.availability import Availability, Gap, availability, together, undisturbed
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
 from plugin.workloads import WORKLOADS
 
@@ -40,6 +40,16 @@ class Analysis:
         return tuple(
             availability(seconds, routes, window=one.window, victims=one.victims) for one in self.timeline.disturbances
         )
+
+    @cached_property
+    def undisturbed(self) -> Gap | None:
+        """The longest gap that no disturbance explains; ``None`` without a probe or a time to watch."""
+        window = self.timeline.watched
+        if self.evidence.probe is None or window is None:
+            return None
+        header, seconds = self.evidence.probe
+        disturbed = [one.window for one in self.timeline.disturbances]
+        return undisturbed(seconds, routes_of(header.get("routes")), window=window, disturbed=disturbed)
 
     @cached_property
     def availability(self) -> Availability | None:

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from plugin.evidence.records import ProbeSecond, RouteSecond
 from plugin.judge.trial import Window
 
-HOLE_US = 2_000_000
-"""Two lines of the probe further apart than this leave a hole (it writes one a second)."""
+SECOND = 1_000_000
+"""The probe writes a line of each whole second."""
+
+END_US = 2_000_000
+"""The probe's last line may begin so long before the end of what it watches: a second is written when it is over."""
 
 LAG_US = 500_000
 """A probe whose own clock tick comes later than this proves nothing about the server."""
-
-SECOND = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +67,25 @@ def together(seen: Sequence[Availability]) -> Availability | None:
         victims=longest(one.victims for one in seen),
         overall=longest(one.overall for one in seen),
     )
+
+
+def undisturbed(
+    seconds: Sequence[ProbeSecond], routes: Iterable[str], *, window: Window, disturbed: Sequence[Window]
+) -> Gap | None:
+    """The longest stretch of any route in the window that touches none of the ``disturbed`` ones.
+
+    ``None`` where there is no such stretch.
+    """
+    if not seconds:
+        return None
+    bounds = _bounds(seconds)
+    stretches = (
+        Gap(route=name, begin=begin, end=end)
+        for name in dict.fromkeys(routes)
+        for begin, end in _stretches(name, seconds, bounds)
+        if _overlaps(begin, end, window) and not any(_overlaps(begin, end, one) for one in disturbed)
+    )
+    return max(stretches, key=lambda gap: gap.seconds, default=None)
 
 
 def endpoint(route: str) -> str:
@@ -160,11 +180,11 @@ def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
     found = []
     if seconds[0].t > window[0]:
         found.append(f"the probe begins at {seconds[0].t / 1e6:.1f} s, the window at {window[0] / 1e6:.1f} s")
-    if seconds[-1].t < window[1] - HOLE_US:
+    if seconds[-1].t < window[1] - END_US:
         found.append(f"the probe ends at {seconds[-1].t / 1e6:.1f} s, the window at {window[1] / 1e6:.1f} s")
     for one, other in itertools.pairwise(seconds):
-        if other.t - one.t > HOLE_US and _overlaps(one.t, other.t, window):
-            found.append(f"nothing is recorded between {one.t / 1e6:.1f} s and {other.t / 1e6:.1f} s")
+        if other.t - one.t > SECOND and _overlaps(one.t + SECOND, other.t, window):
+            found.append(f"nothing is recorded between {(one.t + SECOND) / 1e6:.1f} s and {other.t / 1e6:.1f} s")
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from clusters.events import FaultBegin, Replicated
+from clusters.events import FaultBegin, Provisioned, Replicated
 from plugin.evidence.events import Errored, ResizeBegin, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
@@ -168,18 +168,20 @@ def _replicated_before(a: Analysis) -> Answer:
 def _watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
     """The window that the probe must watch, its routes, and its seconds."""
     header, lines = recorded(a.evidence.probe, "there was no probe")
-    window = recorded(a.timeline.disturbed, "no fault was recorded, so there is no window to watch")
+    window = recorded(a.timeline.watched, "no fault was recorded, so there is no window to watch")
     return window, routes_of(header.get("routes")), lines
 
 
 @requires("probe_complete", "keep the probe running from before the fault until after recovery; see its log")
 def _probe_complete(a: Analysis) -> Answer:
-    """The probe watched every route through the whole window."""
+    """The probe watched every route of every node from the baseline until writing ended."""
     window, routes, lines = _watched(a)
+    fault = recorded(a.timeline.disturbed, "no fault was recorded")[0]
     buckets = {route.rpartition("/")[2] for route in routes}
-    reached = {name for line in lines if line.t <= window[0] for name, route in line.routes.items() if route.ok}
+    reached = {name for line in lines if line.t <= fault for name, route in line.routes.items() if route.ok}
     problems = [*holes(lines, window)]
     problems += [f"bucket {b} has no route" for b in range(a.evidence.buckets) if str(b) not in buckets]
+    problems += [f"node {node} has no route" for node in _unwatched(a, routes)]
     problems += [f"route {route} had no success before the first fault" for route in routes if route not in reached]
     if not routes:
         problems.append("the probe declares no routes")
@@ -188,9 +190,16 @@ def _probe_complete(a: Analysis) -> Answer:
     return True, f"{len(routes)} routes of {len(set(map(endpoint, routes)))} endpoints watched without a hole"
 
 
+def _unwatched(a: Analysis, routes: Sequence[str]) -> list[str]:
+    """The nodes that no route goes through, of an engine whose nodes are endpoints."""
+    endpoints = set(map(endpoint, routes))
+    nodes = [node for _, provisioned in seen(a.evidence.events, Provisioned) for node in provisioned.nodes]
+    return [node for node in nodes if node not in endpoints] if endpoints & set(nodes) else []
+
+
 @requires("probe_on_time", "leave the machine less to do")
 def _probe_on_time(a: Analysis) -> Answer:
-    """The probe kept its own schedule."""
+    """The probe kept its own schedule all the time."""
     window, _, lines = _watched(a)
     count, worst = late(lines, window)
     why = f"largest lag {worst / 1e6:.2f} s, limit {LAG_US / 1e6:.1f} s"

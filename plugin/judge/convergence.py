@@ -17,6 +17,9 @@ BAND = 0.05
 LEAST = 2.0
 """Replicas that 5 % are at least: on small clusters they are less than one."""
 
+MOST = 0.5
+"""Part of the mean that the band is at most: a node without a replica is not near a mean of three (our own choice)."""
+
 SLACK = 1.0
 """A replica more, since the mean is no whole number (our own choice)."""
 
@@ -87,8 +90,9 @@ class Convergence:
 
 
 def band(counts: Sequence[int]) -> float:
-    """How far from their mean nodes may be: 5 % of it or 2 replicas, whichever is more, and 1."""
-    return max(BAND * sum(counts) / len(counts), LEAST) + SLACK
+    """How far from their mean nodes may be: 5 % of it or 2 replicas, whichever is more, and 1; half of it at most."""
+    mean = sum(counts) / len(counts)
+    return min(max(BAND * mean, LEAST) + SLACK, MOST * mean)
 
 
 def even(counts: Sequence[int], within: float = 1.0) -> bool:

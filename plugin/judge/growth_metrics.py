@@ -131,7 +131,7 @@ def _quiet(a: Analysis) -> list[Phase]:
     return recorded(quiet or None, "nobody looked whether the replicas come to rest without traffic")
 
 
-@measures("settled", "", _SAMPLED, timed=True)
+@measures("settled", "", (*_SAMPLED, "traffic_ended"), timed=True)
 def _settled(a: Analysis) -> Measured:
     """1 when no replica was added or removed any more for the quiet period, without traffic."""
     quiet = _quiet(a)
@@ -149,7 +149,7 @@ def _settled_s(a: Analysis) -> Measured:
     return _told([(seconds, f"{phase.name}: {seconds:.0f} s from the first action") for phase, seconds in took])
 
 
-@measures("replicas_traded", "%/min", _SAMPLED)
+@measures("replicas_traded", "%/min", (*_SAMPLED, "traffic_ended"))
 def _traded(a: Analysis) -> Measured:
     """Replicas added or removed a minute, of all, in the last quiet period without traffic."""
     told = []
@@ -302,6 +302,17 @@ def _sampled(a: Analysis) -> Answer:
             return False, f"{why} ({reasons})" if reasons else why
         told.append(why)
     return True, some(told)
+
+
+@requires("traffic_ended", "end every load before the quiet period begins")
+def _traffic_ended(a: Analysis) -> Answer:
+    """No client of the load sent a write while it was looked whether replicas come to rest."""
+    sent = a.activity.attempts if a.activity else ()
+    quiet = [(phase, sum(1e6 * (phase.quiet_from or 0.0) < t < 1e6 * phase.end for t in sent)) for phase in _quiet(a)]
+    writing = [
+        f"{phase.name}: {count} writes sent after traffic was said to have ended" for phase, count in quiet if count
+    ]
+    return not writing, some(writing) or "no write was sent"
 
 
 @requires(

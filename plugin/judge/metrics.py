@@ -61,6 +61,17 @@ def _victim_gap(a: Analysis) -> Measured:
     return _longest(a, "victims", "no probed endpoint is a hit node's own")
 
 
+@measures("gap_undisturbed_s", "s", _PROBE, timed=True)
+def _gap_undisturbed(a: Analysis) -> Measured:
+    """Longest stretch without a success of any range at any gateway that no fault explains.
+
+    From the baseline until writing ended, all disturbances with their recoveries aside.
+    """
+    recorded(a.evidence.probe, "there was no probe")
+    gap = recorded(a.undisturbed, NO_FAULT)
+    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
+
+
 def _longest(a: Analysis, pick: str, none: str) -> Measured:
     found = recorded(a.availability, "there was no probe" if a.evidence.probe is None else NO_FAULT)
     gap: Gap = recorded(getattr(found, pick), none)

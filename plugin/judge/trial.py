@@ -120,6 +120,14 @@ class Timeline:
         return begin, max(begin, self.recovered if self.recovered is not None else self.end)
 
     @property
+    def watched(self) -> Window | None:
+        """What a probe must have watched: from the baseline, or else the first fault, until writing ended."""
+        if not self.faults:
+            return None
+        begin = self.baseline[0] if self.baseline else self.faults[0].begin
+        return begin, max(begin, self.writing_end if self.writing_end is not None else self.end)
+
+    @property
     def disturbances(self) -> tuple[Disturbance, ...]:
         """Faults one after another, each with its own recovery; those that begin before it belong to the same one.
 

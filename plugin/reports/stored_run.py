@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clusters.errors import BadInput
@@ -83,8 +84,13 @@ class StoredRun:
     trials: Sequence[StoredTrial]
 
 
-def stored_trial(directory: Path, catalogue: Catalogue, verdict: Verdict | None = None) -> StoredTrial:
-    """A trial with this verdict, or else with the one that is stored. Never raises for what a killed run left."""
+def stored_trial(
+    directory: Path, catalogue: Catalogue, verdict: Verdict | None = None, unjudged: str = ""
+) -> StoredTrial:
+    """A trial with this verdict, or else with the one that is stored; ``unjudged``: why it has none.
+
+    Never raises for what a killed run left.
+    """
     try:
         described = describe_trial(directory)
         evidence = load_trial(directory, described)
@@ -95,14 +101,15 @@ def stored_trial(directory: Path, catalogue: Catalogue, verdict: Verdict | None 
             directory=directory, described=described, claim=None, verdict=None, series=None,
             events=(), result=result, problem=why,
         )  # fmt: skip
-    told = redacted_json(as_stored(verdict) if verdict is not None else _whole(stored_verdict(directory)))
+    stored = None if unjudged else _whole(stored_verdict(directory))
+    told = redacted_json(as_stored(verdict) if verdict is not None else stored)
     evidence = without_secrets(evidence)
-    seen, sections, problem = None, dict[str, Section](), ""
+    seen, sections, problem = None, dict[str, Section](), unjudged
     try:
         sections = sections_of(evidence, limits_of(described, told))
         seen = series(evidence)
     except Exception as error:  # whatever somebody wrote into the files: verdict and events are shown all the same
-        problem = f"the evidence cannot be drawn ({type(error).__name__}: {error})"
+        problem = problem or f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredTrial(
         directory=directory,
         described=redacted_json(described),
@@ -140,12 +147,17 @@ def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -
     }
 
 
-def stored_run(directory: Path, catalogue: Catalogue, verdicts: Mapping[Path, Verdict] | None = None) -> StoredRun:
-    """Everything below a run directory, or the one trial that it is."""
+def stored_run(
+    directory: Path,
+    catalogue: Catalogue,
+    verdicts: Mapping[Path, Verdict] = MappingProxyType({}),
+    unjudged: Mapping[Path, str] = MappingProxyType({}),
+) -> StoredRun:
+    """Everything below a run directory, or the one trial that it is; ``unjudged``: why trials have no verdict."""
     return StoredRun(
         directory=directory,
         described=run_of(directory),
-        trials=[stored_trial(place, catalogue, (verdicts or {}).get(place)) for place in trials_in(directory)],
+        trials=[stored_trial(p, catalogue, verdicts.get(p), unjudged.get(p, "")) for p in trials_in(directory)],
     )
 
 

@@ -24,7 +24,7 @@ async def test_cpu_and_memory_change_node_by_node(
     ledger: Ledger, probe: Probe, resizing: Resizing, judge: Judge, sizes: str
 ) -> None:
     """CPU and memory of all nodes can be changed node by node while the cluster serves throughout."""
-    async with ledger.writing(at_least=0), probe.watching(ledger):
+    async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
         for size in sizes.split()[1:]:
             await resizing.every_node(size)

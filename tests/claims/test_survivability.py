@@ -21,7 +21,7 @@ async def write_through(
     inserts: int,
 ) -> None:
     """Write before, during and after a disturbance of the node that serves the ledger, then read everything back."""
-    async with ledger.writing(at_least=inserts), probe.watching(ledger):
+    async with probe.watching(ledger), ledger.writing(at_least=inserts):
         await ledger.baseline()
         await ledger.some_moment()
         async with disturbance(await ledger.serving_node()):

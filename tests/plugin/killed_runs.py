@@ -58,7 +58,7 @@ async def test_short(trial, cluster, ledger, probe, fault, judge, number):
         trial.store.event(OwnEvent(name="stage." + name))
         await asyncio.sleep(1000 if "{rest}" == name else 0.5)
 
-    async with ledger.writing(at_least=1), probe.watching(ledger):
+    async with probe.watching(ledger), ledger.writing(at_least=1):
         await stage("baseline")
         async with fault.kill("n1"):
             await stage("fault")

@@ -204,3 +204,19 @@ def test_a_failure_of_the_harness_is_one_in_a_replay(gate: Gate) -> None:
     assert gate(*gate.tests("asserts", "harness"), "--run-dir", "out").status == 7
     again = gate("--judge", "out")
     assert again.status == 7, again.text
+
+
+def test_a_defect_of_the_judge_is_no_refutation_and_hides_no_other_verdict(gate: Gate) -> None:
+    trials = run(gate, "passes", "inconclusive")
+    (gate.path / "conftest.py").write_text(
+        "from plugin import replay\n\njudge = replay.judge_trial\n\n\n"
+        "def judge_trial(directory, catalogue):\n"
+        "    return 1 / 0 if 'passes' in directory.name else judge(directory, catalogue)\n\n\n"
+        "replay.judge_trial = judge_trial\n"
+    )
+    again = gate("--judge", "out")
+    assert again.status == 7, again.text
+    assert "claim question: INCONCLUSIVE" in again.text
+    assert f"{trials['passes'].name}: the judge failed (ZeroDivisionError: division by zero)" in said(again.text)
+    assert "Traceback" not in again.text
+    assert gate("--judge", str(trials["passes"])).status == 7

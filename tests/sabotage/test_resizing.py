@@ -27,7 +27,7 @@ def node_resources(trial: Trial) -> NodeResources:
 
 async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -> None:
     """As the claim's test does, to one size and of one node."""
-    async with ledger.writing(at_least=0), probe.watching(ledger):
+    async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
         await resizing.every_node("1/2048", nodes=[node])
         await ledger.written_past_recovery()

@@ -110,7 +110,7 @@ async def test_a_single_replica_does_not_survive_its_disk(
 ) -> None:
     """With num_replicas = 1 the ranges of a node that is lost with its disk can be read no more."""
     await keep_one_replica(cluster, ledger)
-    async with ledger.writing(at_least=inserts), probe.watching(ledger):
+    async with probe.watching(ledger), ledger.writing(at_least=inserts):
         await ledger.baseline()
         await ledger.some_moment()
         async with fault.lose_disk(await ledger.serving_node()):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as changed
 
 from fixtures.workloads.ledger.records import (
     Connection,
@@ -64,6 +65,12 @@ NO_LEASE = {"leases": {"n1": 0, "n2": 5}}
 
 def reached_nobody() -> list[HistoryLine]:
     return [line for line in history() if not isinstance(line, Connection)]
+
+
+def late_once() -> list[HistoryLine]:
+    """The generator was late by 3 s in second 20."""
+    at = next(i for i, line in enumerate(history()) if isinstance(line, GeneratorSecond) and line.t == 20 * SECOND)
+    return [changed(line, lag_us=3_000_000) if i == at else line for i, line in enumerate(history())]  # type: ignore[call-arg]
 
 
 def late_probe() -> Any:
@@ -138,6 +145,16 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         lambda: {"probe": probe(lambda c, t: c != "n3/2")},
         "route n3/2 had no success",
     ),
+    "probe without a node": (
+        "probe_complete",
+        lambda: {"events": events(provisioned={"nodes": ["n1", "n2", "n3", "n4"]})},
+        "node n4 has no route",
+    ),
+    "probe begins after the baseline": (
+        "probe_complete",
+        lambda: {"probe": without(range(3))},
+        "the probe begins at 3.0 s",
+    ),
     "probe ends early": ("probe_complete", lambda: {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
     "probe late": ("probe_on_time", lambda: {"probe": late_probe()}, "0.60 s"),
     "stopped at recovery": (
@@ -154,6 +171,16 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         "writes_in_window",
         lambda: {"history": history(quiet=range(12, 17))},
         "no write was attempted",
+    ),
+    "generator that stood still": (
+        "writers_on_time",
+        lambda: {"history": [line for line in history() if line.t > 25 * SECOND or line.t < 20 * SECOND]},
+        "6.00 s at the most",
+    ),
+    "generator that was late once": (
+        "writers_on_time",
+        lambda: {"history": late_once()},
+        "3.00 s at the most",
     ),
     "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
     "generator at its limit": ("generator_on_schedule", lambda: {"history": history(cpu_us=950_000)}, "95 % of a core"),

@@ -220,6 +220,12 @@ def test_nothing_and_nonsense() -> None:
         converge([], NODES, quiet_s=0)
 
 
+def test_a_node_without_replicas_is_not_near_the_mean() -> None:
+    assert not even([4, 4, 4, 3, 3, 0])
+    assert even([4, 4, 4, 2, 2, 2])
+    assert even([1, 1, 1])
+
+
 def test_the_band_is_five_percent_or_two_replicas_and_one() -> None:
     assert band([400] * 6) == 21
     assert band([10] * 6) == 3

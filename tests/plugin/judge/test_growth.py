@@ -293,6 +293,15 @@ def test_the_longest_stretch_without_a_write() -> None:
     assert measure(whole(), "write_gap_s").value is None
 
 
+def test_rest_while_writers_still_write_is_not_rest_without_traffic() -> None:
+    ended = whole(events=[*events(), event(30.2, "resize.begin", nodes=SIX), event(30.5, "quiet.begin")])
+    assert condition(ended, "traffic_ended").met
+    writing = whole(events=[*events(), event(12, "resize.begin", nodes=SIX), event(29, "quiet.begin")])
+    found = condition(writing, "traffic_ended")
+    assert not found.met
+    assert "299 writes sent" in found.why
+
+
 def test_a_node_that_never_joined_is_the_reason() -> None:
     of = grown()
     late = [*of.events, event(58, "join.failed", node="n4", why="n4 to take clients: refused")]

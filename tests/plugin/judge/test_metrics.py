@@ -9,7 +9,7 @@ from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Measurement
-from tests.plugin.judge.histories import SECOND, event, events, trial
+from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole import RATE, history, last_read, whole
 
 ROWS = 27 * RATE
@@ -23,6 +23,7 @@ EXPECTED = {
     "inserts_shortfall": 0,
     "gap_s": 3.0,
     "gap_overall_s": 0.1,
+    "gap_undisturbed_s": 0.1,
     "victim_gap_s": 5.0,
     "degraded_s": 2.0,
     "throughput_buckets_kept": 6 / 8,
@@ -109,10 +110,10 @@ def test_inserts_shortfall() -> None:
     assert measure(whole(parameters={}), "inserts_shortfall").value is None
 
 
-def blocked(*writes: tuple[float, float]) -> float | None:
+def blocked(*writes: tuple[float, float], lag_us: int = 3000) -> float | None:
     """n1 and n2 killed from 12 (bitten at 12.1 and 12.1) to 15 s; writes sent and acknowledged at these times."""
     told = events(fault_begin={"nodes": ["n1"], "blocks": True})
-    lines = history(quiet=range(12, 16))
+    lines = history(quiet=range(12, 16), lag_us=lag_us)
     more = [
         line
         for n, (sent, done) in enumerate(writes)
@@ -121,13 +122,50 @@ def blocked(*writes: tuple[float, float]) -> float | None:
             Ok(int(done * SECOND), 10**6 + n),
         )
     ]
-    return measure(whole(events=told, history=[*lines[:-1], *more, lines[-1]]), "acknowledged_without_quorum").value
+    lines = sorted([*lines[:-1], *more], key=lambda line: line.t) + lines[-1:]
+    return measure(whole(events=told, history=lines), "acknowledged_without_quorum").value
 
 
 def test_acknowledged_without_quorum() -> None:
     assert blocked() == 0
     assert blocked((11.9, 12.5), (12.05, 12.5), (12.5, 15.5), (16, 17)) == 0
     assert blocked((12.5, 13), (14.9, 14.99)) == 2
+
+
+def test_what_was_sent_while_a_majority_lived_counts_by_its_acknowledgement() -> None:
+    """But for answers that were on their way, or that the clients' process was late to read."""
+    assert blocked((11.999, 14.9), (12.05, 13.2)) == 2
+    assert blocked((11.999, 14.9), lag_us=2_500_000) == 0
+
+
+@pytest.mark.parametrize(
+    ("away", "gap"),
+    [(range(30, 70), 4.1), (range(240, 291), 5.2), (range(115, 125), 0.1), (range(195, 205), 0.1)],
+    ids=["before the fault", "after recovery", "into the fault", "out of the recovery"],
+)
+def test_an_outage_that_no_fault_explains(away: range, gap: float) -> None:
+    found = measure(whole(probe=probe(lambda route, tenth: tenth not in away)), "gap_undisturbed_s")
+    assert found.value == pytest.approx(gap)
+    assert measure(whole(probe=None), "gap_undisturbed_s").value is None
+
+
+def test_rows_are_counted_as_they_were_read_one_by_one() -> None:
+    """A write that is indeterminate leaves room between the least and the most rows, but not between two readings."""
+    lines = history()
+    unsure = [Invoke(29 * SECOND, 10**6, "w1", "n3", Op.INSERT, (ROWS,), 1)]
+    lines = sorted([*lines[:-1], *unsure], key=lambda line: line.t) + lines[-1:]
+    read = [line for line in last_read(lines, without=(ROWS,)) if not isinstance(line, RowCount)]
+    for counted, missing in ((ROWS, 0), (ROWS + 1, 1), (ROWS - 1, 1)):
+        told = [*read, RowCount(31 * SECOND, counted)]
+        assert measure(whole(history=lines, final=told), "rows_missing").value == missing
+
+
+def test_without_its_end_a_history_makes_no_phantoms() -> None:
+    cut = [line for line in history() if line.t < 20 * SECOND]
+    found = measure(whole(history=cut, final=last_read(history())), "phantom")
+    assert found.value is None
+    assert "no end" in found.note
+    assert measure(whole(history=[*cut, history()[-1]], final=last_read(history())), "phantom").value == 10 * RATE
 
 
 def test_without_proof_of_the_fault_nothing_is_said_about_the_quorum() -> None:

@@ -42,6 +42,7 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> 
             t = second * SECOND + i * SECOND // RATE
             lines += [Invoke(t, key, "w2", "n2", Op.INSERT, (key,), 1), Ok(t + 2000, key)]
             key += 1
+    lines.sort(key=lambda line: line.t)
     return (*lines, HistoryEnd(until * SECOND + 100))
 
 

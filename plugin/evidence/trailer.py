@@ -1,0 +1,34 @@
+"""The last line of an evidence file that was written to its end: how many lines came before it, and their checksum.
+
+It finds what changed between the writing of a file and the sealing of its trial, and what was edited and sealed anew.
+"""
+
+import os
+import re
+import zlib
+from pathlib import Path
+
+TRAILER = re.compile(rb"^# (\d+) lines, CRC-32 ([0-9a-f]{8})\n\Z", re.MULTILINE)
+LONGEST = 100
+"""Bytes; no trailer is longer."""
+
+
+def trailer(lines: int, crc: int) -> str:
+    """The line, newline included; ``crc`` is ``zlib.crc32`` of all lines before it."""
+    return f"# {lines} lines, CRC-32 {crc:08x}\n"
+
+
+def contradicted(path: Path) -> str:
+    """What is wrong with a file that has a trailer, in words; empty where nothing is, or where it has none."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LONGEST))
+        if not (found := TRAILER.search(file.read())):
+            return ""
+        left, lines, crc = size - len(found[0]), 0, 0
+        file.seek(0)
+        while left and (block := file.read(min(left, 1 << 20))):
+            left, lines, crc = left - len(block), lines + block.count(b"\n"), zlib.crc32(block, crc)
+    if (lines, crc) == (int(found[1]), int(found[2], 16)):
+        return ""
+    return f"{path.name} does not have the lines that it was written with: {lines} lines, {int(found[1])} were written"
