@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from plugin.evidence.events import QuietBegin, ResizeBegin, seen
+from plugin.evidence.events import QuietBegin, QuietEnd, ResizeBegin, ResizeEnd, seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.convergence import Convergence, Spread, converge
 from plugin.judge.trial import TrialEvidence
@@ -21,13 +21,17 @@ PAPER_QUIET_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One change of size. Times in seconds on the trial's timeline; ``before``: how many nodes there were."""
+    """One change of size. Times in seconds on the trial's timeline; ``before``: how many nodes there were.
+
+    ``watched``: until when it was waited that replicas lie evenly or rest.
+    """
 
     kind: str
     nodes: tuple[str, ...]
     before: int
     begin: float
     end: float
+    watched: float
     quiet_from: float | None
     quiet_s: float
     stall_s: float
@@ -88,6 +92,7 @@ def phases(evidence: TrialEvidence) -> Sequence[Phase]:
     ends = [*(t for t, _ in begins[1:]), max(last, evidence.layout[-1].t if evidence.layout else 0) + 1]
     declared = evidence.context.get("nodes", "")
     before = int(declared) if declared.isdigit() else 0
+    ended = [at for kind in (ResizeEnd, QuietEnd) for at, _ in seen(evidence.events, kind)]
     found = []
     for (t, begin), end in zip(begins, ends, strict=True):
         nodes = tuple(begin.nodes)
@@ -99,6 +104,7 @@ def phases(evidence: TrialEvidence) -> Sequence[Phase]:
                 before=before,
                 begin=t / 1e6,
                 end=end / 1e6,
+                watched=max((at for at in ended if t <= at < end), default=t) / 1e6,
                 quiet_from=None if quiet is None else quiet / 1e6,
                 quiet_s=begin.quiet_s if begin.quiet_s > 0 else PAPER_QUIET_S,
                 stall_s=begin.stall_s if begin.stall_s > 0 else PAPER_QUIET_S,

@@ -7,6 +7,7 @@ from plugin.evidence import events
 from plugin.evidence.events import seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.analysis import Analysis
+from plugin.judge.convergence import State
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
 from plugin.judge.growth import NO_PHASE, Phase, phases
 
@@ -49,7 +50,7 @@ def _all_well(wrong: Sequence[str], good: str) -> Measured:
 # ---- balanced
 
 
-@measures("balanced", "", _SAMPLED, timed=True)
+@measures("balanced", "", (*_SAMPLED, "time_enough"), timed=True)
 def _balanced(a: Analysis) -> Measured:
     """1 when every node came near the mean number of replicas after each change of size, and stayed there.
 
@@ -131,13 +132,16 @@ def _quiet(a: Analysis) -> list[Phase]:
     return recorded(quiet or None, "nobody looked whether the replicas come to rest without traffic")
 
 
-@measures("settled", "", (*_SAMPLED, "traffic_ended"), timed=True)
+@measures("settled", "", (*_SAMPLED, "traffic_ended"))
 def _settled(a: Analysis) -> Measured:
-    """1 when no replica was added or removed any more for the quiet period, without traffic."""
+    """1 when no replica was added or removed any more for the quiet period, without traffic.
+
+    Where some still were when the time was up, this says nothing: ``replicas_traded`` says how many.
+    """
     quiet = _quiet(a)
-    wrong = [f"{phase.name}: {phase.found.why_not_settled}" for phase in quiet if phase.found.settled is None]
+    moving = [f"{phase.name}: {phase.found.why_not_settled}" for phase in quiet if phase.found.settled is None]
     good = (f"{phase.name}: no replica moved for {phase.quiet_s:g} s without traffic" for phase in quiet)
-    return _all_well(wrong, "; ".join(good))
+    return nothing(some(moving)) if moving else (1, "; ".join(good), ())
 
 
 @measures("settled_s", "s", _SAMPLED)
@@ -149,7 +153,7 @@ def _settled_s(a: Analysis) -> Measured:
     return _told([(seconds, f"{phase.name}: {seconds:.0f} s from the first action") for phase, seconds in took])
 
 
-@measures("replicas_traded", "%/min", (*_SAMPLED, "traffic_ended"))
+@measures("replicas_traded", "%/min", (*_SAMPLED, "traffic_ended", "time_enough"))
 def _traded(a: Analysis) -> Measured:
     """Replicas added or removed a minute, of all, in the last quiet period without traffic."""
     told = []
@@ -295,13 +299,25 @@ def _sampled(a: Analysis) -> Answer:
         lost = len(phase.samples) - len(phase.known)
         if not phase.known:
             return False, f"{phase.name}: no sample, {lost} lost"
-        hole = _hole([phase.begin, *(sample.t / 1e6 for sample in phase.known)])
+        hole = _hole([phase.begin, *(sample.t / 1e6 for sample in phase.known), phase.watched])
         why = f"{phase.name}: {len(phase.known)} samples, {lost} lost, {hole:.0f} s at most between two"
         if lost > HOLES * len(phase.samples) or hole > HOLE_OF_QUIET * phase.quiet_s:
             reasons = some(sample.lost for sample in phase.samples if sample.lost)
             return False, f"{why} ({reasons})" if reasons else why
         told.append(why)
     return True, some(told)
+
+
+@requires("time_enough", "give replicas more time: a larger rebalance.limit_s in the profile")
+def _time_enough(a: Analysis) -> Answer:
+    """No replica was still on its way when the time was up, unless the source's own time was, too."""
+    told = []
+    for phase in _phases(a):
+        took = (phase.last - phase.begin) / 60
+        source = a.evidence.limits.get(f"balanced_{phase.before}_to_{len(phase.nodes)}_min")
+        if phase.found.state is State.MOVING and (source is None or took <= source):
+            told.append(f"{phase.name}: {phase.found.why}")
+    return not told, some(told) or "replicas lay evenly, or moved no more, before the time was up"
 
 
 @requires("traffic_ended", "end every load before the quiet period begins")

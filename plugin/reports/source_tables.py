@@ -176,7 +176,7 @@ def _settled(results: Mapping[str, Any], nodes: str) -> str:
     settled = _value(results, "settled")
     if settled is None or f"{nodes}:" not in str(results["settled"]["measurement"]["note"]):
         return "-" if _value(results, "balanced_s") is None else "not looked at"
-    return ("no", "yes")[int(settled)]
+    return "yes" if settled else "no"
 
 
 def _rate(results: Mapping[str, Any], nodes: str) -> str:

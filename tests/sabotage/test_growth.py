@@ -1,4 +1,7 @@
-"""Growth that is hindered on purpose: every test here must find its claim refuted, for the reason that it made."""
+"""Growth that is hindered on purpose: every test here must find its claim refuted, for the reason that it made.
+
+One that is merely slow is not: how long the profile waits is our own choice.
+"""
 
 import signal
 from collections import Counter
@@ -83,8 +86,8 @@ async def test_replicas_move_at_a_crawl(ledger: Ledger, growth: Growth, cluster:
     for number in range(4096 // FILLER_KIB):
         await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
     await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
-    assert await grow(growth, ledger, 4) in (State.MOVING, State.STALLED, State.NOT_BEGUN)
-    assert judge.refuted("balanced")
+    assert await grow(growth, ledger, 4) is State.MOVING
+    assert judge.inconclusive("time_enough")
 
 
 @slow

@@ -123,13 +123,25 @@ def test_what_was_moved_twice() -> None:
     assert measure(grown(layout=[]), "additions_for_a_gain").value is None
 
 
-def test_what_refutes() -> None:
-    stuck = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, NINE, took=400, rest=-360)])
-    balanced = measure(stuck, "balanced")
+def test_replicas_that_still_move_when_our_time_is_up_refute_nothing() -> None:
+    """Only where it is the source's time that is up."""
+    slow = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, NINE, took=400, rest=-360)])
+    balanced = measure(slow, "balanced")
     assert balanced.value == 0
     assert "6 → 9: replicas still move at the end" in balanced.note
-    assert value(stuck, "settled") == 0
-    assert value(stuck, "balanced_s") is None
+    found = condition(slow, "time_enough")
+    assert not found.met
+    assert "6 → 9: replicas still move" in found.why
+    assert value(slow, "settled") is None
+    assert value(slow, "balanced_s") is None
+    for limit, met in ((1.0, False), (0.5, True)):
+        assert condition(replace(slow, limits={"balanced_6_to_9_min": limit}), "time_enough").met is met
+    stalled = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, SIX, total=360, took=1, rest=40)])
+    assert condition(stalled, "time_enough").met
+    assert value(stalled, "balanced") == 0
+
+
+def test_what_refutes() -> None:
     lost = [changed(s, unavailable=2) if s.t == 30 * SECOND else s for s in grown().layout]
     assert value(grown(layout=lost), "ranges_unavailable") == 2
     lacking = [changed(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
@@ -183,6 +195,13 @@ def test_a_lost_sample_is_a_hole_and_many_are_no_evidence() -> None:
     assert "7 lost" in many.why
     assert "TimeoutError" in many.why
     assert not condition(grown(layout=phase(10, THREE, SIX)), "layout_sampled").met, "the second phase has none"
+
+
+def test_a_sampler_that_stopped_before_the_wait_was_over_is_a_hole() -> None:
+    whole = grown()
+    for end, met in ((108, True), (140, False)):
+        waited = replace(whole, events=[*whole.events, event(end, "quiet.end")])
+        assert condition(waited, "layout_sampled").met is met
 
 
 def test_what_was_done_by_hand_is_counted() -> None:
