@@ -19,7 +19,7 @@ from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verd
 from plugin.judge.model import Outcome
 from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
-from plugin.result import BAD_INPUT, NOT_AS_EXPECTED, Result, result_of
+from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED, Result, result_of
 
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
@@ -142,6 +142,10 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
 
 def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
     """Mark the report of a claim's test whose worker died: the harness failed."""
+    claim, sabotage = (stored_object(runs.of(config).claims_file) or {}).get(crashitem, ("", False))
+    if claim:
+        died = Result(outcome=HARNESS, why="the worker that ran it died before its evidence began")
+        tell(report, claim, died, sabotage=sabotage)
     for trial in trials_in(runs.of(config).settings.run_dir / "claims"):
         described = stored_object(trial / TRIAL_FILE) or {}
         if described.get("test") != redacted(crashitem):

@@ -160,6 +160,11 @@ class Run:
         """Where this process says what it is doing; the controller shows it."""
         return self.settings.run_dir / "progress" / f"{self.worker or 'main'}.jsonl"
 
+    @property
+    def claims_file(self) -> Path:
+        """Where a worker says which test is of which claim, for its controller to know if it dies."""
+        return self.settings.run_dir / "progress" / "claims.json"
+
     def say(self, stage: str, *, test: str = "", expect_s: float | None = None, trial: Path | None = None) -> None:
         """Say what is being done now and how long it may take; ``trial`` is where its evidence goes."""
         told = {"test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or "")}

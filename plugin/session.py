@@ -12,6 +12,7 @@ import pytest
 from clusters.errors import BadInput
 from plugin import options, selection
 from plugin import run as runs
+from plugin.evidence.store import write_json
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
@@ -130,6 +131,8 @@ def look_for_databases(
         return
     try:
         run.begin()
+        if not run.controller:
+            write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
         for target in run.targets if any(map(needs_engine, items)) else ():
             run.engine(target)
     except BadInput as error:
@@ -175,7 +178,7 @@ def finish(session: pytest.Session) -> None:
         heard.undecided = selection.undecided(trials, run, skipped=skipped) if strict else sorted(left | skipped)
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
-        int(session.exitstatus),
+        _as_without_workers(session),
         bad_input=bool(heard.refusals) or BAD_INPUT in outcomes,
         refuted=heard.plain["fail"] > 0 or bool(outcomes & {"fail", NOT_AS_EXPECTED}),
         harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
@@ -192,6 +195,16 @@ def finish(session: pytest.Session) -> None:
 
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
         heard.page = page_of_run(heard.stored, run)
+
+
+def _as_without_workers(session: pytest.Session) -> int:
+    """Pytest's own exit status; pytest-xdist calls it an interruption where ``--maxfail`` ends a session."""
+    status, most = int(session.exitstatus), session.config.getoption("maxfail")
+    return (
+        int(pytest.ExitCode.TESTS_FAILED)
+        if status == pytest.ExitCode.INTERRUPTED and 0 < most <= session.testsfailed
+        else status
+    )
 
 
 def _write(config: pytest.Config, line: str) -> None:

@@ -146,6 +146,25 @@ async def test_crash(judge):
     os._exit(3)
 
 
+@pytest.fixture
+def dies_first():
+    os._exit(3)
+
+
+@pytest.mark.claim("question")
+async def test_early_crash(dies_first, judge):
+    assert judge.decide()
+
+
+@pytest.mark.claim("answer")
+async def test_swallowed(judge):
+    judge.measure("answer", 41)
+    try:
+        judge.decide()
+    except AssertionError:
+        pass
+
+
 @pytest.mark.sabotage("answer")
 async def test_sabotage(judge):
     judge.measure("answer", 41)
