@@ -2,10 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from clusters.errors import TimedOut
 from clusters.model import Health
+
+T = TypeVar("T")
 
 WATCH_EVERY_S = 0.25
 UNFINISHED = " (and the last attempt did not return)"
@@ -69,3 +72,22 @@ async def hold(seconds: float, *, watch: Callable[[], None]) -> None:
     while (left := until - time.monotonic()) > 0:
         watch()
         await asyncio.sleep(min(left, WATCH_EVERY_S))
+
+
+async def to_the_end(work: "Coroutine[Any, Any, T] | asyncio.Task[T]") -> T:
+    """What work comes to that goes on even if we are cancelled meanwhile.
+
+    The cancellation is let through at its end, with a note of what failed. Raises what ``work`` raises.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    if (failure := task.exception()) is not None:
+        cancelled.add_note(str(failure))
+    raise cancelled

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError, NodeDied, TimedOut
 from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, UndoSlow
 from clusters.model import Capability
-
-T = TypeVar("T")
+from clusters.waiting import to_the_end
 
 UNDO_TIMEOUT_S = 180.0
 """An undo that takes longer is reported as a failure of the harness; a drained node restarts in about 7 s."""
@@ -49,16 +48,16 @@ async def disturb(cluster: Cluster, fault: Fault, nodes: Sequence[str], **facts:
     try:
         for node in nodes:
             hurt.append(node)
-            proof = await _on_its_own(fault.bite(cluster, node))
+            proof = await to_the_end(fault.bite(cluster, node))
             cluster.record(FaultBit(node=node, proof=proof))
         yield
     except BaseException as error:
         try:
-            await _on_its_own(_undo(cluster, fault, hurt))
+            await to_the_end(_undo(cluster, fault, hurt))
         except (HarnessError, NodeDied) as further:
             error.add_note(str(further))
         raise
-    await _on_its_own(_undo(cluster, fault, hurt))
+    await to_the_end(_undo(cluster, fault, hurt))
 
 
 async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
@@ -83,19 +82,3 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
         if failed:
             raise HarnessError(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
     cluster.record(FaultUndone(nodes=nodes))
-
-
-async def _on_its_own(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end even if we are cancelled meanwhile; then let that through, with a note of what failed."""
-    task = asyncio.create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is None:
-        return task.result()
-    if (failure := task.exception()) is not None:
-        cancelled.add_note(str(failure))
-    raise cancelled

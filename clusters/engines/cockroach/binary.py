@@ -127,24 +127,17 @@ def inspect(path: Path, origin: str) -> Binary:
     """
     path = path.absolute()
     here = f"{origin}: {path}"
-    build = _build(path, here)
-    return Binary(path=path, version=Version.parse(build.tag, origin=here), build=build, origin=origin)
-
-
-def _build(path: Path, here: str) -> Build:
     code, out, err = _version(path, here)
     fields = dict(_FIELD.findall(out))
-    if code == 0 and fields.get("Tag"):
-        return Build(
-            tag=fields["Tag"],
-            date=fields.get("Time", "").replace("/", "-"),
-            commit=fields.get("Commit ID", ""),
+    if code or not fields.get("Tag"):
+        said = next((line.strip() for line in (err + "\n" + out).splitlines() if line.strip()), "nothing")
+        raise BadInput(
+            f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build "
+            "tag. Name a cockroach binary."
         )
-    said = next((line.strip() for line in (err + "\n" + out).splitlines() if line.strip()), "nothing")
-    raise BadInput(
-        f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build "
-        "tag. Name a cockroach binary."
-    )
+    date = fields.get("Time", "").replace("/", "-")
+    build = Build(tag=fields["Tag"], date=date, commit=fields.get("Commit ID", ""))
+    return Binary(path=path, version=Version.parse(build.tag, origin=here), build=build, origin=origin)
 
 
 def _version(path: Path, here: str) -> tuple[int, str, str]:

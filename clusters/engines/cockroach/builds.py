@@ -23,13 +23,9 @@ class Build:
     ran: str = ""
 
     def __str__(self) -> str:
-        return " ".join(
-            [
-                self.tag,
-                *([f"of {self.date}"] if self.date else []),
-                *([f"({self.commit[:COMMIT_DIGITS]})"] if self.commit else []),
-            ]
-        )
+        date = f" of {self.date}" if self.date else ""
+        commit = f" ({self.commit[:COMMIT_DIGITS]})" if self.commit else ""
+        return f"{self.tag}{date}{commit}"
 
 
 RUN: Sequence[Build] = (
@@ -84,6 +80,5 @@ def not_run(build: Build) -> str:
     newer = [one for one in RUN if Version.parse(one.tag) > version]
     if older and newer:
         return f"documented, not run; {older[-1]} and {newer[0]} were"
-    return (
-        f"documented, not run; the {'newest' if older else 'oldest'} that was is {(older or newer)[-1 if older else 0]}"
-    )
+    end, nearest = ("newest", older[-1]) if older else ("oldest", newer[0])
+    return f"documented, not run; the {end} that was is {nearest}"

@@ -14,21 +14,11 @@ from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
-from clusters.engines.cockroach.sampling import Sampling
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
-from clusters.model import (
-    Credentials,
-    Endpoint,
-    Health,
-    Host,
-    NodeResources,
-    Placement,
-    ProcessSpec,
-    RangeInfo,
-)
+from clusters.model import Credentials, Endpoint, Health, Host, NodeResources, Placement, ProcessSpec, RangeInfo
 from clusters.sql import Failure, SqlError
 from clusters.substrates import Nodes
 from clusters.waiting import wait_until
@@ -54,27 +44,23 @@ class CockroachDeployment:
     """One CockroachDB cluster, secure, one SQL and one HTTP address a node."""
 
     def __init__(
-        self,
-        *,
-        binary: Path,
-        build_tag: str,
-        dialect: Dialect,
-        resources: NodeResources,
-        tuned: bool,
+        self, *, binary: Path, build_tag: str, dialect: Dialect, resources: NodeResources, tuned: bool
     ) -> None:
         self._binary = binary
         self._build_tag = build_tag
         self._dialect = dialect
         self._default = resources
         self._resources: dict[str, NodeResources] = {}
+        pace = FAST_PACE if tuned else {}
         self._environment = {
             "COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING": "1",
             "COCKROACH_SKIP_UPDATE_CHECK": "1",
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            **(FAST_PACE if tuned else {}),
+            **pace,
         }
-        self._tuned = tuned
+        self.tuned = tuple(f"{name} = {value}" for name, value in pace.items())
+        """The faster pace, if it was asked for."""
         self._join: tuple[str, ...] = ()
         self._access = Access(session=dialect.session)
         self._members = Members(self._access, dialect)
@@ -82,12 +68,11 @@ class CockroachDeployment:
         self._nodes: Nodes
         self._program: PurePath = binary
         self._store_names: dict[int, str] = {}
-        sampling = Sampling(self._access, dialect, self._members)
         self.connect = self._access.connect
         self.accepting = self._access.accepting
         self.healthy = self._members.whole
-        self.layout = sampling.layout
-        self.gauges = sampling.gauges
+        self.layout = self._members.layout
+        self.gauges = self._members.gauges
         self.refusal = self._membership.refusal
 
     # ---- before the processes -------------------------------------------------------------------------------------
@@ -135,10 +120,8 @@ class CockroachDeployment:
 
     # ---- processes ------------------------------------------------------------------------------------------------
 
-    @property
-    def services(self) -> tuple[ProcessSpec, ...]:
-        """None: a node is all there is."""
-        return ()
+    services: tuple[ProcessSpec, ...] = ()
+    """None: a node is all there is."""
 
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory."""
@@ -171,11 +154,6 @@ class CockroachDeployment:
         """In the directory of external files of node 1."""
         first = next(iter(self._access.placements.values()))
         return NodelocalBackups(self._access, self._dialect, self._nodes, first)
-
-    @property
-    def tuned(self) -> tuple[str, ...]:
-        """The faster pace, if it was asked for."""
-        return tuple(f"{name} = {value}" for name, value in FAST_PACE.items()) if self._tuned else ()
 
     # ---- a running cluster ----------------------------------------------------------------------------------------
 

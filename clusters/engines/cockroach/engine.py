@@ -25,11 +25,7 @@ class Cockroach:
     binary: Binary
     dialect: Dialect
     detection_s: float = 9.0
-
-    @property
-    def kind(self) -> EngineKind:
-        """CockroachDB."""
-        return KIND
+    kind: EngineKind = KIND
 
     @property
     def version(self) -> str:

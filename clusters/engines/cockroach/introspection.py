@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 
@@ -78,3 +79,30 @@ def parse_build(text: str) -> Version:
     if (found := _BUILD.match(text)) is None:
         raise HarnessError(f"the server calls itself {text[:200]!r}, which is not CockroachDB")
     return Version.parse(found[1], origin="the server's version()")
+
+
+_METRIC = re.compile(
+    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)"
+    r"(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?"
+    r"[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?[ \t]*",
+    re.ASCII,
+)
+
+
+def parse_vars(text: str) -> dict[str, float]:
+    """Each metric's sum over its labels (stores, tenants), from ``/_status/vars`` in the Prometheus text format.
+
+    What is not a number (NaN) is left out; a metric that has nothing else is absent, so that "unknown" never reads as
+    zero. Lines that are no metric are passed over.
+    """
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        if line.startswith("#") or (found := _METRIC.fullmatch(line)) is None:
+            continue
+        try:
+            value = float(found["value"])
+        except ValueError:
+            continue
+        if not math.isnan(value):
+            sums[found["name"]] = sums.get(found["name"], 0.0) + value
+    return sums

@@ -1,15 +1,19 @@
-"""Which nodes of a cluster live, and by what numbers it knows them; whether it is whole."""
+"""Which nodes of a cluster live, and by what numbers it knows them; where its replicas are; whether it is whole."""
 
 import asyncio
+import urllib.request
 from collections.abc import Mapping
 
-from clusters.engines.cockroach.access import SQL_PORT, Access
-from clusters.engines.cockroach.introspection import ids
+from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
+from clusters.engines.cockroach.introspection import ids, parse_vars
 from clusters.engines.cockroach.versions import Dialect
-from clusters.model import Health
+from clusters.errors import HarnessError
+from clusters.model import Health, Layout, NodeGauges
 
 MOST_REPLICAS = 3
 """CockroachDB keeps so many replicas of a range by default."""
+SAMPLE_S = 3.0
+"""Within this a sample is answered or lost: the next one is due soon."""
 
 
 class Members:
@@ -20,6 +24,8 @@ class Members:
         self._dialect = dialect
         self.known: dict[str, set[int]] = {}
         """All ids that the holders of each name ever had."""
+        self._sampled: dict[int, str] = {}
+        """The stores that ``layout`` knows: the nodes are asked only when a replica stands on another one."""
 
     async def live(self) -> dict[str, int]:
         """The ids of the live nodes by name; a node that was replaced has a new one. Raises ``SqlError``."""
@@ -83,3 +89,46 @@ class Members:
         why += [f"{dead} have replicas on dead ones"] if dead else []
         why += [] if replicas else ["no range reported"]
         return Health(ok=not why, why=", ".join(why))
+
+    async def layout(self) -> Layout:
+        """The nodes of every range's replicas. Raises ``HarnessError`` when nobody says within some seconds."""
+        try:
+            async with asyncio.timeout(SAMPLE_S):
+                held = await self.replicas(timeout=SAMPLE_S)
+                if frozenset().union(*held.values()) - self._sampled.keys():
+                    self._sampled |= await self.stores()
+        except Exception as error:
+            raise HarnessError(f"nobody says where the replicas are: {type(error).__name__} {error}") from error
+        if not held:
+            raise HarnessError("nobody says where the replicas are: no range was listed")
+        return Layout(
+            replicas={
+                range_: frozenset(self._sampled.get(store, f"store {store}") for store in stores)
+                for range_, stores in held.items()
+            },
+            source=self._dialect.all_ranges.rpartition("FROM ")[2].strip("[]"),
+        )
+
+    async def gauges(self) -> dict[str, NodeGauges]:
+        """The metrics of each node that answers."""
+        nodes = self._access.addresses
+        asked = (asyncio.to_thread(self._gauges, address) for address in nodes.values())
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        return {node: answer for node, answer in zip(nodes, told, strict=True) if isinstance(answer, NodeGauges)}
+
+    def _gauges(self, address: str) -> NodeGauges:
+        url = f"https://{address}:{HTTP_PORT}/_status/vars"
+        with urllib.request.urlopen(url, timeout=SAMPLE_S, context=self._access.tls) as answer:
+            metrics = parse_vars(answer.read().decode(errors="replace"))
+
+        def count(name: str | None) -> int | None:
+            return int(metrics[name]) if name in metrics else None
+
+        both = (count(self._dialect.unavailable), count(self._dialect.tripped))
+        unavailable = [ranges for ranges in both if ranges is not None]
+        return NodeGauges(
+            replicas=count("replicas"),
+            leases=count("replicas_leaseholders"),
+            unavailable=max(unavailable, default=None),
+            underreplicated=count(self._dialect.underreplicated),
+        )

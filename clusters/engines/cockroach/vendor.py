@@ -3,7 +3,6 @@
 import errno
 import http.client
 import platform
-import queue
 import re
 import socket
 import ssl
@@ -13,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -114,7 +114,9 @@ def opened(url: str, what: str, *, timeout: float) -> Iterator[http.client.HTTPR
             raise _stalled(what, url, timeout) from error
         # Any other error is the reader's own, a full disk for instance.
         if isinstance(error, _OF_THE_NETWORK) or (isinstance(error, OSError) and error.errno in _NO_WAY):
-            raise _unreachable(what, url, reason) from error
+            raise BadInput(
+                f"{what}: {url} can't be reached: {reason}. Check the network or https_proxy, {MIRROR}, {OWN_BINARY}."
+            ) from error
         raise
 
 
@@ -122,10 +124,6 @@ def _stalled(what: str, url: str, timeout: float) -> BadInput:
     return BadInput(
         f"{what}: the transfer stalled: no byte from {url} for {timeout:g} s. Try again, {MIRROR}, {OWN_BINARY}."
     )
-
-
-def _unreachable(what: str, url: str, why: object) -> BadInput:
-    return BadInput(f"{what}: {url} can't be reached: {why}. Check the network or https_proxy, {MIRROR}, {OWN_BINARY}.")
 
 
 def text_at(url: str, what: str, *, timeout: float) -> str:
@@ -155,22 +153,19 @@ def newest_release(vendor: Vendor) -> Version:
 
 def _within(seconds: float, ask: Callable[[], str], url: str) -> str:
     """A time-out of a socket counts for each address of a host anew, and not for its resolution; this one for all."""
-    answers: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
+    answer: Future[str] = Future()
 
-    def run() -> None:
+    def work() -> None:
         try:
-            answers.put(ask())
+            answer.set_result(ask())
         except BaseException as error:
-            answers.put(error)
+            answer.set_exception(error)
 
-    threading.Thread(target=run, name="releases", daemon=True).start()
+    threading.Thread(target=work, name="releases", daemon=True).start()
     try:
-        answer = answers.get(timeout=seconds)
-    except queue.Empty:
+        return answer.result(timeout=seconds)
+    except TimeoutError:
         raise _stalled("the list of CockroachDB releases", url, seconds) from None
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
 
 
 def _available(entry: Mapping[str, str]) -> Version | None:

@@ -25,11 +25,7 @@ class Postgres:
     replication: Replication = Replication.QUORUM
     detection_s: float = float(configuration.TTL_S)
     generator: None = None
-
-    @property
-    def kind(self) -> EngineKind:
-        """PostgreSQL."""
-        return KIND
+    kind: EngineKind = KIND
 
     @property
     def version(self) -> str:

@@ -16,7 +16,7 @@ MARKER = ".roachproof-cluster"
 """File in a cluster's directory that holds its id: nothing without it is ever deleted."""
 
 Record = Mapping[str, Any]
-"""A cluster as the lock file of its lease has it; see ``create.found``."""
+"""A cluster as the lock file of its lease has it; see ``Processes.open``."""
 _LINK_GONE_S = 5.0
 """How long the kernel may take to remove a network that nothing holds any more; measured: below 0.1 s."""
 

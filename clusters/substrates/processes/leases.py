@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.processes import cleanup, proctree
+from clusters.substrates.processes import cleanup, namespaces, proctree
 
 STATE_VARIABLE = "ROACHPROOF_STATE"
 """Environment variable that names another state directory than ``/tmp/roachproof-<uid>``."""
@@ -127,11 +127,6 @@ class Subnet(Lease):
         super().__init__(files)
         self.prefix = prefix
 
-    @property
-    def record_file(self) -> int:
-        """The open lock file, for who clears up to empty it."""
-        return self.files[0]
-
     def record(self, record: cleanup.Record) -> None:
         """Write down what must be removed if everybody who knows of it is killed."""
         _write(self.files[0], record)
@@ -143,17 +138,6 @@ class Subnet(Lease):
                 f"node number {number}: a cluster on this machine has addresses for 254 nodes; declare fewer"
             )
         return f"{self.prefix}.{number}"
-
-
-def _claim(prefix: str) -> int | None:
-    """An abstract socket that stands for the addresses: seen by every user and container that shares our loopback."""
-    guard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        guard.bind(f"\0roachproof-{prefix}")
-    except OSError:
-        guard.close()
-        return None
-    return guard.detach()
 
 
 def lease_subnet() -> Subnet:
@@ -171,9 +155,9 @@ def lease_subnet() -> Subnet:
         if opened is None:
             continue
         subnet = Subnet(prefix, [opened])
-        guard = _claim(prefix)
+        guard = namespaces.claim(prefix)
         if guard is not None:
-            subnet.files.append(guard)
+            subnet.files.append(guard.detach())
         left = _bury(state / prefix, opened)
         if guard is None or (left is not None and left.resists):
             subnet.release()

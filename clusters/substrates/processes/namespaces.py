@@ -6,6 +6,7 @@ it can outlive the cluster.
 
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,20 @@ def enter(namespace: int) -> None:
 def own() -> int:
     """An open file of this thread's network namespace."""
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def claim(prefix: str) -> socket.socket | None:
+    """An abstract socket that stands for the addresses; ``None`` where another cluster has it.
+
+    Seen by every user and container that shares our network.
+    """
+    claimed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claimed.bind(f"\0roachproof-{prefix}")
+    except OSError:
+        claimed.close()
+        return None
+    return claimed
 
 
 @contextmanager

@@ -249,14 +249,9 @@ class Network:
             network = ipaddress.ip_network(f"{prefix}.0/24")
             if any(network.overlaps(other) for other in taken):
                 continue
-            claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            try:
-                claim.bind(f"\0roachproof-{prefix}")
-            except OSError:
-                claim.close()
-                continue
-            self._claim = claim
-            return prefix
+            self._claim = namespaces.claim(prefix)
+            if self._claim is not None:
+                return prefix
         raise Failed(f"the host has routes to all of {', '.join(f'{prefix}.0/24' for prefix in prefixes)}")
 
     def _hardware(self, number: int) -> str:

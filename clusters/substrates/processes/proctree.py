@@ -159,12 +159,8 @@ def stopped(process: Process) -> bool:
     with suppress(OSError):
         for task in Path(f"/proc/{process.pid}/task").iterdir():
             with suppress(OSError):
-                if task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0] not in (
-                    b"T",
-                    b"t",
-                    b"Z",
-                    b"X",
-                ):
+                state = task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0]
+                if state not in b"TtZX":
                     return False
     return True
 

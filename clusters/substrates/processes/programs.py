@@ -14,7 +14,7 @@ from clusters.substrates.processes.cluster_network import Links
 from clusters.substrates.processes.node_directories import Homes
 from clusters.substrates.processes.start_errors import disk_error, refusal, refused
 from clusters.substrates.processes.supervisor_client import Link
-from clusters.substrates.processes.watch import Run, Watch, crash, tail
+from clusters.substrates.processes.watch import Started, Watch, crash, tail
 
 
 class Programs(Homes):
@@ -22,19 +22,20 @@ class Programs(Homes):
 
     def __init__(self, cluster: str, directory: Path) -> None:
         super().__init__(cluster)
-        self._directory = directory
-        self._offered: frozenset[Capability] = frozenset()
+        self.directory = directory
+        """The cluster's own directory, deleted by ``close``."""
+        self.scratch = directory / "scratch"
+        """A directory (0700) for what clients and the harness need."""
+        self.capabilities: frozenset[Capability] = frozenset()
+        """What can be done to this cluster's nodes: cutting links only if it was opened with namespaces."""
         self._groups: Mapping[str, str] = {}
         self._link: Link | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch = Watch(cluster=cluster, directory=directory)
-        self._links = Links(cluster, self._placements, self._watch.runs)
+        self.state = self._watch.state
+        self.exit_code = self._watch.exit_code
+        self._links = Links(cluster, self._placements, self._watch.processes)
         self._helpers = 0
-
-    @property
-    def scratch(self) -> Path:
-        """A directory of the cluster's own (0700), for what clients and the harness need."""
-        return self._directory / "scratch"
 
     def _linked(self) -> Link:
         if self._link is None or self._closing is not None:
@@ -55,22 +56,20 @@ class Programs(Homes):
         cwd = cwd or (self.scratch if node is None else self._placement(node).home)
         self._helpers += 1
         name = f"helper-{self._helpers}"
-        out, err = (self._directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
-        run = self._watch.runs[name] = Run(output=err)
+        out, err = (self.directory / "run" / f"{name}.{kind}" for kind in ("out", "err"))
+        started = self._watch.processes[name] = Started(output=err)
         try:
-            network = node and self._links.namespace_of(node)
-            await self._spawn(
-                name, argv, env=env, cwd=cwd, output=out, error=err, unprivileged=unprivileged, network=network
-            )
+            command = ProcessSpec(name=name, argv=tuple(argv), env=env, cwd=cwd, output=out, unprivileged=unprivileged)
+            await self._spawn(command, error=err, network=node and self._links.namespace_of(node))
             try:
                 async with asyncio.timeout(timeout):
-                    await run.ended.wait()
+                    await started.ended.wait()
             except TimeoutError:
                 raise CommandTimedOut(
                     f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s; its last words: "
                     f"{tail(err, 5) or tail(out, 5) or 'none'}"
                 ) from None
-            code = self._watch.code_of(name, run)
+            code = self._watch.code_of(name, started)
             return Completed(code=code, out=out.read_text(errors="replace"), err=err.read_text(errors="replace"))
         except OSError as error:
             raise disk_error(f"read what {argv[0]} said", error) from error
@@ -88,105 +87,84 @@ class Programs(Homes):
             answer = await asyncio.shield(killed)
         finally:
             link.order("forget", name=name).add_done_callback(_seen)
-            self._watch.runs.pop(name, None)
+            self._watch.processes.pop(name, None)
         if "error" in answer:
             raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Start a node's process; returns once it was spawned. What an earlier one left is killed first.
-
-        Raises ``BadInput`` if it cannot be executed or limited, ``HarnessError`` if it was not placed or runs already.
-        """
+        """Start a node's process, what an earlier one left killed first; see ``Substrate.start``."""
         self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again")
         limits = None
         if spec.resources and (spec.resources.cpus is not None or spec.resources.memory_mib is not None):
-            if Capability.NODE_RESOURCES not in self._offered:
+            if Capability.NODE_RESOURCES not in self.capabilities:
                 raise BadInput(
                     f"{spec.name}: cpus and memory_mib cannot be limited here, where no control groups can be made; "
                     "choose a profile without them, or run where /sys/fs/cgroup is writable"
                 )
             limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
-        if spec.name in self._watch.runs:
+        if spec.name in self._watch.processes:
             await self._linked().carry_out("kill", name=spec.name)
-        self._watch.runs[spec.name] = Run(output=Path(spec.output))
-        await self._spawn(
-            spec.name,
-            spec.argv,
-            env=spec.env,
-            cwd=spec.cwd,
-            output=spec.output,
-            unprivileged=spec.unprivileged,
-            limits=limits,
-            network=self._links.namespace_of(spec.name),
-        )
+        self._watch.processes[spec.name] = Started(output=Path(spec.output))
+        await self._spawn(spec, limits=limits, network=self._links.namespace_of(spec.name))
 
     async def _spawn(
         self,
-        name: str,
-        argv: Sequence[str],
+        spec: ProcessSpec,
         *,
-        env: Mapping[str, str],
-        cwd: PurePath,
-        output: PurePath,
         error: Path | None = None,
-        unprivileged: bool,
         limits: Mapping[str, float | int | None] | None = None,
         network: str | None,
     ) -> None:
-        home = self._placements[name].home if name in self._placements else None
+        home = self._placements[spec.name].home if spec.name in self._placements else None
         own = [home] if home else [placement.home for placement in self._placements.values()]
         answer = await self._linked().order(
             "start",
-            name=name,
-            argv=list(argv),
-            env=dict(env),
-            cwd=str(cwd),
-            output=str(output),
+            name=spec.name,
+            argv=spec.argv,
+            env=dict(spec.env),
+            cwd=str(spec.cwd),
+            output=str(spec.output),
             error=None if error is None else str(error),
             home=None if home is None else str(home),
             own=[str(self.scratch), *map(str, own)],
-            unprivileged=unprivileged,
+            unprivileged=spec.unprivileged,
             limits=limits,
             network=network,
         )
         if "refused" in answer:
-            raise refusal(argv, *answer["refused"])
+            raise refusal(spec.argv[0], *answer["refused"])
         if "error" in answer:
-            raise HarnessError(f"{self._cluster}: cannot start {name}: {answer['error']}")
+            raise HarnessError(f"{self._cluster}: cannot start {spec.name}: {answer['error']}")
 
     async def stop(self, name: str, *, timeout: float) -> int:
-        """Send SIGTERM and wait; kill it after ``timeout`` seconds. Returns its exit code (negative: signal).
+        """SIGTERM to what was started, then a kill of what is left; see ``Substrate.stop``.
 
-        The signal goes to the process that was started; what that leaves behind is killed. A paused process takes it
-        only once it is resumed.
+        A paused process takes the signal only once it is resumed.
         """
-        run = self._watch.run(name)
+        started = self._watch.started(name)
         await self.signal(name, signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await run.ended.wait()
+                await started.ended.wait()
         await self.kill(name)
-        return self._watch.code_of(name, run)
+        return self._watch.code_of(name, started)
 
     async def signal(self, name: str, signum: int) -> None:
         """Send a signal to the process that was started, not to what it started; nothing where it has ended."""
-        self._watch.run(name)
+        self._watch.started(name)
         await self._linked().carry_out("signal", name=name, signal=int(signum))
 
     async def kill(self, name: str) -> None:
         """SIGKILL everything the node is; returns when it is gone. Raises ``HarnessError`` if something stays."""
-        run = self._watch.run(name)
+        started = self._watch.started(name)
         await self._linked().carry_out("kill", name=name)
-        await run.ended.wait()
+        await started.ended.wait()
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP everything the node is; returns when all threads of all of it are stopped.
-
-        Raises ``HarnessError`` if it does not run or something cannot be stopped; then all of it goes on.
-        """
-        self._watch.run(name)
+        """SIGSTOP every thread of everything the node is. Raises ``HarnessError`` where one goes on; then all do."""
+        self._watch.started(name)
         if self.state(name) not in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{self._cluster}: {name} cannot be paused, it is {self.state(name)}")
         await self._linked().carry_out("pause", name=name)
@@ -195,28 +173,20 @@ class Programs(Homes):
 
     async def resume(self, name: str) -> None:
         """SIGCONT everything the node is; returns when none of it is stopped."""
-        self._watch.run(name)
+        self._watch.started(name)
         await self._linked().carry_out("resume", name=name)
-
-    def state(self, name: str) -> ProcessState:
-        """Paused when everything the node is stands still, exited when the process that was started is dead."""
-        return self._watch.state(name)
-
-    def exit_code(self, name: str) -> int | None:
-        """The exit code of a process that ended (negative: the signal), else ``None``."""
-        return self._watch.exit_code(name)
 
     def log_tail(self, name: str, lines: int = 20) -> str:
         """The last lines the node wrote, and how a crash in its logs began, for messages; empty if it wrote none."""
-        run = self._watch.runs.get(name)
-        if run is None:
+        started = self._watch.processes.get(name)
+        if started is None:
             return ""
         ended = name in self._placements and self.state(name) is ProcessState.EXITED
-        return "\n".join(filter(None, [tail(run.output, lines), crash(run) if ended else ""]))
+        return "\n".join(filter(None, [tail(started.output, lines), crash(started) if ended else ""]))
 
     def limits(self, name: str) -> Mapping[str, float]:
         """What the process's control groups let it use now. Raises ``HarnessError`` when it does not run."""
-        leader = self._watch.run(name).leader
+        leader = self._watch.started(name).leader
         if leader is None or self.state(name) is not ProcessState.RUNNING:
             raise HarnessError(f"{self._cluster}: {name} has no limits, it is {self.state(name)}")
         return cgroups.limits(self._groups, self._cluster, name, leader.pid)

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,9 +10,8 @@ from clusters.errors import BadInput, HarnessError
 from clusters.executables import why_not
 
 
-def refusal(argv: Sequence[str], step: str, number: int, path: str) -> Exception:
+def refusal(program: str, step: str, number: int, path: str) -> Exception:
     """The error to raise for a process that could not be started at a ``step`` of ``spawn``."""
-    program = argv[0]
     if step == "closed":
         return BadInput(
             f"{program}: cannot be run as the user nobody, who may not pass {path}. This program refuses root, and "

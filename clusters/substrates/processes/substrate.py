@@ -1,32 +1,30 @@
 """One cluster's nodes as processes of this machine."""
 
 import asyncio
+import errno
 import os
 import re
 import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, NodeSpec, Placement
 from clusters.substrates import LOCAL, SUBSTRATES, SubstrateKind
-from clusters.substrates.processes import cgroups, leases
-from clusters.substrates.processes.create import found
+from clusters.substrates.processes import cgroups, cleanup, leases
 from clusters.substrates.processes.node_directories import housed
 from clusters.substrates.processes.programs import Programs
+from clusters.substrates.processes.start_errors import disk_error
 from clusters.substrates.processes.supervisor_client import Link
+from clusters.waiting import to_the_end
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOSE_S = 120.0
 """How long clearing away may take: mostly the deletion of the stores."""
-_WITHOUT_GROUPS = frozenset(Capability) - {
-    Capability.CUT_LINKS,
-    Capability.STALL_DISK,
-    Capability.NODE_RESOURCES,
-}
-CAPABILITIES = _WITHOUT_GROUPS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
+_ALWAYS = frozenset(Capability) - {Capability.CUT_LINKS, Capability.STALL_DISK, Capability.NODE_RESOURCES}
+CAPABILITIES = _ALWAYS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
 """What can be done to nodes of any cluster on this machine.
 
 What only the engine can do or not (draining, reporting ranges …) is offered: a substrate is not in its way.
@@ -44,7 +42,7 @@ class Processes(Programs):
     def __init__(self, *, cluster: str, directory: Path) -> None:
         # As the kernel names working directories below it.
         super().__init__(cluster, directory.resolve())
-        self._offered = _WITHOUT_GROUPS
+        self.capabilities = _ALWAYS
         self._subnet: leases.Subnet | None = None
         self._slots: leases.Lease | None = None
 
@@ -97,19 +95,13 @@ class Processes(Programs):
     async def _begin(self, *, keep: bool, keep_logs: Path | None, nobody: str | None, linked: bool) -> None:
         assert self._subnet is not None
         assert self._slots is not None
-        config = found(
-            self._cluster,
-            self._directory,
-            subnet=self._subnet,
-            keep=keep,
-            keep_logs=keep_logs,
-            device=f"rp-{self._cluster[-8:]}" if linked else None,
-        )
-        self._groups = config["cgroups"]
-        if self._groups:
-            self._offered |= {Capability.NODE_RESOURCES}
+        record = self._record(keep=keep, keep_logs=keep_logs, device=f"rp-{self._cluster[-8:]}" if linked else None)
+        # Before anything exists: whoever finds the lock free knows what to remove.
+        self._subnet.record(record)
+        self._make_groups(record)
+        self._make_directories()
         files = [*self._subnet.files, *self._slots.files]
-        config |= {"identity": nobody, "record": self._subnet.record_file}
+        config = {**record, "identity": nobody, "record": self._subnet.files[0]}
         self._link = Link(config, files=files, heard=self._watch.heard, lost=self._watch.lost)
         self._subnet.hand_over()
         self._slots.hand_over()
@@ -117,7 +109,47 @@ class Processes(Programs):
         if linked:
             await self._links.make(self._link, self._subnet.prefix)
         if self._links.cannot_cut is None:
-            self._offered |= {Capability.CUT_LINKS}
+            self.capabilities |= {Capability.CUT_LINKS}
+
+    def _record(self, *, keep: bool, keep_logs: Path | None, device: str | None) -> dict[str, Any]:
+        """What is to be removed at the end; ``device`` names the host's end of the network, if it is to have one."""
+        return {
+            "id": self._cluster,
+            "directory": str(self.directory),
+            "keep": keep,
+            "keep_logs": None if keep_logs is None else str(keep_logs.resolve()),
+            "cgroups": cgroups.parents(),
+            "device": device,
+        }
+
+    def _make_groups(self, record: dict[str, Any]) -> None:
+        try:
+            cgroups.create(record["cgroups"], self._cluster)
+        except OSError:
+            cgroups.remove(record["cgroups"], self._cluster)
+            record["cgroups"] = {}
+        self._groups = record["cgroups"]
+        if self._groups:
+            self.capabilities |= {Capability.NODE_RESOURCES}
+
+    def _make_directories(self) -> None:
+        # As root, others may pass (not look): nodes that run as nobody must reach their homes.
+        passage = 0o711 if os.geteuid() == 0 else 0o700
+        try:
+            self.directory.parent.mkdir(parents=True, exist_ok=True)
+            for place, mode in ((self.directory, passage), ("nodes", passage), ("scratch", 0o700), ("run", 0o700)):
+                made = self.directory / place
+                made.mkdir()
+                made.chmod(mode)
+                if made == self.directory:
+                    made.joinpath(cleanup.MARKER).write_text(self._cluster)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EEXIST, errno.ENOTDIR, errno.EPERM, errno.EROFS):
+                raise BadInput(
+                    f"{self.directory.parent}: clusters cannot be kept there ({error.strerror}: {error.filename}); "
+                    "name a directory you may write to"
+                ) from error
+            raise disk_error(f"make the directory of {self._cluster}", error) from error
 
     @property
     def kind(self) -> SubstrateKind:
@@ -125,19 +157,9 @@ class Processes(Programs):
         return SUBSTRATES[LOCAL]
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What can be done to this cluster's nodes: cutting links only if it was opened with namespaces."""
-        return self._offered
-
-    @property
     def cannot_cut(self) -> str | None:
         """Why links between nodes cannot be cut here; ``None`` where they can."""
         return self._links.cannot_cut
-
-    @property
-    def directory(self) -> Path:
-        """The cluster's own directory, deleted by ``close``."""
-        return self._directory
 
     @property
     def guards(self) -> tuple[int, int]:
@@ -153,7 +175,7 @@ class Processes(Programs):
             self._new(node.name)
             number = len(self._placements) + 1
             address = await self._links.attach(link, node.name, number) or self._subnet.address(number)
-            made.append(housed(node, address, self._directory / "nodes" / node.name))
+            made.append(housed(node, address, self.directory / "nodes" / node.name))
             self._placements[node.name] = made[-1]
         return tuple(made)
 
@@ -167,10 +189,7 @@ class Processes(Programs):
             )
 
     async def beside(self, name: str) -> Placement:
-        """A place for a service: in a network of its own at an address of all services, else at the first node's.
-
-        Raises ``BadInput`` as ``place`` does, ``HarnessError`` if the disk refuses, or before a node was placed.
-        """
+        """A place for a service: in a network of its own at an address of all services, else at the first node's."""
         self._linked()
         if not self._placements:
             raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
@@ -181,10 +200,9 @@ class Processes(Programs):
         return self._services[name]
 
     async def cut(self, sender: str, receiver: str) -> str:
-        """Let nothing pass from one process to another any more: packets vanish. Returns the proof, in words.
+        """Have all packets from one to the other vanish; services count as one. See ``Substrate.cut``.
 
-        The other direction, and both ways to clients, stay as they are. Services count as one. A node that is started
-        again stays cut, and so does one of which it could not be proven (``HarnessError``).
+        A node that is started again stays cut, and so does one of which it could not be proven.
         """
         told = await self._links.order(self._linked(), "cut", sender, receiver)
         before = ", the one before the cut arrived" if told["arrived_before"] else ", it was cut already"
@@ -201,15 +219,7 @@ class Processes(Programs):
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(keep=keep))
-        cancelled = False
-        while not self._closing.done():
-            try:
-                await asyncio.shield(self._closing)
-            except asyncio.CancelledError:
-                cancelled = True
-        if cancelled:
-            raise asyncio.CancelledError
-        self._closing.result()
+        await to_the_end(self._closing)
 
     async def _close(self, *, keep: bool) -> None:
         try:
@@ -219,14 +229,14 @@ class Processes(Programs):
             for lease in (self._subnet, self._slots):
                 if lease is not None:
                     lease.release()
-        if self._link is not None and not self._link.trouble and (keep or not self._directory.exists()):
+        if self._link is not None and not self._link.trouble and (keep or not self.directory.exists()):
             return
         if self._subnet is None:
             return
         # There was no supervisor yet, or it and its guard were killed, or something resisted: once more, from here.
         for swept in await asyncio.to_thread(leases.sweep):
-            if swept.resists and swept.directory == str(self._directory):
-                raise HarnessError(f"{self._cluster}: {self._directory} could not be cleared away: {swept.resists}")
+            if swept.resists and swept.directory == str(self.directory):
+                raise HarnessError(f"{self._cluster}: {self.directory} could not be cleared away: {swept.resists}")
 
 
 async def _sweep_once(say: Callable[[str], None]) -> None:

@@ -62,6 +62,8 @@ class Link:
         finally:
             if own >= 0:
                 os.close(own)
+        self.guard = self._process.pid
+        """The process id of the guard."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input = self._process.stdin.fileno()
@@ -69,11 +71,6 @@ class Link:
         os.set_blocking(self._output, False)
         self._loop.add_reader(self._output, self._readable)
         self._send({**config, "harness": own, "handed": handed})
-
-    @property
-    def guard(self) -> int:
-        """The process id of the guard."""
-        return self._process.pid
 
     async def hello(self) -> int:
         """The process id of the supervisor proper, once it serves. Raises ``HarnessError``."""

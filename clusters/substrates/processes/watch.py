@@ -21,7 +21,7 @@ _CRASH = re.compile(r"^(?:panic: |fatal error: |SIG[A-Z]+: |F\d{6} |.*\bPANIC: )
 
 
 @dataclass(kw_only=True, slots=True)
-class Run:
+class Started:
     """A name's latest process. ``leader`` is ``None`` until it was spawned, ``code`` until it ended.
 
     ``began`` is in seconds since the epoch, as files have it.
@@ -42,30 +42,30 @@ class Watch:
         self._directory = directory
         self.supervisor = 0
         """The process id of the supervisor proper."""
-        self.runs: dict[str, Run] = {}
+        self.processes: dict[str, Started] = {}
 
     def heard(self, event: dict[str, Any]) -> None:
         """Take in that something started or ended."""
-        run = self.runs.get(event["name"])
-        if run is None:
+        started = self.processes.get(event["name"])
+        if started is None:
             return
         if event["event"] == "started":
-            run.leader = proctree.Leader(event["pid"], event["start"], event["home"])
-        elif run.leader is not None and run.leader.pid == event["pid"]:
-            run.code = event["code"]
-            run.ended.set()
+            started.leader = proctree.Leader(event["pid"], event["start"], event["home"])
+        elif started.leader is not None and started.leader.pid == event["pid"]:
+            started.code = event["code"]
+            started.ended.set()
 
     def lost(self) -> None:
         """Take in that the supervisor is gone, and with it every process: nobody need wait for an event."""
-        for run in self.runs.values():
-            run.ended.set()
+        for started in self.processes.values():
+            started.ended.set()
 
-    def run(self, name: str) -> Run:
+    def started(self, name: str) -> Started:
         """The name's process. Raises ``HarnessError`` if it was never started."""
-        run = self.runs.get(name)
-        if run is None or run.leader is None:
+        started = self.processes.get(name)
+        if started is None or started.leader is None:
             raise HarnessError(f"{self._cluster}: {name} was never started")
-        return run
+        return started
 
     def members(self, name: str) -> list[proctree.Process]:
         """Everything the name is, now."""
@@ -73,17 +73,17 @@ class Watch:
             proctree.snapshot(),
             cluster=self._cluster,
             supervisor=self.supervisor,
-            leaders={known: run.leader for known, run in self.runs.items() if run.leader is not None},
+            leaders={known: started.leader for known, started in self.processes.items() if started.leader is not None},
             name=name,
         )
 
     def state(self, name: str) -> ProcessState:
         """What the name's process does now; paused only if everything the name is stands still."""
-        run = self.runs.get(name)
-        if run is None or run.leader is None:
+        started = self.processes.get(name)
+        if started is None or started.leader is None:
             return ProcessState.ABSENT
-        seen = proctree.read(run.leader.pid)
-        if seen is None or seen.start != run.leader.start or seen.dead:
+        seen = proctree.read(started.leader.pid)
+        if seen is None or seen.start != started.leader.start or seen.dead:
             return ProcessState.EXITED
         if seen.state in "TtD" and not proctree.unstopped([p for p in self.members(name) if not p.dead]):
             return ProcessState.PAUSED
@@ -91,24 +91,24 @@ class Watch:
 
     def exit_code(self, name: str) -> int | None:
         """The exit code of a process that ended (negative: the signal), else ``None``."""
-        run = self.runs.get(name)
-        if run is None or run.leader is None or run.code is not None:
-            return None if run is None else run.code
-        seen = proctree.read(run.leader.pid)
-        if seen is not None and seen.start == run.leader.start:
+        started = self.processes.get(name)
+        if started is None or started.leader is None or started.code is not None:
+            return None if started is None else started.code
+        seen = proctree.read(started.leader.pid)
+        if seen is not None and seen.start == started.leader.start:
             return os.waitstatus_to_exitcode(seen.code) if seen.dead else None
         # Written before the process left the table; the event may still be on its way.
         with suppress(OSError, ValueError):
             pid, code = self._directory.joinpath("run", f"{name}.exit").read_text().split()
-            if int(pid) == run.leader.pid:
+            if int(pid) == started.leader.pid:
                 return int(code)
         return None
 
-    def code_of(self, name: str, run: Run) -> int:
+    def code_of(self, name: str, started: Started) -> int:
         """The exit code of a process that has ended. Raises ``HarnessError`` if nobody was left to see it."""
-        if run.code is None:
+        if started.code is None:
             raise HarnessError(f"{self._cluster}: nobody saw how {name} ended: the supervisor was killed")
-        return run.code
+        return started.code
 
 
 def tail(path: Path, lines: int) -> str:
@@ -122,16 +122,16 @@ def tail(path: Path, lines: int) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def crash(run: Run) -> str:
+def crash(started: Started) -> str:
     """How the process' crash begins in each log beside its output; empty if it left none.
 
     Servers write their crash to a log of their own, and a stack for each thread after it: the last lines say nothing.
     """
     found = []
     with suppress(OSError):
-        for place in sorted(run.output.parent.iterdir()):
+        for place in sorted(started.output.parent.iterdir()):
             status = place.lstat()
-            if place == run.output or not stat.S_ISREG(status.st_mode) or status.st_mtime < run.began:
+            if place == started.output or not stat.S_ISREG(status.st_mode) or status.st_mtime < started.began:
                 continue
             with place.open("rb") as opened:
                 opened.seek(max(0, status.st_size - _CRASH_BYTES))

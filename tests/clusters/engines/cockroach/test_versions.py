@@ -13,8 +13,8 @@ from clusters.engines.cockroach.introspection import (
     parse_memberships,
     parse_ranges,
     parse_sizes,
+    parse_vars,
 )
-from clusters.engines.cockroach.metrics import parse_vars
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import CHANGES, NEWEST, Dialect, dialect_for
 from clusters.errors import BadInput, HarnessError
