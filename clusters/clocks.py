@@ -55,11 +55,6 @@ def compare(read: Callable[[], Reading]) -> Offset:
         after = time.time()
         if reading.clock == own():
             return Offset(clock=reading.clock, offset_s=0.0, uncertainty_s=0.0)
-        found.append(
-            Offset(
-                clock=reading.clock,
-                offset_s=reading.seconds - (before + after) / 2,
-                uncertainty_s=(after - before) / 2,
-            )
-        )
+        ahead, uncertainty = reading.seconds - (before + after) / 2, (after - before) / 2
+        found.append(Offset(clock=reading.clock, offset_s=ahead, uncertainty_s=uncertainty))
     return min(found, key=lambda offset: offset.uncertainty_s)

@@ -18,7 +18,6 @@ from clusters.model import (
     NodeResources,
     NodeSpec,
     ProcessState,
-    RangeInfo,
     Topology,
 )
 from clusters.substrates import Substrate
@@ -192,15 +191,9 @@ class Cluster:
         seconds = await self._until("the cluster to recover", self.deployment.healthy, timeout, 0.25)
         self.record(events.Recovered(seconds=round(seconds, 3)))
 
-    async def serving(self, table: str) -> str:
-        """The node that serves most of a table: it holds the most leases (the first of equals)."""
-        leases = await self.leases(table)
-        return max(self.nodes, key=lambda node: leases[node])
-
     async def leases(self, table: str) -> Counter[str]:
         """How many of the table's ranges each node leads."""
-        ranges: tuple[RangeInfo, ...] = await self.deployment.ranges(table)
-        return Counter(range_.lease for range_ in ranges)
+        return Counter(range_.lease for range_ in await self.deployment.ranges(table))
 
     def mark(self, node: str, *, down: bool) -> None:
         """Say that a node is taken down on purpose, or is back: ``watch`` looks at it only while it is not down.
@@ -251,12 +244,11 @@ class Cluster:
         await self.deployment.drain(node)
         return await self.substrate.stop(node, timeout=60.0)
 
-    async def restart(self, node: str, *, accepting: bool = True) -> None:
+    async def restart(self, node: str) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""
         await self.substrate.start(self.deployment.process(node))
         self.mark(node, down=False)
-        if accepting:
-            await self.accepting(node)
+        await self.accepting(node)
 
     async def wipe(self, node: str) -> None:
         """Delete a dead node's store."""

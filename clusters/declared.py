@@ -53,19 +53,17 @@ class Place:
 Schema = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule(Generic[T]):
-    """Checks a value that stands at a place; returns it typed or raises ``BadInput``.
+    """Checks a value that stands at a place; returns it typed or raises ``BadInput``."""
 
-    ``schema``: what it takes, as JSON schema.
-    """
-
-    def __init__(self, check: Callable[[Any, Place], T], schema: Schema) -> None:
-        self._check = check
-        self.schema = schema
+    check: Callable[[Any, Place], T]
+    schema: Schema
+    """What it takes, as JSON schema."""
 
     def __call__(self, value: Any, place: Place) -> T:
         """The typed value. Raises ``BadInput``."""
-        return self._check(value, place)
+        return self.check(value, place)
 
 
 def ruled(schema: Schema) -> Callable[[Callable[[Any, Place], T]], Rule[T]]:

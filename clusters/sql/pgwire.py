@@ -221,11 +221,8 @@ class PgConnection:
         with _of(self._node):
             ended = await self._raw.execute("COMMIT")
         if ended != "COMMIT":
-            raise SqlError(
-                f"{self._node}: a transaction was rolled back at its end",
-                failure=Failure.RETRYABLE,
-                code=ended,
-            )
+            why = f"{self._node}: a transaction was rolled back at its end"
+            raise SqlError(why, failure=Failure.RETRYABLE, code=ended)
 
     def terminate(self) -> None:
         """End it at once, without waiting for the server."""

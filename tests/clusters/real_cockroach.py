@@ -61,3 +61,8 @@ async def ask(cluster: Cluster, sql: str, *arguments: object, node: str | None =
     """Rows of a statement, through this node or any."""
     async with await cluster.deployment.connect(node) as connection:
         return list(await connection.query(sql, *arguments))
+
+
+async def leader(cluster: Cluster, table: str) -> str:
+    """The node that leads most ranges of a table."""
+    return (await cluster.leases(table)).most_common(1)[0][0]

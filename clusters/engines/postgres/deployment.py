@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.engines.postgres import configuration, files, health, rest, sql
+from clusters.engines.postgres import configuration, files, rest, sql
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication, Secrets
 from clusters.errors import HarnessError
@@ -77,7 +77,8 @@ class PostgresDeployment:
         self._nodes: Nodes
         self._programs: files.Programs
         self._etcd: Placement
-        self._services: tuple[ProcessSpec, ...] = ()
+        self.services: tuple[ProcessSpec, ...] = ()
+        """etcd: one member, outside the fault model."""
         self._latest_primary = ""
 
     @property
@@ -97,11 +98,6 @@ class PostgresDeployment:
     def tuned(self) -> tuple[str, ...]:
         """What differs from the defaults of Patroni and PostgreSQL."""
         return configuration.tuned(self._replication, len(self._placed) or self._declared)
-
-    @property
-    def services(self) -> tuple[ProcessSpec, ...]:
-        """etcd: one member, outside the fault model."""
-        return self._services
 
     def process(self, node: str) -> ProcessSpec:
         """The node's Patroni, which starts PostgreSQL (in a session of its own)."""
@@ -129,7 +125,7 @@ class PostgresDeployment:
         self._placed = {placement.node.name: placement for placement in placements}
         for placement in placements:
             await self._configure(placement)
-        self._services = (files.etcd_process(self._etcd, self._ports, self._programs),)
+        self.services = (files.etcd_process(self._etcd, self._ports, self._programs),)
 
     async def place(self, placement: Placement) -> None:
         """Configure one more node, and ask for as many acknowledgements as make a majority with it."""
@@ -174,11 +170,11 @@ class PostgresDeployment:
         """One primary, all others streaming from it in the mode that was asked for, Patroni in charge."""
         try:
             seen = await self._look()
-            primary, why = health.only_primary(seen)
+            primary, why = sql.only_primary(seen)
             if primary is None:
                 return Health(ok=False, why=why)
             answer = await self._patroni(primary, "GET", "/cluster", timeout=ANSWER_S)
-            return health.whole(seen, json.loads(answer), self._replication)
+            return sql.whole(seen, json.loads(answer), self._replication)
         except (HarnessError, ValueError) as error:
             return Health(ok=False, why=str(error))
 
@@ -208,7 +204,7 @@ class PostgresDeployment:
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
         """The table as one range: its object id, leased to the primary, replicas wherever it is streamed to."""
         seen = await self._look()
-        primary, why = health.only_primary(seen)
+        primary, why = sql.only_primary(seen)
         if primary is None:
             raise HarnessError(f"table {table}: {why}")
         async with sql.session(self._sql(primary), self.credentials, timeout=ANSWER_S) as connection:
@@ -226,7 +222,7 @@ class PostgresDeployment:
         await self._patroni(node, "POST", "/switchover", timeout=SWITCHOVER_S, body={"leader": node})
 
         async def taken_over() -> Health:
-            primary, why = health.only_primary(await self._look())
+            primary, why = sql.only_primary(await self._look())
             return Health(ok=primary not in (None, node), why=why or f"{node} is the primary")
 
         await wait_until(f"another node to take over from {node}", taken_over, timeout=SWITCHOVER_S)
@@ -274,7 +270,7 @@ class PostgresDeployment:
         return dict(zip(self._placed, await asyncio.gather(*asked), strict=True))
 
     async def _primary(self) -> str:
-        primary, why = health.only_primary(await self._look())
+        primary, why = sql.only_primary(await self._look())
         if primary is None:
             raise HarnessError(why)
         return primary
@@ -294,9 +290,8 @@ class PostgresDeployment:
 
     async def _all_accepting(self) -> Health:
         states = await asyncio.gather(*map(self.accepting, self._placed))
-        return Health(
-            ok=all(state.ok for state in states), why="; ".join(state.why for state in states if not state.ok)
-        )
+        refused = [state.why for state in states if not state.ok]
+        return Health(ok=not refused, why="; ".join(refused))
 
     async def _patroni(
         self, node: str, method: str, path: str, *, timeout: float, body: Mapping[str, Any] | None = None

@@ -1,11 +1,13 @@
-"""The control as SQL shows it: connections host by host, and what one node says of itself and of its replicas."""
+"""The control as SQL shows it: connections host by host, what each node says of itself, and whether all is whole."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from clusters.model import Credentials, Host
+from clusters.engines.postgres.configuration import Replication
+from clusters.model import Credentials, Health, Host
 from clusters.sql import Connection, Failure, SqlError, pgwire
 
 _REPLICAS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
@@ -27,10 +29,7 @@ class Seen:
 async def session(host: Host, credentials: Credentials, *, timeout: float) -> AsyncIterator[Connection]:
     """A connection for a few short queries, opening included in ``timeout``. Raises ``SqlError``."""
     try:
-        async with (
-            asyncio.timeout(timeout),
-            await pgwire.connect(host, credentials, timeout=timeout) as connection,
-        ):
+        async with asyncio.timeout(timeout), await pgwire.connect(host, credentials, timeout=timeout) as connection:
             yield connection
     except TimeoutError as error:
         raise SqlError(
@@ -48,6 +47,44 @@ async def inspect(host: Host, credentials: Credentials, *, timeout: float) -> Se
     except SqlError as error:
         return Seen(error=str(error))
     return Seen(primary=True, replicas={row["application_name"]: (row["state"], row["sync_state"]) for row in rows})
+
+
+def only_primary(seen: Mapping[str, Seen]) -> tuple[str | None, str]:
+    """The primary if there is exactly one, else ``None`` and why: a former primary may not know yet that it is one."""
+    found = [name for name, one in seen.items() if one.primary]
+    if len(found) == 1:
+        return found[0], ""
+    silent = "; ".join(one.error for one in seen.values() if one.error)
+    why = f"several primaries: {', '.join(found)}" if found else "no primary"
+    return None, f"{why} ({silent})" if silent else why
+
+
+def whole(seen: Mapping[str, Seen], members: Mapping[str, Any], replication: Replication) -> Health:
+    """Every node answers, one of them is the primary, and all others stream from it in the mode that was asked for.
+
+    ``members`` is Patroni's ``GET /cluster``.
+    """
+    silent = [one.error for one in seen.values() if one.error]
+    if silent:
+        return Health(ok=False, why="; ".join(silent))
+    primary, why = only_primary(seen)
+    if primary is None:
+        return Health(ok=False, why=why)
+    wanted = "quorum" if replication is Replication.QUORUM else "async"
+    for name in seen:
+        state, mode = seen[primary].replicas.get(name, ("not connected", ""))
+        if name != primary and (state, mode) != ("streaming", wanted):
+            return Health(ok=False, why=f"{name} replicates from {primary}: {f'{state} {mode}'.strip()}")
+    if members.get("pause"):
+        return Health(ok=False, why="Patroni is in maintenance mode (pause): no failover would happen")
+    roles = {member.get("name"): member.get("role") for member in members.get("members", ())}
+    # "Quorum standby": Patroni would let it take over, since the lease's record names it, too.
+    others = "quorum_standby" if replication is Replication.QUORUM else "replica"
+    for name in seen:
+        expected = "leader" if name == primary else others
+        if roles.get(name) != expected:
+            return Health(ok=False, why=f"Patroni takes {name} for {roles.get(name)}, not yet for {expected}")
+    return Health(ok=True)
 
 
 async def create_application(connection: Connection, credentials: Credentials) -> None:

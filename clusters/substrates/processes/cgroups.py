@@ -100,10 +100,7 @@ def limits(places: Mapping[str, str], cluster: str, name: str, pid: int) -> dict
         node = group / name
         if str(pid) not in _words(node / "cgroup.procs"):
             continue
-        cpu = _words(node / "cpu.max") or [
-            *_words(node / "cpu.cfs_quota_us"),
-            *_words(node / "cpu.cfs_period_us"),
-        ]
+        cpu = _words(node / "cpu.max") or _words(node / "cpu.cfs_quota_us") + _words(node / "cpu.cfs_period_us")
         if len(cpu) == 2 and cpu[0].isdigit():
             found["cpus"] = int(cpu[0]) / int(cpu[1])
         for size in (_words(node / "memory.max") or _words(node / "memory.limit_in_bytes"))[:1]:

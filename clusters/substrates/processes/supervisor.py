@@ -147,13 +147,8 @@ class Supervisor:
     def members(self, name: str) -> list[proctree.Process]:
         """Everything that a name is, now; dead children of ours are not part of it."""
         self.reap()
-        return proctree.members(
-            proctree.snapshot(),
-            cluster=self.cluster,
-            supervisor=os.getpid(),
-            leaders=self.leaders,
-            name=name,
-        )
+        table = proctree.snapshot()
+        return proctree.members(table, cluster=self.cluster, supervisor=os.getpid(), leaders=self.leaders, name=name)
 
     def do_start(self, order: dict[str, Any]) -> Reply:
         """Start a process under a name."""

@@ -16,7 +16,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, Health, NodeResources
 from clusters.sql import Connection, Failure, SqlError
 from clusters.waiting import wait_until
-from tests.clusters.real_cockroach import running
+from tests.clusters.real_cockroach import leader, running
 
 OTHERS = NodeResources(cache_mib=256, sql_memory_mib=192)
 
@@ -63,7 +63,7 @@ async def test_a_deployment_keeps_to_the_contract(name: str, tmp_path: Path) -> 
         async with await cluster.deployment.connect() as one, await cluster.deployment.connect() as other:
             await speaks_the_protocol(one)
             await _tells_a_conflict(one, other)
-        serving = await cluster.serving("ledger")
+        serving = await leader(cluster, "ledger")
         others = [node for node in cluster.nodes if node != serving]
         await _notices_a_dead_node(cluster, others[0])
         await _acknowledges_nothing_without_a_majority(cluster, others)
@@ -187,7 +187,7 @@ async def _notices_a_dead_node(cluster: Cluster, victim: str) -> None:
 
 async def _acknowledges_nothing_without_a_majority(cluster: Cluster, others: list[str]) -> None:
     """What was never acknowledged may be there or not, and says so."""
-    async with await cluster.deployment.connect(await cluster.serving("ledger")) as connection:
+    async with await cluster.deployment.connect(await leader(cluster, "ledger")) as connection:
         for node in others:
             await cluster.kill(node)
         with pytest.raises(SqlError) as unanswered:
@@ -196,7 +196,7 @@ async def _acknowledges_nothing_without_a_majority(cluster: Cluster, others: lis
     health = await cluster.deployment.healthy()
     assert not health.ok
     assert health.why
-    await asyncio.gather(*(cluster.restart(node, accepting=False) for node in others))
+    await asyncio.gather(*(cluster.restart(node) for node in others))
     await cluster.healthy(timeout=90)
     async with await cluster.deployment.connect() as connection:
         assert await connection.value("SELECT count(*) FROM ledger") in (3, 4)

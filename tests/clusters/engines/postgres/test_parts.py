@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clusters.engines import Deployment, Engine
-from clusters.engines.postgres import binaries, configuration, files, health, rest
+from clusters.engines.postgres import binaries, configuration, files, rest, sql
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.engine import find
 from clusters.engines.postgres.sql import Seen
@@ -81,7 +81,7 @@ MEMBERS = {
 
 
 def test_a_whole_cluster_is_whole() -> None:
-    assert health.whole(WHOLE, MEMBERS, Replication.QUORUM).ok
+    assert sql.whole(WHOLE, MEMBERS, Replication.QUORUM).ok
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_whole_cluster_is_whole() -> None:
     ],
 )
 def test_what_is_missing_is_said(seen: dict[str, Seen], members: dict[str, Any], why: str) -> None:
-    found = health.whole(WHOLE | seen, MEMBERS | members, Replication.QUORUM)
+    found = sql.whole(WHOLE | seen, MEMBERS | members, Replication.QUORUM)
     assert not found.ok
     assert re.search(why, found.why)
 
