@@ -17,10 +17,7 @@ class HarnessError(Exception):
 
 
 class TimedOut(HarnessError):  # noqa: N818 - what happened
-    """What was waited for did not come in time.
-
-    Where the wait was for the database's own recovery, that is evidence.
-    """
+    """What was waited for did not come in time: evidence, where that is the database's own recovery."""
 
 
 class CommandTimedOut(HarnessError):  # noqa: N818 - what happened

@@ -20,10 +20,7 @@ def sha256(path: Path) -> str:
 
 
 def why_not(program: Path, number: int | None) -> str:
-    """Why a program could not be executed, where the error's number (of ``execve``) is one of the file itself.
-
-    Nothing for any other error.
-    """
+    """Why a program could not be executed, by the error of ``execve``; nothing where that is not the file's own."""
     if number in (errno.ENOENT, errno.ENOTDIR):
         if not program.exists():
             return f"{program}: no such file; name an existing program"

@@ -8,6 +8,7 @@ from clusters.errors import HarnessError
 from clusters.model import Placement
 from clusters.substrates import Nodes
 
+URL = "nodelocal://1"
 DELETE_S = 60.0
 """How long the deletion of a backup may take."""
 
@@ -39,13 +40,9 @@ class NodelocalBackups:
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
         """``BACKUP DATABASE``. Raises ``HarnessError``."""
-        await self._access.execute(self._dialect.backup(database, _url(name)), timeout=timeout)
+        await self._access.execute(self._dialect.backup(database, f"{URL}/{name}"), timeout=timeout)
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
         """``RESTORE`` of all tables. Raises ``HarnessError``."""
         await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {to}", timeout=60.0)
-        await self._access.execute(self._dialect.restore(database, _url(name), to), timeout=timeout)
-
-
-def _url(name: str) -> str:
-    return f"nodelocal://1/{name}"
+        await self._access.execute(self._dialect.restore(database, f"{URL}/{name}", to), timeout=timeout)

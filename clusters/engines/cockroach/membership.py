@@ -136,10 +136,7 @@ class Membership:
         return f"all {sum(before.values())} replicas stayed where they were for {watched:.0f} s"
 
     async def _stay(self, store: int, before: Mapping[int, bool], seconds: float) -> bool:
-        """Whether a store keeps all its replicas for so long.
-
-        Raises ``HarnessError`` when nobody says so at the end.
-        """
+        """Whether a store keeps all its replicas for so long. Raises ``HarnessError`` when nobody says at the end."""
         until = time.monotonic() + seconds
         while True:
             await asyncio.sleep(POLL_S)

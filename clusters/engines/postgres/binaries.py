@@ -32,11 +32,6 @@ class Binaries:
     etcd_version: str
     patroni_version: str
 
-    @property
-    def postgres(self) -> Path:
-        """The PostgreSQL server."""
-        return self.bin_dir / "postgres"
-
 
 def find() -> Binaries:
     """Find everything the control needs. Raises ``BadInput`` that names the missing wheel and the way out."""

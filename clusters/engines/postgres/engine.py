@@ -35,11 +35,12 @@ class Postgres:
     @property
     def fingerprint(self) -> Fingerprint:
         """Versions, programs with their digests, and the mode of replication."""
+        postgres = self.binaries.bin_dir / "postgres"
         return {
             "engine": KIND.name,
             "version": self.version,
-            "postgres": str(self.binaries.postgres),
-            "postgres_sha256": sha256(self.binaries.postgres),
+            "postgres": str(postgres),
+            "postgres_sha256": sha256(postgres),
             "etcd": str(self.binaries.etcd),
             "etcd_sha256": sha256(self.binaries.etcd),
             "etcd_version": self.binaries.etcd_version,
@@ -48,18 +49,12 @@ class Postgres:
         }
 
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> PostgresDeployment:
-        """The control on these nodes.
-
-        ``tuned`` changes nothing: by default replicas are built as fast as the disk allows.
-        """
+        """The control on these nodes; ``tuned`` changes nothing, as replicas are built as fast as the disk allows."""
         return PostgresDeployment(
             binaries=self.binaries, nodes=nodes, resources=resources, replication=self.replication
         )
 
 
 def find(wanted: Wanted = Wanted()) -> Postgres:  # noqa: B008 - frozen
-    """The control with the programs of the installed wheels.
-
-    Raises ``BadInput`` that names the missing wheel and the way out.
-    """
+    """The control with the programs of the installed wheels. Raises ``BadInput``, which names a missing one."""
     return Postgres(binaries=binaries.find())

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Any
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Completed, ProcessSpec, ProcessState
@@ -84,12 +83,10 @@ class Programs(Homes):
         # Sent before the first wait, so that a cancelled caller leaves nothing running either.
         killed = link.order("kill", name=name)
         try:
-            answer = await asyncio.shield(killed)
+            await asyncio.shield(killed)
         finally:
-            link.order("forget", name=name).add_done_callback(_seen)
+            link.order("forget", name=name)
             self._watch.processes.pop(name, None)
-        if "error" in answer:
-            raise HarnessError(f"{self._cluster}: {name}: {answer['error']}")
 
     async def start(self, spec: ProcessSpec) -> None:
         """Start a node's process, what an earlier one left killed first; see ``Substrate.start``."""
@@ -207,8 +204,3 @@ class Programs(Homes):
 
         with refused(f"wipe the store of {name}"):
             await asyncio.shield(asyncio.to_thread(empty))
-
-
-def _seen(answer: "asyncio.Future[Any]") -> None:
-    if not answer.cancelled():
-        answer.exception()

@@ -213,10 +213,7 @@ class Processes(Programs):
         await self._links.order(self._linked(), "heal", sender, receiver)
 
     async def close(self, *, keep: bool = False) -> None:
-        """End everything; delete directories unless ``keep``. Safe to call twice and on a half-started cluster.
-
-        When cancelled it finishes first. Raises ``HarnessError`` if something cannot be ended or deleted.
-        """
+        """See ``Substrate.close``; finishes when it is cancelled, too. Raises ``HarnessError`` if something resists."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(keep=keep))
         await to_the_end(self._closing)

@@ -66,8 +66,8 @@ class Link:
         """The process id of the guard."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._input = self._process.stdin.fileno()
-        self._output = self._process.stdout.fileno()
+        self._pipes = (self._process.stdin, self._process.stdout)
+        self._input, self._output = (pipe.fileno() for pipe in self._pipes)
         os.set_blocking(self._output, False)
         self._loop.add_reader(self._output, self._readable)
         self._send({**config, "harness": own, "handed": handed})
@@ -133,10 +133,7 @@ class Link:
         return answer
 
     async def close(self, *, keep: bool, timeout: float) -> None:
-        """End the supervisor and with it everything below; returns when it is gone. ``timeout`` in seconds.
-
-        Raises ``HarnessError`` when it takes longer.
-        """
+        """End the supervisor and everything below it. Raises ``HarnessError`` where that takes over ``timeout`` s."""
         with suppress(HarnessError):
             self.order("close", keep=keep)
         try:
@@ -148,10 +145,8 @@ class Link:
             ) from None
         finally:
             self._loop.remove_reader(self._output)
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.close()
-            self._process.stdout.close()
+            for pipe in self._pipes:
+                pipe.close()
             for _ in range(1000):  # The end of its output comes a moment before its own.
                 if self._process.poll() is not None:
                     break

@@ -40,7 +40,7 @@ async def fake() -> Fake:
 def faults(fake: Fake) -> Faults:
     """The fixture ``fault``, while a load is running that has a client on each node."""
     unused: Any = SimpleNamespace(say=lambda *_, **__: None, directory=Path())
-    trial = Trial(run=unused, claim=unused, sabotage=False, test="t", seed=1, parameters={}, store=unused, facts={})
+    trial = Trial(run=unused, claim=unused, test="t", seed=1, parameters={}, store=unused, facts={})
     trial.load = SimpleNamespace(tables=("one",), connections=dict.fromkeys(fake.cluster.nodes, 1), status={})
     return Faults(trial, fake.cluster)
 
