@@ -150,11 +150,13 @@ def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any
     conclusion.worker_crashed(sched.config, crashitem, report)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Set the exit status."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
+    """See what nobody decided before reports are written, and set the exit status before the summary is."""
     from plugin import session as logic
 
+    logic.look_for_undecided(session)
+    yield
     logic.finish(session)
 
 

@@ -150,7 +150,9 @@ def replay(
         from plugin.reports.junit import write_junit
 
         writer.line(write_junit(junit, stored))
-    for message in (*unreadable, *(f"{directory}: {why}" for directory, why in failed.items())):
+    terminal.print_undecided(writer, [one for each in stored for one in each.undecided])
+    problems = [f"{each.directory}: {problem}" for each in stored for problem in each.problems]
+    for message in (*unreadable, *problems, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)
     if notice:
         writer.line(f"\n{notice}")
@@ -160,8 +162,8 @@ def replay(
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.FAIL in outcomes,
         harness=bool(failed) or HARNESS in outcomes,
-        inconclusive=left,
-        undecided=(),
+        inconclusive=left or bool(problems),
+        undecided=[one for each in stored for one in each.undecided],
         claims_collected=True,
         gate=False,
     )

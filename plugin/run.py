@@ -11,7 +11,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import to_builtins
 
 from clusters import topology
 from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice
@@ -28,15 +29,16 @@ from clusters.sql.pgwire import DRIVER
 from plugin.catalogue import SHIPPED, Catalogue, load
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.redaction import redacted, redacted_json
+from plugin.evidence.run_seal import RUN_FILE
 from plugin.evidence.store import make_run_directory, write_json
 from plugin.host import Host, measure
 from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
+from plugin.required import Required
 from plugin.workloads import Workload
 
 S = TypeVar("S")
 
-RUN_FILE = "run.json"
 KEY: pytest.StashKey["Run"] = pytest.StashKey()
 
 
@@ -51,6 +53,8 @@ class Run:
     """Why the control runs where ``auto`` found no CockroachDB."""
     tell: Callable[[Mapping[str, Any]], None] | None = None
     """Hears what is said before there is a run directory."""
+    required: Sequence[Required] = ()
+    """What a suite requires to be decided."""
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     @cached_property
@@ -192,6 +196,7 @@ class Run:
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "settings": asdict(self.settings),
             "host": {**asdict(self.host), "python": platform.python_version(), "system": platform.platform()},
+            "required": to_builtins(self.required),
             "suite_revision": _revision(),
             "packages": _packages(),
         }

@@ -1,10 +1,8 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,11 +15,11 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import SHIPPED
 from plugin.claims import Claim
-from plugin.evidence.load import describe_trial
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import AUTO
 from plugin.profiles import node_of_size, profile_named
+from plugin.required import Required
 from plugin.run import Run
 from plugin.workloads import WORKLOADS
 
@@ -234,30 +232,16 @@ def evaluable(run: Run) -> list[Claim]:
     return [claim for claim in chosen if reason_not_evaluated(claim, claim.nodes_for(suite), run) is None]
 
 
-def undecided(trials: Sequence[tuple[str, Path]], run: Run, *, skipped: Set[str]) -> list[str]:
-    """What the suite requires and nobody decided: of each claim that can be evaluated each trial on each target.
-
-    ``trials``: claim and evidence of each that was decided. A claim of which a test was ``skipped`` is never decided.
-    """
-    told = [(claim, describe_trial(directory)) for claim, directory in trials]
-    found = []
-    for claim in evaluable(run):
-        values = claim.parameters_for(run.settings.suite)
-        wanted = [
-            (target, dict(zip(values, combination, strict=True)))
-            for target in (("",) if claim.compares_versions else run.targets)
-            for combination in product(*values.values())
-        ]
-        missing = [
-            ", ".join([*(f"{name} {value}" for name, value in chosen.items()), *([target] if target else [])])
-            for target, chosen in wanted
-            if not any(id_ == claim.id and _is_trial(trial, target, chosen) for id_, trial in told)
-        ]
-        if claim.id in skipped or len(missing) == len(wanted):
-            found.append(claim.id)
-        else:
-            found += [f"{claim.id} ({trial})" for trial in missing]
-    return found
+def required(run: Run) -> list[Required]:
+    """What the suite requires: of each claim that can be evaluated here each trial on each target."""
+    suite = run.settings.suite
+    return [
+        Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
+        for claim in evaluable(run)
+        for values in (claim.parameters_for(suite),)
+        for target in (("",) if claim.compares_versions else run.targets)
+        for combination in product(*values.values())
+    ]
 
 
 def left_out(tested: Set[str], run: Run) -> list[str]:
@@ -266,14 +250,6 @@ def left_out(tested: Set[str], run: Run) -> list[str]:
     if not any(claim.id in tested for claim in run.catalogue if claim.file in files):
         return []
     return [claim.id for claim in evaluable(run) if claim.file in files and claim.id not in tested]
-
-
-def _is_trial(trial: Mapping[str, Any], target: str, chosen: Mapping[str, object]) -> bool:
-    """Whether it has these values; a test that does not take an argument stands for all its values."""
-    parameters = trial["parameters"]
-    return bool(trial["target"] == target) and all(
-        parameters.get(name, value) == value for name, value in redacted_json(chosen).items()
-    )
 
 
 def _elsewhere(item: pytest.Item, run: Run) -> str | None:

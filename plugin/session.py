@@ -5,21 +5,22 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from clusters.errors import BadInput
 from plugin import options, selection
 from plugin import run as runs
+from plugin.evidence.load import describe_trial
+from plugin.evidence.run_seal import RUN_FILE, seal_run
 from plugin.evidence.store import write_json
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
+from plugin.required import DECIDED, NOT_DECIDED, undecided
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status
 from plugin.workloads import WORKLOADS
-
-DECIDED = ("pass", "fail", "inconclusive")
 
 
 def configure(config: pytest.Config) -> None:
@@ -130,6 +131,7 @@ def look_for_databases(
     if not items or run.settings.dry_run or session.config.option.collectonly:
         return
     try:
+        run.required = selection.required(run) if run.settings.strict_suite else []
         run.begin()
         if not run.controller:
             write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
@@ -159,23 +161,44 @@ def hear_worker(node: Any, error: object) -> None:
         refusals.append(message)
 
 
+def look_for_undecided(session: pytest.Session) -> None:
+    """See what was required and nobody decided, and say it in JUnit XML, too."""
+    run, heard = _of_controller(session), session.config.stash.get(KEY, None)
+    if run is None or heard is None or heard.refusals:
+        return
+    claims = [o for o in heard.outcomes if not o.sabotage]
+    decided = [o for o in claims if o.result.outcome in DECIDED]
+    skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
+    left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
+    trials = [describe_trial(o.trial) for o in decided if o.trial]
+    heard.undecided = (
+        undecided(selection.required(run), trials, skipped=skipped)
+        if run.settings.strict_suite
+        else sorted(left | skipped)
+    )
+    for xml in (p for p in session.config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"):
+        for required in heard.undecided:
+            about: dict[str, Any] = {
+                "nodeid": f"required::{required}",
+                "location": ("", None, required),
+                "keywords": {},
+            }
+            for when in ("call", "teardown"):
+                outcome: Literal["failed", "passed"] = "failed" if when == "call" else "passed"
+                xml.pytest_runtest_logreport(
+                    pytest.TestReport(**about, outcome=outcome, longrepr=NOT_DECIDED, when=when)
+                )
+
+
 def finish(session: pytest.Session) -> None:
     """Set the session's exit status: the same with and without workers."""
-    config = session.config
-    run = config.stash.get(runs.KEY, None)
-    if run is None or not run.controller or run.settings.dry_run or config.option.collectonly:
+    config, run = session.config, _of_controller(session)
+    if run is None:
         return
     heard = config.stash[KEY]
     if heard.ticker:
         heard.ticker.end_live()
     claims = [o for o in heard.outcomes if not o.sabotage]
-    decided = [o for o in claims if o.result.outcome in DECIDED]
-    if not heard.refusals:
-        skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
-        left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
-        trials = [(o.claim, o.trial) for o in decided if o.trial]
-        strict = run.settings.strict_suite
-        heard.undecided = selection.undecided(trials, run, skipped=skipped) if strict else sorted(left | skipped)
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
         _as_without_workers(session),
@@ -183,18 +206,28 @@ def finish(session: pytest.Session) -> None:
         refuted=heard.plain["fail"] > 0 or bool(outcomes & {"fail", NOT_AS_EXPECTED}),
         harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
         inconclusive="inconclusive" in outcomes
-        or (bool(claims) and not decided)
+        or (bool(claims) and not any(o.result.outcome in DECIDED for o in claims))
         or (heard.nothing_decided and not claims),
         undecided=heard.undecided,
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,
     )
-    if (run.settings.run_dir / runs.RUN_FILE).exists():
+    if (run.settings.run_dir / RUN_FILE).exists():
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
 
+        seal_run(run.settings.run_dir, heard.undecided)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
         heard.page = page_of_run(heard.stored, run)
+
+
+def _of_controller(session: pytest.Session) -> runs.Run | None:
+    """The run of a session that ran something; nothing on a worker."""
+    config = session.config
+    run = config.stash.get(runs.KEY, None)
+    if run is None or not run.controller or run.settings.dry_run or config.option.collectonly:
+        return None
+    return run
 
 
 def _as_without_workers(session: pytest.Session) -> int:

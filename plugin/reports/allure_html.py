@@ -19,8 +19,8 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
+from plugin.evidence.run_seal import RUN_FILE
 from plugin.evidence.store import stored_object, stored_verdict, trials_in, write
-from plugin.run import RUN_FILE
 
 VERSION = "3.18.0"  # of the npm package: the one whose reports were looked at
 CONFIG = Path(__file__).with_name("assets") / "allurerc.mjs"

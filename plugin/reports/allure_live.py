@@ -18,11 +18,12 @@ from plugin import selection
 from plugin.conclusion import RESULT
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import TRIAL_FILE, stored_object, trials_in, unwritable
-from plugin.outcomes import trial_of
+from plugin.outcomes import KEY, trial_of
 from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
 from plugin.reports.stored_run import run_of, stored_trial
 from plugin.reports.terminal import wrapped
+from plugin.required import NOT_DECIDED
 from plugin.result import HARNESS, Result
 from plugin.run import Run
 
@@ -150,12 +151,12 @@ class AllureReports:
         """The worker of a test died before it could write its result: the controller does."""
         if self._listener is None:
             return
-        why = "the worker that ran it died; the evidence ends there"
+        why = "HARNESS FAILED: the worker that ran it died; the evidence ends there"
         try:
             if directory := trial_of(report):
                 allure_results.write_trial(stored_trial(directory, self._run.catalogue), HOOKS)
             else:
-                allure_results.write_lost(crashitem, why, HOOKS, at_ms=int(time.time() * 1e3))
+                allure_results.write_broken(crashitem, why, HOOKS, at_ms=int(time.time() * 1e3))
         except Exception as error:
             self._problems.append(f"{crashitem}: {type(error).__name__}: {error}")
 
@@ -168,6 +169,8 @@ class AllureReports:
         if self._listener is None:
             return
         try:
+            for required in self._config.stash[KEY].undecided:
+                allure_results.write_broken(required, NOT_DECIDED, HOOKS, at_ms=int(time.time() * 1e3))
             home = self._run.settings.run_dir
             allure_results.write_surroundings(
                 Path(self._config.option.allure_report_dir),

@@ -1,6 +1,7 @@
 """Writes what Allure shows of a trial as Allure's own files, for a live test and for a stored run alike."""
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
 from plugin.reports.stored_run import StoredRun, StoredTrial, names_of, run_of
+from plugin.required import NOT_DECIDED
 from plugin.result import Result
 from plugin.run import Run
 
@@ -74,14 +76,14 @@ def write_trial(trial: StoredTrial, sink: Any, *, among: str = "") -> None:
     sink.report_result(result=result)
 
 
-def write_lost(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
-    """Write the result of a test of which nothing is known but that its process died."""
+def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
+    """Write the result of a test of which nothing is known but why there is nothing."""
     result = TestResult(
         uuid=str(uuid.uuid4()),
         name=nodeid,
         fullName=allure.full_name(nodeid),
         status="broken",
-        statusDetails=StatusDetails(message=f"HARNESS FAILED: {why}"),
+        statusDetails=StatusDetails(message=why),
         start=at_ms,
         stop=at_ms,
     )
@@ -98,8 +100,11 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     trials = [(trial, name) for run, name in zip(runs, names_of(runs), strict=True) for trial in run.trials]
     for trial, name in trials:
         write_trial(trial, sink, among=name if len(runs) > 1 else "")
+    undecided = [required for run in runs for required in run.undecided]
+    for required in undecided:
+        write_broken(required, NOT_DECIDED, sink, at_ms=int(time.time() * 1e3))
     write_surroundings(directory, [run.described for run in runs], [trial.described for trial, _ in trials])
-    return len(trials)
+    return len(trials) + len(undecided)
 
 
 def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> str:

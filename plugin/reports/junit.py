@@ -8,6 +8,7 @@ from pathlib import Path
 from plugin.reports.properties import properties
 from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
 from plugin.reports.text import shown
+from plugin.required import NOT_DECIDED
 from plugin.result import NO_VERDICT, SKIPPED
 
 NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -19,6 +20,7 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
         kinds = [_case(suite, trial) for trial in run.trials]
+        kinds += [_undecided(suite, required) for required in run.undecided]
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
         suite.set("tests", str(len(kinds)))
@@ -49,6 +51,13 @@ def _case(suite: ET.Element, trial: StoredTrial) -> str:
     kind = kinds.get(result.outcome, "failure")
     ET.SubElement(case, kind, message=_text(f"{shown(result)}: {result.why}"))
     return kind
+
+
+def _undecided(suite: ET.Element, required: str) -> str:
+    """Add a test case for what was required and nobody decided."""
+    case = ET.SubElement(suite, "testcase", {"classname": "required", "name": _text(required), "time": "0"})
+    ET.SubElement(case, "failure", message=NOT_DECIDED)
+    return "failure"
 
 
 def _text(value: str) -> str:

@@ -49,6 +49,8 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         trials=shown,
         groups=(("", claims), (SABOTAGES, sabotages)),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
+        undecided=[required for run in runs for required in run.undecided],
+        problems=[problem for run in runs for problem in run.problems],
         control=control,
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here

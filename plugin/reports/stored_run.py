@@ -13,14 +13,15 @@ from plugin.evidence import events
 from plugin.evidence.events import Event
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
+from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, undecided_of
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
 from plugin.reports.series import Series, series
+from plugin.required import DECIDED, required_of, undecided
 from plugin.result import Result, result_of
-from plugin.run import RUN_FILE
 from plugin.workloads import WORKLOADS
 
 
@@ -77,11 +78,16 @@ class StoredTrial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
-    """One run directory: its name, ``run.json``, and its trials."""
+    """One run directory: its name, ``run.json``, and its trials.
+
+    ``undecided``: what was required and nobody decided. ``problems``: why the directory is not as the run left it.
+    """
 
     directory: Path
     described: Mapping[str, Any]
     trials: Sequence[StoredTrial]
+    undecided: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
 
 def stored_trial(
@@ -154,10 +160,16 @@ def stored_run(
     unjudged: Mapping[Path, str] = MappingProxyType({}),
 ) -> StoredRun:
     """Everything below a run directory, or the one trial that it is; ``unjudged``: why trials have no verdict."""
+    trials = [stored_trial(p, catalogue, verdicts.get(p), unjudged.get(p, "")) for p in trials_in(directory)]
+    decided = [trial.described for trial in trials if not trial.sabotage and trial.result.outcome in DECIDED]
+    whole = (directory / RUN_FILE).exists()
+    missing = undecided(required_of(_raw(directory / RUN_FILE)), decided) if whole else []
     return StoredRun(
         directory=directory,
         described=run_of(directory),
-        trials=[stored_trial(p, catalogue, verdicts.get(p), unjudged.get(p, "")) for p in trials_in(directory)],
+        trials=trials,
+        undecided=[*dict.fromkeys([*(undecided_of(directory) if whole else ()), *missing])],
+        problems=broken_run_seal(directory),
     )
 
 

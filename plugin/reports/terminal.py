@@ -20,6 +20,7 @@ from plugin.reports import source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
 from plugin.reports.text import measured_text, number, shown, typed, word
+from plugin.required import NOT_DECIDED
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
         _print_outcome(terminal, outcome, trials.get(outcome.trial))
-    for required in session.undecided:
-        terminal.write_line(f"REQUIRED AND NOT DECIDED: {required}", yellow=True, bold=True)
+    print_undecided(terminal, session.undecided)
     terminal.write_line("")
     terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
     suite = run.settings.suite
@@ -101,6 +101,12 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(f"evidence: {evidence}  (pytest --judge=DIR judges it again)")
     if session.page:
         terminal.write_line(session.page)
+
+
+def print_undecided(terminal: Any, undecided: Iterable[str]) -> None:
+    """Name what was required and nobody decided."""
+    for required in undecided:
+        terminal.line(f"{NOT_DECIDED}: {required}", yellow=True, bold=True)
 
 
 def _print_outcome(terminal: Any, outcome: TestOutcome, trial: "StoredTrial | None", *, origin: bool = False) -> None:
