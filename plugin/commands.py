@@ -36,6 +36,7 @@ def answer(config: pytest.Config) -> int | None:
             allure=Path(home, allure) if allure else None,
             clean=bool(getattr(option, "clean_alluredir", False)),
             junit=Path(home, option.xmlpath) if option.xmlpath else None,
+            signed_by=Path(home, option.signed_by) if option.signed_by else None,
         )
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error

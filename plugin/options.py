@@ -42,6 +42,8 @@ class Settings:
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
     report: Path | None
     """Where the page goes; ``None``: into the run directory, or what ``--judge`` was given."""
+    sign: Path | None
+    """The private key that signs the run."""
 
 
 def add(parser: pytest.Parser) -> None:
@@ -116,6 +118,12 @@ def add(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="judge a stored run again with today's limits and exit (repeatable: one page compares them)",
     )
+    option("--sign", metavar="KEY", help="sign the run with this private OpenSSH key, once it is over")
+    option(
+        "--signed-by",
+        metavar="KEY.pub",
+        help="of --judge: a run that the holder of this key did not sign is inconclusive at best",
+    )
     option(
         "--report",
         metavar="FILE",
@@ -179,4 +187,5 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         dry_run=get("dry_run"),
         look_only=get("dry_run") or get("claims"),
         report=report,
+        sign=(home / get("sign")).absolute() if get("sign") else None,
     )

@@ -12,6 +12,7 @@ from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.signature import not_signed
 from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
@@ -102,11 +103,12 @@ def replay(
     allure: Path | None = None,
     clean: bool = False,
     junit: Path | None = None,
+    signed_by: Path | None = None,
 ) -> int:
     """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
 
     ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of
-    before; ``junit``: where JUnit XML is wanted.
+    before; ``junit``: where JUnit XML is wanted; ``signed_by``: the public key of who must have signed the runs.
     """
     from plugin.reports.page_file import page_of_replay
     from plugin.reports.stored_run import stored_run
@@ -152,6 +154,8 @@ def replay(
         writer.line(write_junit(junit, stored))
     terminal.print_undecided(writer, [one for each in stored for one in each.undecided])
     problems = [f"{each.directory}: {problem}" for each in stored for problem in each.problems]
+    if signed_by is not None:
+        problems += [f"{each.directory}: {why}" for each in stored if (why := not_signed(each.directory, signed_by))]
     for message in (*unreadable, *problems, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)
     if notice:

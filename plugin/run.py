@@ -180,10 +180,14 @@ class Run:
             self.tell(said)
 
     def check(self) -> None:
-        """Refuse, before anything starts, a run directory that cannot be used. Raises ``BadInput``."""
+        """Refuse, before anything starts, a run directory or a key that cannot be used. Raises ``BadInput``."""
         if (self.settings.run_dir / RUN_FILE).exists():
             home = self.settings.run_dir
             raise BadInput(f"--run-dir {home}: holds the evidence of an earlier run; give an empty or new directory")
+        if self.settings.sign and not self.settings.look_only:
+            from plugin.evidence.signature import check_key
+
+            check_key(self.settings.sign)
 
     def begin(self) -> None:
         """Make and describe the run directory, unless another process of this run has. Raises ``BadInput``."""

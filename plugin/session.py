@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -217,8 +218,20 @@ def finish(session: pytest.Session) -> None:
         from plugin.reports.stored_run import stored_run
 
         seal_run(run.settings.run_dir, heard.undecided)
+        if run.settings.sign:
+            _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
         heard.page = page_of_run(heard.stored, run)
+
+
+def _sign(config: pytest.Config, key: Path, directory: Path) -> None:
+    """A key that has gone since the session began is said, and changes no verdict."""
+    from plugin.evidence.signature import sign_run
+
+    try:
+        sign_run(directory, key)
+    except BadInput as error:
+        _write(config, f"the run is not signed: {error}")
 
 
 def _of_controller(session: pytest.Session) -> runs.Run | None:
