@@ -70,7 +70,7 @@ def reached_nobody() -> list[HistoryLine]:
 def late_once() -> list[HistoryLine]:
     """The generator was late by 3 s in second 20."""
     at = next(i for i, line in enumerate(history()) if isinstance(line, GeneratorSecond) and line.t == 20 * SECOND)
-    return [changed(line, lag_us=3_000_000) if i == at else line for i, line in enumerate(history())]  # type: ignore[call-arg]
+    return [changed(line, lag_us=3_000_000) if i == at else line for i, line in enumerate(history())]
 
 
 def late_probe() -> Any:
