@@ -46,7 +46,12 @@ async def test_a_node_keeps_its_old_size(
 ) -> None:
     """The node is started as it was."""
     give = cluster.deployment.give
-    monkeypatch.setattr(cluster.deployment, "give", lambda node, given: node == "n2" or give(node, given))
+
+    async def given(node: str, resources: NodeResources) -> None:
+        if node != "n2":
+            await give(node, resources)
+
+    monkeypatch.setattr(cluster.deployment, "give", given)
     await resized(ledger, probe, resizing, "n2")
     assert judge.refuted("nodes_with_old_resources")
 
