@@ -32,6 +32,8 @@ from tests.benchmarks.measuring import Figure, Used, spread, used_by
 WAREHOUSES = 2
 BUILTIN = "tpcc"
 """The database that the built-in driver loaded; both run on it."""
+INIT = ("init", "tpcc", "--data-loader=INSERT")
+"""How it loads; later versions would IMPORT by default."""
 LOADED = 1
 LOADS = 3
 """Warehouses that each loads each time, and how often."""
@@ -96,8 +98,9 @@ class Bench:
 
     def workload(self, database: str, *words: str, timeout_s: float) -> Used:
         """What the built-in driver used and said."""
+        generator = self._engine.generator
         return used_by(
-            [str(self._engine.binary.path), "workload", *words, f"--db={database}", self._url(database)],
+            [str(generator.program), "workload", *words, *generator.flags, f"--db={database}", self._url(database)],
             cwd=self._home,
             env={
                 "HOME": str(self._home),
@@ -146,8 +149,7 @@ class Bench:
         """A run without think times."""
         words = [
             *("run", "tpcc", f"--warehouses={WAREHOUSES}", "--wait=false", f"--workers={WORKERS}"),
-            *(f"--conns={WORKERS}", f"--ramp={RAMP_S}s", f"--duration={MEASURED_S}s", "--pprofport=-1"),
-            f"--seed={self._runs + 1}",
+            *(f"--conns={WORKERS}", f"--ramp={RAMP_S}s", f"--duration={MEASURED_S}s", f"--seed={self._runs + 1}"),
         ]
         self._runs += 1
         used = self.workload(BUILTIN, *words, timeout_s=90)
@@ -235,7 +237,7 @@ async def native_load(cluster: Cluster, home: Path, database: str) -> float:
 
 async def loads(bench: Bench, home: Path) -> list[tuple[float, float]]:
     """Seconds that the native and the built-in loader took, in turns, each time into a database that was empty."""
-    words = ("init", "tpcc", f"--warehouses={LOADED}", "--data-loader=INSERT")
+    words = (*INIT, f"--warehouses={LOADED}")
     pairs = []
     for number in range(LOADS):
         mine, other = f"mine{number}", f"other{number}"
@@ -256,7 +258,7 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
         with on_core(-1):
             await bench.at_rest()
             loading = await loads(bench, tmp_path)
-            bench.workload(BUILTIN, "init", "tpcc", f"--warehouses={WAREHOUSES}", timeout_s=300)
+            bench.workload(BUILTIN, *INIT, f"--warehouses={WAREHOUSES}", timeout_s=300)
             await bench.analyze()
             pairs = []
             for number in range(PAIRS):
