@@ -1,4 +1,4 @@
-"""The pytest plugin of the micro benchmarks: hooks only; what they do is in ``plugin.micro.level``."""
+"""The pytest plugin of the micro benchmarks: hooks only; what they do is in ``plugin.micro.benchmarks``."""
 
 from collections.abc import Generator
 from typing import Any
@@ -27,41 +27,41 @@ def pytest_configure(config: pytest.Config) -> None:
     turns = config.getoption("--micro-turns")
     if turns < 1:
         raise pytest.UsageError(f"--micro-turns {turns}: must be at least 1; leave it out to have 5")
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    config.pluginmanager.register(level.NotEvaluated(), "roachproof-micro-count")
+    config.pluginmanager.register(benchmarks.NotEvaluated(), "roachproof-micro-count")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One instance of a benchmark for each version and turn."""
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    level.parametrize(metafunc)
+    benchmarks.parametrize(metafunc)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the benchmarks in order, and skip them where they can measure nothing."""
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    level.select(config, items)
+    benchmarks.select(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for the databases that the collected benchmarks need."""
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    level.prepare(session)
+    benchmarks.prepare(session)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     """``--dry-run`` says what would be measured."""
     result = yield
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    level.print_plan(session)
+    benchmarks.print_plan(session)
     return result
 
 
@@ -69,7 +69,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Say in its report how a benchmark came out."""
     report = yield
-    from plugin.micro import level
+    from plugin.micro import benchmarks
 
-    level.classify(item, call, report)
+    benchmarks.classify(item, call, report)
     return report

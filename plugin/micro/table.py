@@ -1,4 +1,4 @@
-"""The table of the micro level: a row a statement, a column a version. Pure: pytest-benchmark's records in, lines out.
+"""The table of micro benchmarks: a row a statement, a column a version. Pure: recorded benchmarks in, lines out.
 
 It is advice. A ratio's interval says how far the turns of these runs scattered, not what another day would have shown.
 """

@@ -1,4 +1,4 @@
-"""The micro level: single statements as an application sends them, one client, one connection, prepared.
+"""Micro benchmarks: single statements as an application sends them, one client, one connection, prepared.
 
 Each is timed once a version and turn, and asserts what it read or wrote. They decide nothing: see the table's last
 line.
@@ -7,7 +7,8 @@ line.
 from functools import partial
 from random import Random
 
-from fixtures.micro import A_CODE, ACCOUNTS, ROWS, Micro
+from fixtures.micro import A_CODE, ACCOUNTS, Micro
+from plugin.micro.benchmarks import ROWS
 
 FILLER = "x" * 100
 MANY = 10

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from plugin.micro.level import baselines
+from plugin.micro.benchmarks import baselines
 from plugin.micro.table import ADVICE, Turn, newest, ratio, table, turns
 from tests.plugin.micro.runs import record
 

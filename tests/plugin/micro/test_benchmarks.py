@@ -1,4 +1,4 @@
-"""The micro level: what is measured in which order, what is never passed over in silence, and what is kept."""
+"""Micro benchmarks: what is measured in which order, what is never passed over in silence, and what is kept."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The micro level in a session: which tests are benchmarks, in which order they run, where their figures go.
+"""The micro benchmarks of a session: which tests are some, in which order they run, where their figures go.
 
 A test is a micro benchmark when it asks for the fixture ``micro``. It is measured by pytest-benchmark, once a version
 and turn; its records are kept in the run directory, and in pytest-benchmark's storage as the baseline of each version.
@@ -29,6 +29,8 @@ FIXTURE = "micro"
 NOT_EVALUATED = "not evaluated"
 RECORD = "benchmarks.json"
 WAY_OUT = "measure them in a run of their own: tox -e micro"
+ROWS = 10_000
+"""Rows of the table that is read: more than fit in a few blocks, loaded in a second."""
 
 
 @dataclass(kw_only=True)
@@ -50,7 +52,7 @@ PASSED: pytest.StashKey[bool] = pytest.StashKey()
 
 
 def is_benchmark(item: pytest.Item) -> bool:
-    """Whether the test is one of the micro level."""
+    """Whether the test is a micro benchmark."""
     return FIXTURE in getattr(item, "fixturenames", ())
 
 
@@ -255,7 +257,6 @@ def settings(run: Run) -> Mapping[str, Any]:
     from importlib import metadata
 
     from clusters.sql.pgwire import DRIVER
-    from fixtures.micro import ROWS
 
     return {
         "substrate": run.settings.substrate,
