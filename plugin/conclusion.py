@@ -62,8 +62,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.longrepr = why
     elif report.when == "call":
         outcome = "pass"
-        wanted, ending = ("red", "judge.refuted('…')") if sabotage else ("verdict", "judge.decide()")
-        if (wanted, "expected" if sabotage else "pass") not in item.user_properties:
+        wanted, ending = ("as expected", "judge.refuted('…')") if sabotage else ("pass", "judge.decide()")
+        if ("verdict", wanted) not in item.user_properties:
             # Nothing passes because nothing was judged.
             report.outcome, outcome = "failed", "harness"
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
@@ -94,7 +94,7 @@ def _record(trial: Path, outcome: str, why: str, *, sabotage: bool) -> None:
 def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
     """Store what a test came to with its evidence, and put it among the properties of the report of its end."""
     result = item.stash.get(RESULT, Result(outcome="", why=""))
-    report.user_properties[:] = [p for p in report.user_properties if p[0] not in ("verdict", "red")]
+    report.user_properties[:] = [p for p in report.user_properties if p[0] != "verdict"]
     told: Sequence[tuple[str, str]]
     if trial := trial_of(item):
         result, told = concluded(trial, id_, sabotage=sabotage)

@@ -38,7 +38,7 @@ class Settings:
     seed: int
     keep: bool
     dry_run: bool
-    look_only: bool
+    at_hand_only: bool
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
     report: Path | None
     """Where the page goes; ``None``: into the run directory, or what ``--judge`` was given."""
@@ -185,7 +185,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("keep"),
         dry_run=get("dry_run"),
-        look_only=get("dry_run") or get("claims"),
+        at_hand_only=get("dry_run") or get("claims"),
         report=report,
         sign=(home / get("sign")).absolute() if get("sign") else None,
     )

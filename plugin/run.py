@@ -130,7 +130,7 @@ class Run:
 
     def named(self, name: str, version: str | None = None) -> Engine:
         """The engine of that name, whichever this run is about: a sabotage may name its own. Raises ``BadInput``."""
-        download = not self.settings.look_only
+        download = not self.settings.at_hand_only
         return ENGINES[name].find(Wanted(path=self.settings.path, version=version, download=download, say=self.say))
 
     @property
@@ -184,7 +184,7 @@ class Run:
         if (self.settings.run_dir / RUN_FILE).exists():
             home = self.settings.run_dir
             raise BadInput(f"--run-dir {home}: holds the evidence of an earlier run; give an empty or new directory")
-        if self.settings.sign and not self.settings.look_only:
+        if self.settings.sign and not self.settings.at_hand_only:
             from plugin.evidence.signature import check_key
 
             check_key(self.settings.sign)

@@ -190,7 +190,7 @@ class Compared:
 
     ``refuted`` names the ratios outside the margin, after Holm's correction. ``visible``: the smallest true difference
     that would have been told from none (log ratio), the worst of all ratios. ``unused``: pairs that were run beyond the
-    last look reached, and are not looked at.
+    last look reached, and do not count.
     """
 
     decision: Decision
@@ -271,7 +271,7 @@ def compare(
     """Compare the sides of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
 
     ``aa`` are those of the same side run twice: it measures the noise, and where it differs by more than the margin
-    itself, nothing is decided. Later pairs than those of the first look that decided are not looked at: who goes on
+    itself, nothing is decided. Later pairs than those of the first look that decided do not count: who goes on
     after a decision chooses his result. Raises ``ValueError`` where there is nothing to compare.
     """
     if not pairs:

@@ -74,7 +74,7 @@ def decide(
     apart = uncertainty_s(evidence.events)
     results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks)
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
-    asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were looked at
+    asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were evaluated
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
     return Verdict(
         claim=evidence.claim,

@@ -1,4 +1,4 @@
-"""What a result carries beside its steps: timeline, the source's tables, ledger audit, plan, verdict, node logs."""
+"""What a result carries beside its steps: timeline, the source's tables, audit, plan, verdict, node logs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ def attachments(
             ]
             yield csv_file(f"Source beside measurement: {table.title}", csv_text(row for row in rows if row[-1]))
         if audit := _audit(trial.verdict):
-            yield csv_file("Ledger audit", csv_text(audit))
+            yield csv_file("Audit of rows", csv_text(audit))
     plan = {name: value for name, value in trial.described.items() if name != "checks"}
     yield _json("Plan and seed", {"run": run, "trial": plan, "steps": list(trial.claim.steps) if trial.claim else []})
     if trial.verdict:
@@ -58,7 +58,7 @@ def _json(name: str, value: object) -> Attached:
 
 
 def _audit(verdict: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What became of the ledger's rows: counts, limits and examples; nothing where the claim has no ledger."""
+    """What became of a workload's rows: counts, limits and examples; nothing where the claim audits none."""
     audited = {metric for workload in WORKLOADS.values() for metric in workload.audited}
     rows: list[tuple[str, ...]] = []
     for result in verdict["results"]:

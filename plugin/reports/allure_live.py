@@ -26,6 +26,7 @@ from plugin.reports.terminal import wrapped
 from plugin.required import NOT_DECIDED
 from plugin.result import HARNESS, Result
 from plugin.run import Run
+from plugin.workloads import WORKLOADS
 
 HOOKS = plugin_manager.hook  # write as allure-pytest does in this session
 
@@ -36,12 +37,11 @@ NAMES = {
     "trial": "place of the evidence",
     "engine": "find the database",
     "cluster": "provision the cluster",
-    "ledger": "prepare the ledger (load)",
     "probe": "prepare the probe",
     "fault": "prepare the faults (disturb, heal)",
     "judge": "prepare the judge (audit, verdict)",
 }
-"""Our fixtures in plain words."""
+"""Our fixtures in plain words; a workload's are named by its title."""
 
 
 def prepare(config: pytest.Config, run: Run) -> None:
@@ -96,7 +96,9 @@ class AllureReports:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
         """Name our fixtures in plain words."""
-        plain = NAMES.get(fixturedef.argname)
+        loads = {name: kind.title for kind in WORKLOADS.values() for name in kind.fixtures}
+        load = loads.get(fixturedef.argname)
+        plain = f"prepare {load} (load)" if load else NAMES.get(fixturedef.argname)
         if plain and str(getattr(fixturedef.func, "__module__", "")).startswith("fixtures."):
             with contextlib.suppress(AttributeError):
                 fixturedef.func.__allure_display_name__ = plain

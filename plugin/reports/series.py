@@ -72,7 +72,7 @@ class Series:
 
     ``throughput``: acknowledged writes. ``latency``: percentiles in milliseconds (``"p50"`` …) as the probe saw them,
     or in a trial without one (``probed`` is false) those of acknowledged writes, from when each was sent; ``None`` in a
-    second without a success. ``errors``: operations of ledger and probe that failed or whose outcome is unknown;
+    second without a success. ``errors``: operations of load and probe that failed or whose outcome is unknown;
     ``error_kinds`` names those of a second. ``reached``: by endpoint, the share of the probed ranges that answered
     through it. ``normal``: the baseline's median a second. ``ended``: the second in which writing ended.
     """
@@ -129,7 +129,7 @@ def series(evidence: TrialEvidence) -> Series:
     seconds = -(-max(a.last, evidence.layout[-1].t if evidence.layout else 0) // SECOND)
     latency, reached, kinds = _probed(probe, seconds)
     for time in activity.failures if activity else ():
-        kinds.setdefault(time // SECOND, Counter())["ledger"] += 1
+        kinds.setdefault(time // SECOND, Counter())["load"] += 1
     if not probe and activity is not None:
         latency = _of_writes(activity, seconds)
     recorded = bool(probe) or activity is not None

@@ -12,11 +12,11 @@ from plugin.reports.text import number
 STATES: Mapping[str, str] = {"up": "up", "starting": "wait", "coming back": "back", "leaving": "back"}
 """Colours of a node's states; every other state is a fault's."""
 GROUPS: Sequence[tuple[str, tuple[int, ...]]] = (("a", ()), ("b", DASHED), ("c", DOTTED))
-"""Looks of nodes, by the change of size with which they came."""
+"""Colour and dashes of nodes, by the change of size with which they came."""
 
 
 def timeline_of(series: Series, sections: Iterable[Section]) -> Sequence[Chart]:
-    """A trial's timeline: those of its workloads that have one, else that of ledger, probe and nodes."""
+    """A trial's timeline: those of its workloads that have one, else that of load, probe and nodes."""
     return [chart for section in sections for chart in section.timeline] or charts(series)
 
 
@@ -56,7 +56,7 @@ def charts(series: Series) -> list[Chart]:
             title="Operations a second that failed, or whose outcome is unknown", height=150,
             seconds=series.seconds, behind=faults, room=1.4,
             lines=[Line(label="errors", values=series.errors, colour="b", shape="bars")],
-            empty="neither ledger nor probe recorded anything",
+            empty="neither load nor probe recorded anything",
             notes={
                 second: ", ".join(f"{count} {kind}" for kind, count in kinds.items())
                 for second, kinds in series.error_kinds.items()

@@ -73,7 +73,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
         "Timeline",
         "Timeline, second by second",
         "Source beside measurement: table 5.6",
-        "Ledger audit",
+        "Audit of rows",
         "Plan and seed",
         "verdict.json",
     ]
@@ -87,7 +87,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     assert paper[1][0] == "thesis printed"
     assert [row[0] for row in paper[-3:]] == ["set-up of the thesis", "set-up here", "what differs"]
     assert paper[-2][1].endswith("2 cores, 8 GiB memory, Linux")
-    audit = {row["what"]: row for row in csv.DictReader(io.StringIO(result.attached("Ledger audit")))}
+    audit = {row["what"]: row for row in csv.DictReader(io.StringIO(result.attached("Audit of rows")))}
     assert audit["stale"]["counted"] == "0 reads", "in the check's unit"
     assert audit["indeterminate"]["counted"].endswith(" operations")
     assert audit["lost"]["limit"] == "must be == 0"
@@ -156,7 +156,7 @@ def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> 
     (checks,) = [step for step in result.steps if step["name"].startswith("Checks: ")]
     altered = next(step for step in checks["steps"] if step["name"].startswith("altered: 1 rows"))
     assert checks["status"] == altered["status"] == "failed"
-    assert "key 10: " in result.attached("Ledger audit")
+    assert "key 10: " in result.attached("Audit of rows")
     text = result.attached("Log of node n1")
     for shown in (
         "just before it",

@@ -44,7 +44,7 @@ def test_both_stand_side_by_side() -> None:
         ("measured here", "3 → 6", "0.5", "5.00", "no"),
         ("ratio", "-", "0.00167", "-", "-"),
     )
-    assert second.rows[1] == ("measured here", "-", "-", "-", "not looked at"), "nobody came so far"
+    assert second.rows[1] == ("measured here", "-", "-", "-", "not judged"), "nobody came so far"
     assert len(second.rows) == 2
     assert "every 20 minutes" in first.reading[0]
     assert dict(first.setups)["set-up of the thesis"].startswith("three, six and nine nodes")

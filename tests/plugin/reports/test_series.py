@@ -37,7 +37,7 @@ def test_every_second_is_counted(trial: Path) -> None:
     assert list(seen.throughput) == [0] * 3 + [100] * 17 + [0] * 3 + [100] * 36 + [0]
     assert seen.normal == 100
     assert seen.errors[19:24] == [0, 28, 28, 28, 9]
-    assert seen.error_kinds[20] == {"ledger": 1, "probe: timeout": 3 * BUCKETS}
+    assert seen.error_kinds[20] == {"load": 1, "probe: timeout": 3 * BUCKETS}
     assert list(seen.reached["n1"][18:33]) == [1.0] * 2 + [0.0] * 11 + [1.0] * 2
     assert list(seen.reached["n2"][18:25]) == [1.0] * 2 + [0.0] * 3 + [1.0] * 2
     assert [i for i, value in enumerate(seen.latency["p99"]) if value is None] == [0, 1, 2, 20, 21, 22]
@@ -179,7 +179,7 @@ def test_one_flipped_byte_never_raises(trial: Path, tmp_path: Path) -> None:
 
 
 def test_outcomes_of_stored_trials(tmp_path: Path) -> None:
-    """A failure of the harness outweighs an earlier verdict; a sabotage is red only by a check that it names."""
+    """A failure of the harness outweighs an earlier verdict; a sabotage is refuted only by a check that it names."""
     run = run_of(
         tmp_path / "run",
         trials=[{"name": name, "sabotage": name[0] == "s"} for name in ("a", "b", "s", "t", "u")],
