@@ -73,8 +73,8 @@ class Convergence:
 
     Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
 
-    ``left``: how often every node was near the mean and then one no longer; ``even_share``: the part of the time since
-    they first were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas
+    ``left``: how often every node was near the mean and then one no longer; ``even_s``: for how long all were at the
+    end; ``even_share``: the part of the time since they first were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas
     that nodes had more than at first when they were balanced, or at the end.
     """
 
@@ -85,6 +85,7 @@ class Convergence:
     why_not_settled: str = ""
     rest_s: float = 0.0
     left: int = 0
+    even_s: float = 0.0
     even_share: float = 0.0
     gained: int = 0
 
@@ -118,7 +119,7 @@ def converge(
     """What the series says of these nodes, which are those the cluster has at its end.
 
     Replicas that were even may leave it again for ``hold_s`` at the most, not further than ``FAR``, and for a tenth of
-    the time since; then they must have been even for ``hold_s`` at the end. The servers are at rest where nothing
+    the time since; then they must have been even for ``hold_s`` at the end, or before an excursion that goes on there. The servers are at rest where nothing
     changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic ended, does that
     count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up.
     Raises ``ValueError`` without nodes or with a quiet period that is none.
@@ -132,14 +133,18 @@ def converge(
     inside = [_even_on(spread, nodes) for spread in series]
     left = sum(was and not is_ for was, is_ in pairwise(inside))
     near = [_even_on(spread, nodes, within=FAR) for spread in series]
-    again = _even_again(series, inside)
-    balanced = None if left and again < hold_s else _since(series, inside, near, hold_s)
+    end = _before_last_excursion(series, inside, near, hold_s)
+    even_s, again = _even_again(series, inside), _even_again(series[:end], inside[:end])
+    balanced = None if left and again < hold_s else _since(series[:end], inside[:end], near[:end], hold_s)
+    if balanced is not None and end < len(series):  # the last excursion is part of that tenth of the time, too
+        out = series[-1].t - series[end - 1].t - even_s
+        balanced = balanced if out <= (1 - EVEN_SHARE) * (series[-1].t - balanced) else None
     even_share = _even_share(series, inside)
     settled, why_not_settled = _settled(series, quiet_s, quiet_from, balanced)
     state, why = (
         (State.BALANCED, "")
         if balanced is not None
-        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, again, hold_s)
+        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, even_s, hold_s)
     )
     at = next((spread for spread in series if spread.t == balanced), series[-1])
     first, last = series[0].on(nodes), at.on(nodes)
@@ -151,6 +156,7 @@ def converge(
         why_not_settled=why_not_settled,
         rest_s=_rest_at_end(series, quiet_s),
         left=left,
+        even_s=even_s,
         even_share=even_share,
         gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
     )
@@ -158,6 +164,24 @@ def converge(
 
 def _even_on(spread: Spread, nodes: Sequence[str], within: float = 1.0) -> bool:
     return even(spread.on(nodes), within) and not spread.elsewhere(nodes)
+
+
+def _before_last_excursion(
+    series: Sequence[Spread], inside: Sequence[bool], near: Sequence[bool], hold_s: float
+) -> int:
+    """How many samples come before an excursion that ends less than ``hold_s`` before the last one, or goes on there.
+
+    All samples, unless it is as short and as near as any other may be: whether the end of a series falls into one, or
+    just after one, is chance.
+    """
+    back = len(series)
+    while back and inside[back - 1] and series[-1].t - series[back - 1].t < hold_s:
+        back -= 1
+    begin = back
+    while begin and not inside[begin - 1] and near[begin - 1]:
+        begin -= 1
+    short = begin < back and series[back - 1].t - series[begin].t < hold_s
+    return begin if short and begin and inside[begin - 1] else len(series)
 
 
 def _even_again(series: Sequence[Spread], inside: Sequence[bool]) -> float:

@@ -35,7 +35,7 @@ def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:
     for phase in phases(evidence)[-1:]:
         balanced, given_up = phase.found.balanced, phase.found.state in STILL
         if balanced is not None:
-            return phase.last - balanced >= phase.hold_s
+            return phase.last - balanced >= phase.hold_s and phase.found.even_s >= phase.hold_s * bool(phase.found.left)
         return given_up and phase.last - since_s >= phase.stall_s
     return False
 

@@ -192,12 +192,15 @@ def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: 
     assert traded(trading(out_every=20, out_for=1)[:-1], hold_s=0).balanced == 160, "no excursion is short enough"
 
 
-def test_the_end_of_an_excursion_is_waited_for() -> None:
-    """However long they were even before it."""
-    even_long = trading(out_every=53, out_for=2, samples=54)
+def test_whether_the_end_falls_into_an_excursion_is_chance() -> None:
+    """Or comes just after one: neither makes replicas uneven that were even before; who waits still waits for its end."""
+    even_long = trading(out_every=53, out_for=2, samples=56)
     assert [s.t for s in even_long if s.replicas["n1"] == 55] == [102, 104]
-    assert traded(even_long).balanced is None
-    assert traded([*even_long, replace(even_long[0], t=108.0), replace(even_long[0], t=110.0)]).balanced == 0
+    for samples, even_s in ((51, 100.0), (52, 0.0), (53, 0.0), (54, 0.0), (55, 2.0), (56, 4.0)):
+        answer = traded(even_long[:samples])
+        assert (answer.balanced, answer.even_s) == (0, even_s), samples
+    longer = [*even_long[:53], *(replace(even_long[52], t=t) for t in (106.0, 108.0))]
+    assert traded(longer).state is State.OSCILLATES, "too long for an excursion"
 
 
 @pytest.mark.parametrize(("count", "balanced"), [(56, 0), (60, 160)])
