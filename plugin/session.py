@@ -178,7 +178,7 @@ def look_for_undecided(session: pytest.Session) -> None:
         else sorted(left | skipped)
     )
     for xml in (p for p in session.config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"):
-        for required in heard.undecided:
+        for required in heard.undecided if run.settings.strict_suite else ():  # else each has its own test case
             about: dict[str, Any] = {
                 "nodeid": f"required::{required}",
                 "location": ("", None, required),
@@ -217,7 +217,7 @@ def finish(session: pytest.Session) -> None:
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
 
-        seal_run(run.settings.run_dir, heard.undecided)
+        seal_run(run.settings.run_dir, heard.undecided if run.settings.strict_suite else ())
         if run.settings.sign:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
@@ -245,7 +245,7 @@ def _of_controller(session: pytest.Session) -> runs.Run | None:
 
 def _as_without_workers(session: pytest.Session) -> int:
     """Pytest's own exit status; pytest-xdist calls it an interruption where ``--maxfail`` ends a session."""
-    status, most = int(session.exitstatus), session.config.getoption("maxfail")
+    status, most = int(session.exitstatus), session.config.getoption("maxfail") or 0
     return (
         int(pytest.ExitCode.TESTS_FAILED)
         if status == pytest.ExitCode.INTERRUPTED and 0 < most <= session.testsfailed

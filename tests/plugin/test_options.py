@@ -10,7 +10,7 @@ OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--default-keyword", "--catalogue",
     "--cockroach", "--cockroach-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
-    "--report", "--micro-turns",
+    "--sign", "--signed-by", "--report", "--micro-turns",
 ]  # fmt: skip
 
 
