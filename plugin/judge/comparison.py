@@ -5,7 +5,7 @@ interval of the mean log ratio lies inside the margin. No worse: only its lower 
 refuted. Anything else is undecided, never a pass. More pairs are run only at looks that were declared before, at a
 level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking at 5, 8 and 12 pairs at 0.05 each would
 let 10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does
-(Holm).
+(Holm); several figures of the same runs share the level (Bonferroni).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -267,22 +267,24 @@ def compare(
     declared: Looks = SEQUENTIAL,
     *,
     aa: Mapping[str, Sequence[float]] | None = None,
+    figures: int = 1,
 ) -> Compared:
     """Compare the sides of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
 
     ``aa`` are those of the same side run twice: it measures the noise, and where it differs by more than the margin
     itself, nothing is decided. Later pairs than those of the first look that decided do not count: who goes on
-    after a decision chooses his result. Raises ``ValueError`` where there is nothing to compare.
+    after a decision chooses his result. ``figures``: how many figures of the same runs are compared, any of which may
+    refute: the level is shared out among them. Raises ``ValueError`` where there is nothing to compare.
     """
     if not pairs:
         raise ValueError("no sides to compare")
     counts = [len(logs) for logs in pairs.values()]
     reached = [at for at in declared.at if at <= min(counts)]
     for look, at in enumerate(reached, 1):
-        found = _look(pairs, at, look, margin, declared, aa or {})
+        found = _look(pairs, at, look, margin, declared, aa or {}, figures)
         if found.decision is not Decision.UNDECIDED:
             return found
-    return found if reached else _look(pairs, min(counts), 0, margin, declared, aa or {})
+    return found if reached else _look(pairs, min(counts), 0, margin, declared, aa or {}, figures)
 
 
 def _look(
@@ -292,11 +294,12 @@ def _look(
     margin: Margin,
     declared: Looks,
     aa: Mapping[str, Sequence[float]],
+    figures: int,
 ) -> Compared:
     ratios = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in pairs.items())
     noise = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in aa.items() if logs)
     differs = any(differs_from_itself(each, margin) for each in noise)
-    refuted = holm({each.name: each.p_outside(margin) for each in ratios}, declared.alpha)
+    refuted = holm({each.name: each.p_outside(margin) for each in ratios}, declared.alpha / figures)
     decision = Decision.UNDECIDED
     if look and not differs:
         if refuted:

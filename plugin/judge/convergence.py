@@ -74,8 +74,9 @@ class Convergence:
     Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
 
     ``left``: how often every node was near the mean and then one no longer; ``even_s``: for how long all were at the
-    end; ``even_share``: the part of the time since they first were in which all nodes were. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas
-    that nodes had more than at first when they were balanced, or at the end.
+    end; ``even_share``: the part of the time since they first were in which all nodes were. ``rest_s``: how long
+    nothing has changed at the end. ``gained``: replicas that nodes had more than at first when they were balanced, or
+    at the end.
     """
 
     state: State
@@ -119,9 +120,10 @@ def converge(
     """What the series says of these nodes, which are those the cluster has at its end.
 
     Replicas that were even may leave it again for ``hold_s`` at the most, not further than ``FAR``, and for a tenth of
-    the time since; then they must have been even for ``hold_s`` at the end, or before an excursion that goes on there. The servers are at rest where nothing
-    changed from one sample to the next for ``quiet_s``; only from ``quiet_from`` on, when traffic ended, does that
-    count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as long, if not given) are given up.
+    the time since; then they must have been even for ``hold_s`` at the end, or before an excursion that goes on there.
+    The servers are at rest where nothing changed from one sample to the next for ``quiet_s``; only from ``quiet_from``
+    on, when traffic ended, does that count as settled. Uneven replicas of which none moved in the last ``stall_s`` (as
+    long, if not given) are given up.
     Raises ``ValueError`` without nodes or with a quiet period that is none.
     """
     if not nodes or quiet_s <= 0:

@@ -193,7 +193,7 @@ def test_what_is_off_too_often_or_too_long_is_not_even(out_every: int, out_for: 
 
 
 def test_whether_the_end_falls_into_an_excursion_is_chance() -> None:
-    """Or comes just after one: neither makes replicas uneven that were even before; who waits still waits for its end."""
+    """Or comes just after one: neither makes replicas uneven that were even; who waits still waits for its end."""
     even_long = trading(out_every=53, out_for=2, samples=56)
     assert [s.t for s in even_long if s.replicas["n1"] == 55] == [102, 104]
     for samples, even_s in ((51, 100.0), (52, 0.0), (53, 0.0), (54, 0.0), (55, 2.0), (56, 4.0)):
