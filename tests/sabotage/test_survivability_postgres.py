@@ -1,5 +1,6 @@
 """Survivability on a control that was set up to lose data: every test here must find its claim refuted."""
 
+import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator
@@ -110,3 +111,26 @@ async def test_the_last_of_three_that_acknowledges_alone(
     """With asynchronous replication the one node that lives becomes primary and acknowledges without a majority."""
     await write_through(fault.kill_majority, ledger=ledger, probe=probe, inserts=inserts)
     assert judge.refuted("acknowledged_without_quorum")
+
+
+@slow
+@pytest.mark.sabotage("survivability", engine="postgres")
+async def test_an_outage_after_recovery(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Once recovery was declared every node stands still for a quarter of a minute, and nobody says so."""
+    async with probe.watching(ledger), ledger.writing(at_least=inserts):
+        await ledger.baseline()
+        await ledger.some_moment()
+        async with fault.kill(await ledger.serving_node()):
+            await ledger.outage()
+        await ledger.recovery()
+        await ledger.more(HELD_BACK_ROWS)
+        for node in cluster.nodes:
+            await cluster.substrate.pause(node)
+        await asyncio.sleep(15)
+        for node in cluster.nodes:
+            await cluster.substrate.resume(node)
+        await ledger.written_past_recovery()
+    await ledger.audit()
+    assert judge.refuted("gap_undisturbed_s")
