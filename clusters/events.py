@@ -37,13 +37,13 @@ class NodeDeath(Happened, frozen=True, kw_only=True, tag="node.died"):
 
 
 class Replicated(Happened, frozen=True, kw_only=True, tag="replicated"):
-    """All data had all its replicas, after so many seconds of waiting."""
+    """All data had all its replicas, after waiting for this many ``seconds``."""
 
     seconds: float = 0.0
 
 
 class Recovered(Happened, frozen=True, kw_only=True, tag="recovered"):
-    """Every node lived and all data had all its replicas again, after so many seconds of waiting."""
+    """Every node lived and all data had all its replicas again, after waiting for this many ``seconds``."""
 
     seconds: float = 0.0
 

@@ -115,7 +115,7 @@ def memory_and_load() -> Mapping[str, float]:
 
 
 def carries(profile: Profile, host: Host, nodes: int) -> str | None:
-    """Why this host cannot carry so many nodes of the profile as local processes; ``None`` if it can."""
+    """Why this host cannot carry this many nodes of the profile as local processes; ``None`` if it can."""
     need = profile.needs(nodes)
     lacks = [
         f"{word} {has:.1f}{unit} of {wanted:.1f}{unit}"

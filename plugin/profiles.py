@@ -74,7 +74,7 @@ class Rebalance:
     quiet_s: float
     """A cluster has settled when no replica was added or removed for so long."""
     stall_s: float
-    """Nothing is waited for any longer when no replica moved for so long."""
+    """Waiting ends once no replica has moved for this long."""
     limit_s: float
     """How long is waited at the most, for even replicas and then for quiet."""
 
@@ -182,7 +182,7 @@ def shipped() -> Mapping[str, Profile]:
 
 
 def node_of_size(size: str, default: NodeResources) -> NodeResources:
-    """A node of this size: ``medium`` is that profile's, ``0.5`` has so many CPUs, ``0.5/1024`` also so many MiB.
+    """A node of this size: ``medium`` is that profile's, ``0.5`` means half a CPU, ``0.5/1024`` also 1024 MiB.
 
     Of its memory a node takes a quarter as cache and a quarter for SQL, as CockroachDB advises for production; without
     a size of memory both are as in ``default``. Raises ``BadInput``.

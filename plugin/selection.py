@@ -253,7 +253,7 @@ def left_out(tested: Set[str], run: Run) -> list[str]:
 
 
 def _elsewhere(item: pytest.Item, run: Run) -> str | None:
-    """That the test asks for other hardware than this run's. Raises ``BadInput`` for a malformed marker."""
+    """Why the test, which asks for other hardware, cannot run here. Raises ``BadInput`` for a malformed marker."""
     marker = item.get_closest_marker("hardware")
     if marker is None:
         return None

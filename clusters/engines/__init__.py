@@ -122,10 +122,10 @@ class Deployment(Protocol):
         """What each node's own metrics say; a node that does not answer within 3 s is left out."""
 
     async def by_hand(self, seconds: float) -> Mapping[str, int]:
-        """What somebody did in the last so many seconds that moves replicas, and how often, by the servers' logs."""
+        """What somebody did in the last ``seconds`` that moves replicas, and how often, by the servers' logs."""
 
     async def moves(self, seconds: float) -> Mapping[str, int]:
-        """Replicas added and removed in the last so many seconds, by reason, most frequent first."""
+        """Replicas added and removed in the last ``seconds``, by reason, most frequent first."""
 
     async def drain(self, node: str) -> None:
         """Hand the node's work over, in good order, so that its process can stop."""

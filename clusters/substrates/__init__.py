@@ -153,7 +153,7 @@ class Opens(Protocol):
         keep: bool,
         keep_logs: Path | None,
     ) -> Awaitable[Substrate]:
-        """Wait for so much ``capacity`` (cores, where nodes share a machine), and open it with what is ``needed``.
+        """Wait for ``capacity`` (cores, where nodes share a machine) to be free, and open it with what is ``needed``.
 
         Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
         harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.

@@ -22,7 +22,7 @@ class OwnEvent(Happened, frozen=True, kw_only=True, tag="(own)"):
 
 
 class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
-    """A trial begins. ``past_recovery_s``: so long is to be written past recovery; of older trials only."""
+    """A trial begins. ``past_recovery_s``: how long writing must go on after recovery; of older trials only."""
 
     past_recovery_s: float | UnsetType = UNSET
 
@@ -69,11 +69,11 @@ class SabotageUnexpected(Happened, frozen=True, kw_only=True, tag="sabotage.unex
 
 
 class BaselineBegin(Happened, frozen=True, kw_only=True, tag="baseline.begin"):
-    """From here on what is written is what is normal."""
+    """The baseline begins: throughput from here on is what is normal."""
 
 
 class BaselineEnd(Happened, frozen=True, kw_only=True, tag="baseline.end"):
-    """The end of what is normal."""
+    """The baseline ends."""
 
 
 class WritingEnd(Happened, frozen=True, kw_only=True, tag="writing.end"):
@@ -91,7 +91,7 @@ class NotRecovered(Happened, frozen=True, kw_only=True, tag="not_recovered"):
 
 
 class BallastFilled(Happened, frozen=True, kw_only=True, tag="ballast.filled"):
-    """Ranges of which there are enough to be spread were made."""
+    """The ballast is filled: a table of as many ranges as it takes for replicas to be spread."""
 
     ranges: int = 0
     range_kib: int = 0
@@ -100,8 +100,8 @@ class BallastFilled(Happened, frozen=True, kw_only=True, tag="ballast.filled"):
 class ResizeBegin(Happened, frozen=True, kw_only=True, tag="resize.begin"):
     """The number of nodes is about to change: ``kind`` ``out`` or ``in``, ``nodes`` those that are to be there then.
 
-    ``quiet_s``: so long no replica may move before they are at rest; ``stall_s`` after so long without a step nothing
-    more is expected; ``hold_s`` so long they must lie evenly. Not above 0: not declared.
+    ``quiet_s``: how long no replica may move for them to be at rest; ``stall_s``: after how long without a move no more
+    are expected; ``hold_s``: how long they must lie evenly. Not above 0: not declared.
     """
 
     kind: str = ""
@@ -114,7 +114,7 @@ class ResizeBegin(Happened, frozen=True, kw_only=True, tag="resize.begin"):
 
 
 class ResizeEnd(Happened, frozen=True, kw_only=True, tag="resize.end"):
-    """It is no longer waited for this change of the number of nodes."""
+    """Waiting for this change of the number of nodes is over."""
 
 
 class NodeJoined(Happened, frozen=True, kw_only=True, tag="node.joined"):
@@ -159,11 +159,11 @@ class RemovalBegun(Happened, frozen=True, kw_only=True, tag="removal.begun"):
 
 
 class QuietBegin(Happened, frozen=True, kw_only=True, tag="quiet.begin"):
-    """Traffic has ended: from here on it is looked whether replicas come to rest."""
+    """Traffic has ended: from here on replicas are watched until they are at rest."""
 
 
 class QuietEnd(Happened, frozen=True, kw_only=True, tag="quiet.end"):
-    """It is no longer waited for rest."""
+    """Waiting for replicas to be at rest is over."""
 
 
 class Interventions(Happened, frozen=True, kw_only=True, tag="interventions"):

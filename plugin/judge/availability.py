@@ -19,7 +19,7 @@ SECOND = 1_000_000
 """The probe writes a line of each whole second."""
 
 END_US = 2_000_000
-"""The probe's last line may begin so long before the end of what it watches: a second is written when it is over."""
+"""How long before the end of its window the probe's last line may begin: a second is written when it is over."""
 
 LAG_US = 500_000
 """A probe whose own clock tick comes later than this proves nothing about the server."""

@@ -148,7 +148,7 @@ class Ratio:
         return student_tail(distance * sqrt(self.n) / self.sd, self.n - 1)
 
     def visible(self) -> float | None:
-        """The smallest true log ratio that so many pairs of this spread tell from 0 with 90 % probability."""
+        """The smallest true log ratio that ``n`` pairs of this spread tell from 0 with 90 % probability."""
         if self.sd is None:
             return None
         quantiles = (student_quantile(p, self.n - 1) for p in (1 - self.alpha, POWER))

@@ -1,4 +1,4 @@
-"""The evidence gate: conditions that must hold before a measurement says anything, each with its reason in figures."""
+"""Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,8 +16,8 @@ from plugin.judge.trial import ROLLING, Fault, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS
 
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
-"""A second is crowded in which the machine's CPU was in use to so many percent, so many of them by other work; and such
-a part of the seconds may be, for limits of time to count (our own choices)."""
+"""A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work. The third is
+the share of crowded seconds up to which limits of time count (our own choices)."""
 
 
 def condition(evidence: TrialEvidence, name: str) -> Condition:

@@ -32,7 +32,7 @@ is moved counts on two nodes until the old one is gone, and the nodes decide fro
 s ago: a node that trades replicas at rest is seen off the band now and then."""
 
 FAR = 2.0
-"""So many times the band a node may be off the mean in an excursion, at the most (our own choice)."""
+"""How far off the mean a node may be in an excursion, as a multiple of the band (our own choice)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,6 @@
 """The verdict: evidence and checks in, pass, fail, inconclusive or not evaluated out.
 
-The evidence gate comes first: a measurement whose conditions are not met is neither passed nor failed. One exception: a
+Conditions come first: a measurement whose conditions are not met is neither passed nor failed. One exception: a
 row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records
 themselves can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other
 check. And one excuse: a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is

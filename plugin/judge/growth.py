@@ -16,7 +16,7 @@ from plugin.judge.trial import TrialEvidence
 NO_PHASE = "no node was added or taken out"
 
 PAPER_QUIET_S = 120.0
-"""What is asked for at full size, as in CockroachDB's own tests: so long without a range event."""
+"""The quiet period at full size: how long CockroachDB's own tests wait without a range event."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ GAUGES_HOLE_S = 30.0
 """The servers' metrics, refreshed about every 10 s, must be known as often as this (our own choice)."""
 
 HOLE_OF_QUIET = 0.5
-"""A hole may be as long as so much of the quiet period: a longer one could hide that replicas moved and came back (our
-own choice)."""
+"""The longest tolerated hole, as a share of the quiet period: a longer one could hide that replicas moved and came back
+(our own choice)."""
 
 GROWTH_METRICS = Metrics()
 """Every metric of growth by name."""

@@ -77,7 +77,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """One condition of the evidence gate and whether the evidence meets it; ``why`` in words, with figures."""
+    """One condition and whether the evidence meets it; ``why`` in words, with figures."""
 
     name: str
     met: bool

@@ -7,7 +7,7 @@ from typing import Any
 from plugin.judge.convergence import Convergence, Spread, converge
 
 QUIET_S = 120.0
-"""CockroachDB's own tests wait for so long without a range event."""
+"""How long CockroachDB's own tests wait without a range event."""
 
 
 def rows(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

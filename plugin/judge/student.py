@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import atan, cos, erfc, exp, isfinite, lgamma, log, pi, sin, sqrt
 
 STEPS = 240
-"""Points of the numerical integral over the spread that a run of so many pairs may show; even."""
+"""Points of the numerical integral over the spread that a given number of pairs may show; even."""
 
 
 def student_tail(t: float, df: int) -> float:

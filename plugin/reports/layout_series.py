@@ -9,7 +9,7 @@ from plugin.judge.trial import TrialEvidence
 from plugin.reports.series import SECOND, Band
 
 MOST_HELD = 3
-"""A sample is drawn until the next one, over so many times the usual distance at the most: what is longer is a hole."""
+"""A sample is drawn until the next one, for this many usual intervals at most: anything longer is a hole."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

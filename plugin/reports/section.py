@@ -82,7 +82,7 @@ class Section:
 
     ``sentences``: what was found, each without its full stop; ``notices`` are those that everything else is to be read
     with. ``told``: by metric, what it came to in words, for the sentence of a verdict. ``lines``: more for a terminal
-    of so many columns. ``timeline``: the trial's charts, instead of those of load and probe; ``charts``: others, by
+    of a given width. ``timeline``: the trial's charts, instead of those of load and probe; ``charts``: others, by
     the places that ``html`` has for them. ``html``: a part of the page, given the trial's number there; a place for
     charts is an element of the class ``charts`` with ``data-trial`` (that number) and ``data-group``. ``description``:
     HTML for Allure; ``attached``: files for it, given a title; ``steps``: what was done, given when the trial began in

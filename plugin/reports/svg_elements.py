@@ -24,7 +24,7 @@ def _colour(name: str) -> str:
 
 
 def room_for(text: str, size: float = TEXT) -> float:
-    """About so many units are taken by a text; the reader's font is not known, so rather more."""
+    """About how wide a text is, in units; rather more, as the reader's font is not known."""
     return size * sum(1.0 if ord(c) > 0x2E7F else 0.61 for c in text)
 
 

@@ -33,7 +33,7 @@ to the one that had too few when it last said so, and the next time take them aw
 60 s, and at the latest after three changes.)
 """
 STATEMENTS_KEPT_S = 3600.0
-"""So long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
+"""How long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
 DATABASE = "roachproof"
 _SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""

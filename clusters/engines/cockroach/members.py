@@ -11,7 +11,7 @@ from clusters.errors import HarnessError
 from clusters.model import Health, Layout, NodeGauges
 
 MOST_REPLICAS = 3
-"""CockroachDB keeps so many replicas of a range by default."""
+"""How many replicas of a range CockroachDB keeps by default."""
 SAMPLE_S = 3.0
 """Within this a sample is answered or lost: the next one is due soon."""
 

@@ -31,7 +31,7 @@ from plugin.evidence.trailer import trailer
 from plugin.judge.model import Outcome, Verdict
 from plugin.replay import judge_trial
 from tests.plugin.judge.histories import SEED, events, probe
-from tests.plugin.judge.whole import history, host, last_read, seen
+from tests.plugin.judge.whole_trial import history, host, last_read, seen
 
 CATALOGUE = load()
 LOST = 17

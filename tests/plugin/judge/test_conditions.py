@@ -26,7 +26,7 @@ from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole import history, host, last_read, seen, whole
+from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
 
 
 @pytest.mark.parametrize(

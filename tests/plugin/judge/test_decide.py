@@ -12,7 +12,7 @@ from fixtures.workloads.ledger.judge.metrics import SAFETY
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import event, events, trial
-from tests.plugin.judge.whole import history, host, last_read, whole
+from tests.plugin.judge.whole_trial import history, host, last_read, whole
 
 
 def check(

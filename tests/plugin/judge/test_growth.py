@@ -13,7 +13,7 @@ from plugin.judge.growth import phases
 from plugin.judge.metrics import measure
 from plugin.judge.trial import TrialEvidence
 from tests.plugin.judge.histories import SECOND, event, events, trial
-from tests.plugin.judge.whole import whole
+from tests.plugin.judge.whole_trial import whole
 
 THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
 

@@ -10,7 +10,7 @@ from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Measurement
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole import RATE, history, last_read, whole
+from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
 
 ROWS = 27 * RATE
 EXPECTED = {
