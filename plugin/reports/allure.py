@@ -40,8 +40,8 @@ def fill(
     result.name = title(trial)
     result.fullName = full_name(str(trial.described.get("test", trial.directory.name)))
     # The same for every version, profile and parameter of one test; and the same for every version.
-    result.testCaseId = _digest(result.fullName)
-    result.historyId = _digest(result.fullName, *(parameters[name] for name in sorted(parameters)))
+    result.testCaseId = digest(result.fullName)
+    result.historyId = digest(result.fullName, *(parameters[name] for name in sorted(parameters)))
     result.descriptionHtml = _description(trial, run, why)
     result.description = None
     named = [Label(name=name, value=value) for name, value in told if value]
@@ -62,7 +62,8 @@ def fill(
     return result
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """By what Allure knows a test again."""
     return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
 
 

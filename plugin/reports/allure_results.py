@@ -77,11 +77,14 @@ def write_trial(trial: StoredTrial, sink: Any, *, among: str = "") -> None:
 
 
 def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
-    """Write the result of a test of which nothing is known but why there is nothing."""
+    """Write the result of a test, or of what is required, of which nothing is known but why there is nothing."""
+    full_name = allure.full_name(nodeid) if "::" in nodeid else nodeid
     result = TestResult(
         uuid=str(uuid.uuid4()),
         name=nodeid,
-        fullName=allure.full_name(nodeid),
+        fullName=full_name,
+        testCaseId=allure.digest(full_name),
+        historyId=allure.digest(nodeid),
         status="broken",
         statusDetails=StatusDetails(message=why),
         start=at_ms,
