@@ -70,7 +70,7 @@ async def test_a_new_version_that_needs_more_cpu(tpcc: Tpcc, judge: Judge, engin
 async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, for the verdict at 70 %; the load does not think."""
     longer = replace(HURRIED, measured_s=8)
-    await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,))
+    await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,), twice=6)
     found = MeasuredRuns(tpcc.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
@@ -160,7 +160,8 @@ async def test_rows_that_the_load_does_not_find(tpcc: Tpcc, judge: Judge, engine
     """One item of fifty has no stock in any warehouse: new-orders of it find a row missing that must be there."""
     async with small(tpcc, engine, warehouses=2) as loaded:
         async with await loaded.cluster.deployment.connect() as connection:
-            await connection.execute("SET session_replication_role = replica")  # foreign keys are not looked after
+            for number in (1, 2):
+                await connection.execute(f"ALTER TABLE order_line DROP CONSTRAINT IF EXISTS order_line_fk_{number}")
             await connection.execute("DELETE FROM stock WHERE s_i_id % 50 = 0")
         await short_ramp(tpcc, loaded)
     assert judge.refuted("inconsistent_answers")
