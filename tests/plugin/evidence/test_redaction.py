@@ -254,7 +254,7 @@ def test_a_real_run_stays_as_it_is() -> None:
         for line in text.splitlines():
             seen += 1
             assert redacted(line) == line, name
-            if name.endswith(".jsonl"):
+            if name.endswith(".jsonl") and not line.startswith("#"):
                 value = json.loads(line)
                 assert redacted_json(value) == value, name
     assert seen > 1000

@@ -127,7 +127,7 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     told = page.locator(".told").first.inner_text()
     for words in (
         "21 s: writes/s 0",
-        "1 ledger",
+        "1 load",
         "probe: timeout",
         "n1: killed, 0 % of ranges reached",
     ):
