@@ -25,6 +25,7 @@ def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
     assert text.count("same verdict as stored") == CLAIMS
     assert "claims: 3 pass" in text
     assert "cockroach v21.1.0-alpha.20210228" in text
+    assert "rows 5303 of 5298 to 5307 expected" in " ".join(text.split()), "beside the source's table"
 
 
 def test_the_readme_shows_pictures_that_are_made() -> None:
