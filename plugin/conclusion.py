@@ -142,10 +142,8 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
 
 def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestReport) -> None:
     """Mark the report of a claim's test whose worker died: the harness failed."""
-    claim, sabotage = (stored_object(runs.of(config).claims_file) or {}).get(crashitem, ("", False))
-    if claim:
-        died = Result(outcome=HARNESS, why="the worker that ran it died before its evidence began")
-        tell(report, claim, died, sabotage=sabotage)
+    from plugin.reports.junit import live
+
     for trial in trials_in(runs.of(config).settings.run_dir / "claims"):
         described = stored_object(trial / TRIAL_FILE) or {}
         if described.get("test") != redacted(crashitem):
@@ -156,6 +154,11 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
         report.user_properties.append(("trial", str(trial)))
         tell(report, claim, result, sabotage=sabotage)
         # pytest writes a test's properties at its end, which this one never reaches.
-        for xml in (p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"):
+        for xml in live(config):
             for name, value in told:
                 xml.node_reporter(report).add_property(name, value)
+        return
+    claim, sabotage = (stored_object(runs.of(config).claims_file) or {}).get(crashitem, ("", False))
+    if claim:
+        died = Result(outcome=HARNESS, why="the worker that ran it died before its evidence began")
+        tell(report, claim, died, sabotage=sabotage)

@@ -39,6 +39,9 @@ class Session:
     """How tests without a claim came out: ``pass``, ``fail``, or what was told of them (``tell``)."""
     refusals: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    """What was required and nobody decided; without a suite, what was collected is required."""
+    missing: list[str] = field(default_factory=list)
+    """What of it a suite requires. No test of the session need stand for it, so that reports name it themselves."""
     ticker: Ticker | None = None
     stored: "StoredRun | None" = None
     """What it left, as reports see it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from plugin.evidence.run_seal import RUN_FILE, seal_run
 from plugin.evidence.store import write_json
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
-from plugin.required import DECIDED, NOT_DECIDED, undecided
+from plugin.required import DECIDED, undecided
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status
 from plugin.workloads import WORKLOADS
@@ -164,6 +164,8 @@ def hear_worker(node: Any, error: object) -> None:
 
 def look_for_undecided(session: pytest.Session) -> None:
     """See what was required and nobody decided, and say it in JUnit XML, too."""
+    from plugin.reports.junit import tell_undecided
+
     run, heard = _of_controller(session), session.config.stash.get(KEY, None)
     if run is None or heard is None or heard.refusals:
         return
@@ -172,23 +174,11 @@ def look_for_undecided(session: pytest.Session) -> None:
     skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
     trials = [describe_trial(o.trial) for o in decided if o.trial]
-    heard.undecided = (
-        undecided(selection.required(run), trials, skipped=skipped)
-        if run.settings.strict_suite
-        else sorted(left | skipped)
-    )
-    for xml in (p for p in session.config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"):
-        for required in heard.undecided if run.settings.strict_suite else ():  # else each has its own test case
-            about: dict[str, Any] = {
-                "nodeid": f"required::{required}",
-                "location": ("", None, required),
-                "keywords": {},
-            }
-            for when in ("call", "teardown"):
-                outcome: Literal["failed", "passed"] = "failed" if when == "call" else "passed"
-                xml.pytest_runtest_logreport(
-                    pytest.TestReport(**about, outcome=outcome, longrepr=NOT_DECIDED, when=when)
-                )
+    if run.settings.strict_suite:
+        heard.undecided = heard.missing = undecided(selection.required(run), trials, skipped=skipped)
+        tell_undecided(session.config, heard.missing)
+    else:
+        heard.undecided = sorted(left | skipped)
 
 
 def finish(session: pytest.Session) -> None:
@@ -217,7 +207,7 @@ def finish(session: pytest.Session) -> None:
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
 
-        seal_run(run.settings.run_dir, heard.undecided if run.settings.strict_suite else ())
+        seal_run(run.settings.run_dir, heard.missing)
         if run.settings.sign:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
@@ -246,11 +236,8 @@ def _of_controller(session: pytest.Session) -> runs.Run | None:
 def _as_without_workers(session: pytest.Session) -> int:
     """Pytest's own exit status; pytest-xdist calls it an interruption where ``--maxfail`` ends a session."""
     status, most = int(session.exitstatus), session.config.getoption("maxfail") or 0
-    return (
-        int(pytest.ExitCode.TESTS_FAILED)
-        if status == pytest.ExitCode.INTERRUPTED and 0 < most <= session.testsfailed
-        else status
-    )
+    ended_early = status == pytest.ExitCode.INTERRUPTED and 0 < most <= session.testsfailed
+    return int(pytest.ExitCode.TESTS_FAILED) if ended_early else status
 
 
 def _write(config: pytest.Config, line: str) -> None:

@@ -172,7 +172,7 @@ def _watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]
     return window, routes_of(header.get("routes")), lines
 
 
-@requires("probe_complete", "keep the probe running from before the fault until after recovery; see its log")
+@requires("probe_complete", "keep the probe running from before the baseline until writing has ended; see its log")
 def _probe_complete(a: Analysis) -> Answer:
     """The probe watched every route of every node from the baseline until writing ended."""
     window, routes, lines = _watched(a)

@@ -68,7 +68,8 @@ def _gap_undisturbed(a: Analysis) -> Measured:
     From the baseline until writing ended, all disturbances with their recoveries aside.
     """
     recorded(a.evidence.probe, "there was no probe")
-    gap = recorded(a.undisturbed, NO_FAULT)
+    recorded(a.timeline.watched, NO_FAULT)
+    gap = recorded(a.undisturbed, "the probe watched no time outside of the disturbances")
     return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
 
 

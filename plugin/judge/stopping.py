@@ -33,9 +33,9 @@ def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:
     when it is waited, in seconds on the trial's timeline; nothing is given up sooner than ``stall_s`` after it.
     """
     for phase in phases(evidence)[-1:]:
-        balanced, given_up = phase.found.balanced, phase.found.state in STILL
-        if balanced is not None:
-            return phase.last - balanced >= phase.hold_s and phase.found.even_s >= phase.hold_s * bool(phase.found.left)
+        found, given_up = phase.found, phase.found.state in STILL
+        if found.balanced is not None:  # an excursion at the end may be excused, and is waited for all the same
+            return phase.last - found.balanced >= phase.hold_s and (not found.left or found.even_s >= phase.hold_s)
         return given_up and phase.last - since_s >= phase.stall_s
     return False
 

@@ -171,7 +171,7 @@ class AllureReports:
         if self._listener is None:
             return
         try:
-            for required in self._config.stash[KEY].undecided if self._run.settings.strict_suite else ():
+            for required in self._config.stash[KEY].missing:
                 allure_results.write_broken(required, NOT_DECIDED, HOOKS, at_ms=int(time.time() * 1e3))
             home = self._run.settings.run_dir
             allure_results.write_surroundings(

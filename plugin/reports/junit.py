@@ -1,9 +1,12 @@
-"""JUnit XML of stored runs: what a session writes of each claim's test, from its evidence."""
+"""JUnit XML: of stored runs what a session writes of each claim's test, and of a session what no test stands for."""
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from plugin.reports.properties import properties
 from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
@@ -30,6 +33,22 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
     except OSError as error:
         return f"JUnit XML: not written: {path}: {error.strerror}; give another place with --junit-xml FILE"
     return f"JUnit XML: {path}"
+
+
+def live(config: pytest.Config) -> list[Any]:
+    """Pytest's own writer of JUnit XML, where this session has one."""
+    return [plugin for plugin in config.pluginmanager.get_plugins() if type(plugin).__name__ == "LogXML"]
+
+
+def tell_undecided(config: pytest.Config, undecided: Iterable[str]) -> None:
+    """Add to a session's JUnit XML a failed test case for each that is required and was not decided."""
+    for xml in live(config):
+        for required in undecided:
+            for when, outcome in (("call", "failed"), ("teardown", "passed")):
+                about: Any = {"nodeid": f"required::{required}", "location": ("", None, required), "keywords": {}}
+                xml.pytest_runtest_logreport(
+                    pytest.TestReport(**about, when=when, outcome=outcome, longrepr=NOT_DECIDED)  # type: ignore[arg-type]
+                )
 
 
 def _case(suite: ET.Element, trial: StoredTrial) -> str:

@@ -173,10 +173,9 @@ def _value(results: Mapping[str, Any], metric: str) -> float | None:
 
 def _settled(results: Mapping[str, Any], nodes: str) -> str:
     """Whether this change of size came to rest: only the one before which traffic ended was judged."""
-    settled = _value(results, "settled")
-    if settled is None or f"{nodes}:" not in str(results["settled"]["measurement"]["note"]):
-        return "-" if _value(results, "balanced_s") is None else "not judged"
-    return "yes" if settled else "no"
+    if "settled" in results and f"{nodes}:" in str(results["settled"]["measurement"]["note"]):
+        return "yes" if _value(results, "settled") else "not shown"
+    return "-" if _value(results, "balanced_s") is None else "not judged"
 
 
 def _rate(results: Mapping[str, Any], nodes: str) -> str:

@@ -41,7 +41,7 @@ def test_both_stand_side_by_side() -> None:
     assert (first.title, first.work) == ("table 5.1", "thesis")
     assert first.rows == (
         ("thesis printed", "3 → 6", "300", "0.0659", "not shown"),
-        ("measured here", "3 → 6", "0.5", "5.00", "no"),
+        ("measured here", "3 → 6", "0.5", "5.00", "not shown"),
         ("ratio", "-", "0.00167", "-", "-"),
     )
     assert second.rows[1] == ("measured here", "-", "-", "-", "not judged"), "nobody came so far"
