@@ -19,7 +19,7 @@ from clusters.topology import of as topology_of
 from fixtures.workloads.client_process import Client
 from fixtures.workloads.ledger import table
 from fixtures.workloads.ledger.records import GeneratorSecond, Invoke, Ok, Op, read_history
-from fixtures.workloads.spec import LedgerSpec
+from fixtures.workloads.ledger.spec import LedgerSpec
 from tests.benchmarks.measuring import Figure, spread
 
 INSERTS_PER_S = 500.0

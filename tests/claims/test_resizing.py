@@ -27,7 +27,7 @@ async def test_cpu_and_memory_change_node_by_node(
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
         for size in sizes.split()[1:]:
-            await resizing.every_node(size)
+            await resizing.every_node(size, ledger)
         await ledger.written_past_recovery()
     await ledger.audit()
     assert judge.decide()

@@ -29,7 +29,7 @@ async def resized(ledger: Ledger, probe: Probe, resizing: Resizing, node: str) -
     """As the claim's test does, to one size and of one node."""
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
-        await resizing.every_node("1/2048", nodes=[node])
+        await resizing.every_node("1/2048", ledger, nodes=[node])
         await ledger.written_past_recovery()
     await ledger.audit()
 
