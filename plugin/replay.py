@@ -16,6 +16,7 @@ from plugin.evidence.signature import not_signed
 from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
+from plugin.profiles import profile_named
 from plugin.reports import terminal
 from plugin.result import BAD_INPUT, HARNESS
 from plugin.run import Run
@@ -31,6 +32,8 @@ def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
     trial = describe_trial(directory)
     evidence = load_trial(directory, trial)
     claim = catalogue.claims.get(evidence.claim)
+    if claim:
+        profile_named(evidence.profile)  # one that is unknown would leave limits by profile out
     try:
         checks = claim.checks_for(evidence.profile) if claim else convert(trial["checks"], tuple[Check, ...])
     except (ValidationError, KeyError) as error:

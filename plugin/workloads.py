@@ -16,12 +16,12 @@ from clusters.declared import Place, Rule, keyed, read, text
 from clusters.errors import BadInput
 from clusters.events import Happened
 from clusters.registry import Registry
+from plugin.judge.activity import Activity
+from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import ConditionInfo, MetricInfo
+from plugin.judge.trial import TrialEvidence
 
 if TYPE_CHECKING:
-    from plugin.judge.activity import Activity
-    from plugin.judge.analysis import Analysis
-    from plugin.judge.trial import TrialEvidence
     from plugin.reports.section import Section
 
 S = TypeVar("S")
@@ -62,14 +62,20 @@ class Workload(Generic[S]):
     phases: Mapping[str, tuple[type[Happened], Sequence[type[Happened]]]] = field(default_factory=dict)
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
-    contradictions: "Callable[[Analysis], Sequence[str]]" = lambda analysis: ()
-    activity: "Callable[[Analysis], Activity | None]" = lambda analysis: None
+    contradictions: Callable[[Analysis], Sequence[str]] = lambda analysis: ()
+    activity: Callable[[Analysis], Activity | None] = lambda analysis: None
     audited: Sequence[str] = ()
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
 
     def left(self, directory: Path) -> bool:
         """Whether a trial's directory holds evidence of it."""
         return bool(self.files) and next(directory.glob(self.files), None) is not None
+
+
+def activity_of(analysis: Analysis) -> Activity | None:
+    """What a trial's clients did in time, as far as the workload of its load tells it."""
+    told = (WORKLOADS[name].activity(analysis) for name in analysis.evidence.workloads)
+    return next((activity for activity in told if activity is not None), None)
 
 
 def declared(document: Mapping[str, Any], top: Place) -> Mapping[str, str]:

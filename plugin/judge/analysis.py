@@ -4,10 +4,8 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from plugin.judge.activity import Activity
 from plugin.judge.availability import Availability, Gap, availability, together, undisturbed
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
-from plugin.workloads import WORKLOADS
 
 T = TypeVar("T")
 
@@ -23,12 +21,6 @@ class Analysis:
     def timeline(self) -> Timeline:
         """The trial's phases."""
         return timeline(self.evidence.events)
-
-    @property
-    def activity(self) -> Activity | None:
-        """What the load's clients did in time, as far as its workload tells it."""
-        told = (WORKLOADS[name].activity(self) for name in self.evidence.workloads)
-        return next((activity for activity in told if activity is not None), None)
 
     @cached_property
     def outages(self) -> tuple[Availability, ...]:

@@ -13,7 +13,7 @@ from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, rec
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
 from plugin.judge.trial import ROLLING, Fault, TrialEvidence, Window, lasted
-from plugin.workloads import WORKLOADS
+from plugin.workloads import WORKLOADS, activity_of
 
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
 """A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work. The third is
@@ -75,7 +75,7 @@ def _faults(a: Analysis) -> tuple[Fault, ...]:
 
 
 def _activity(a: Analysis) -> Activity:
-    return recorded(a.activity, "no load told what its clients did")
+    return recorded(activity_of(a), "no load told what its clients did")
 
 
 def _name(fault: Fault) -> str:

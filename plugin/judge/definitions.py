@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from plugin.judge.analysis import Analysis
+from plugin.judge.analysis import Analysis
 
 T = TypeVar("T")
 
@@ -43,7 +42,7 @@ class MetricInfo:
     unit: str
     description: str
     needs: tuple[str, ...]
-    measure: "Callable[[Analysis], Measured]"
+    measure: Callable[[Analysis], Measured]
     safety: bool = False
     timed: bool = False
 
@@ -54,7 +53,7 @@ class ConditionInfo:
 
     description: str
     advice: str
-    check: "Callable[[Analysis], Answer]"
+    check: Callable[[Analysis], Answer]
 
 
 class Metrics(dict[str, MetricInfo]):
@@ -63,10 +62,10 @@ class Metrics(dict[str, MetricInfo]):
     def declare(
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
         description: str = "",
-    ) -> "Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]":  # fmt: skip
+    ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
-        def declared(measure: "Callable[[Analysis], Measured]") -> "Callable[[Analysis], Measured]":
+        def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
                 unit=unit, needs=needs, measure=measure, safety=safety, timed=timed,
                 description=description or _described(measure),
@@ -81,10 +80,10 @@ class Conditions(dict[str, ConditionInfo]):
 
     def declare(
         self, name: str, advice: str, *, description: str = ""
-    ) -> "Callable[[Callable[[Analysis], Answer]], Callable[[Analysis], Answer]]":
+    ) -> Callable[[Callable[[Analysis], Answer]], Callable[[Analysis], Answer]]:
         """Declare what the function checks. What that is, is the function's docstring, or else ``description``."""
 
-        def declared(check: "Callable[[Analysis], Answer]") -> "Callable[[Analysis], Answer]":
+        def declared(check: Callable[[Analysis], Answer]) -> Callable[[Analysis], Answer]:
             self[name] = ConditionInfo(description=description or _described(check), advice=advice, check=check)
             return check
 

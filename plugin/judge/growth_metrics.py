@@ -10,6 +10,7 @@ from plugin.judge.analysis import Analysis
 from plugin.judge.convergence import State
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
 from plugin.judge.growth import NO_PHASE, Phase, phases
+from plugin.workloads import activity_of
 
 HOLES = 0.1
 """Part of the samples that may be lost, at the most (our own choice)."""
@@ -323,7 +324,8 @@ def _time_enough(a: Analysis) -> Answer:
 @requires("traffic_ended", "end every load before the quiet period begins")
 def _traffic_ended(a: Analysis) -> Answer:
     """No client of the load sent a write while it was looked whether replicas come to rest."""
-    sent = a.activity.attempts if a.activity else ()
+    activity = activity_of(a)
+    sent = activity.attempts if activity else ()
     quiet = [(phase, sum(1e6 * (phase.quiet_from or 0.0) < t < 1e6 * phase.end for t in sent)) for phase in _quiet(a)]
     writing = [
         f"{phase.name}: {count} writes sent after traffic was said to have ended" for phase, count in quiet if count

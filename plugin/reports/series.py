@@ -15,7 +15,7 @@ from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint
 from plugin.judge.trial import Fault, TrialEvidence, Window
-from plugin.workloads import WORKLOADS
+from plugin.workloads import WORKLOADS, activity_of
 
 if TYPE_CHECKING:
     from plugin.reports.layout_series import LayoutSeries
@@ -96,6 +96,11 @@ class Series:
 
 class _Trial(Analysis):
     """A trial's evidence with what every series asks for."""
+
+    @cached_property
+    def activity(self) -> Activity | None:
+        """What the load's clients did in time."""
+        return activity_of(self)
 
     @property
     def probe(self) -> Sequence[ProbeSecond]:

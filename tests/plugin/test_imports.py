@@ -13,16 +13,9 @@ FILES = {
 """All modules of the product by name."""
 
 
-def when_run(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything below a node, also what functions do, but not what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield child
-            yield from when_run(child)
-
-
 def imported(path: Path) -> Iterator[str]:
-    for node in when_run(ast.parse(path.read_text("utf-8"))):
+    """All that a file imports, also inside of functions and for the type checker."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -143,6 +143,13 @@ def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
     assert "REFUTED" in page
 
 
+def test_a_profile_that_is_unknown(gate: Gate) -> None:
+    edited(run(gate, "passes")["passes"] / TRIAL_FILE, profile="labtop")
+    again = gate("--judge", "out")
+    assert again.status == 4
+    assert "profile 'labtop' is unknown; did you mean 'laptop'?" in again.text
+
+
 def test_what_is_no_stored_run(gate: Gate) -> None:
     trial = run(gate, "passes")["passes"]
     described = json.loads((trial / TRIAL_FILE).read_text())
