@@ -26,8 +26,8 @@ STATE_VARIABLE = "ROACHPROOF_STATE"
 """Environment variable that names another state directory than ``/tmp/roachproof-<uid>``."""
 _NETWORKS = range(64, 128)
 """Second byte of the addresses; a user starts at one of their own, so that few files ever exist."""
-_SAY_EVERY_S = 4.0
-"""A progress line is never older than five seconds."""
+SAY_EVERY_S = 4.0
+"""How often who waits for slots says so: a progress line is never older than five seconds."""
 _held = 0
 """Slots this very process holds: waiting for those would never end."""
 
@@ -190,7 +190,7 @@ async def lease_slots(count: int, *, of: int, name: str, say: Callable[[str], No
         )
     slots = state_directory() / "slots"
     begun = time.monotonic()
-    said = begun - _SAY_EVERY_S * 0.75  # The first line comes soon.
+    said = begun - SAY_EVERY_S * 0.75  # The first line comes soon.
     lease = Lease([], slots=count)
     _held += count
     turn: int | None = None
@@ -208,7 +208,7 @@ async def lease_slots(count: int, *, of: int, name: str, say: Callable[[str], No
             if len(have) == count:
                 return lease
             now = time.monotonic()
-            if now - said >= _SAY_EVERY_S:
+            if now - said >= SAY_EVERY_S:
                 said = now
                 others = [slots / f"slot-{number}" for number in set(range(of)) - have]
                 holders = {holder for place in (*others, slots / "turn") if (holder := _holder(place))}

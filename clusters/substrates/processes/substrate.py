@@ -8,7 +8,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability, NodeSpec, Placement
@@ -29,7 +29,6 @@ CAPABILITIES = _ALWAYS | ({Capability.NODE_RESOURCES} if cgroups.parents() else 
 
 What only the engine can do or not (draining, reporting ranges …) is offered: a substrate is not in its way.
 """
-_swept = False
 
 
 class Processes(Programs):
@@ -38,6 +37,9 @@ class Processes(Programs):
     Made with ``open``. Belongs to the event loop that opened it. Whatever happens to the harness, the supervisor ends
     every process and deletes the directory; should it be killed as well, ``leases.sweep`` of a later run does.
     """
+
+    swept: ClassVar[bool] = False
+    """Whether this process of the harness has cleared away what killed runs left."""
 
     def __init__(self, *, cluster: str, directory: Path) -> None:
         # As the kernel names working directories below it.
@@ -238,10 +240,9 @@ class Processes(Programs):
 
 async def _sweep_once(say: Callable[[str], None]) -> None:
     """What killed runs left is cleared away before the first cluster of a process."""
-    global _swept
-    if _swept:
+    if Processes.swept:
         return
-    _swept = True
+    Processes.swept = True
     for swept in await asyncio.to_thread(leases.sweep):
         became = f"could not be cleared away: {swept.resists}" if swept.resists else "cleared away"
         say(f"left by a killed run: {swept.directory}: {became}")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clusters.engines import Deployment, Engine
-from clusters.engines.postgres import binaries, configuration, files, rest, sql
+from clusters.engines.postgres import configuration, files, rest, sql
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.engine import find
 from clusters.engines.postgres.sql import Seen
@@ -61,7 +61,9 @@ def test_a_wheel_that_does_not_run_here_is_named(monkeypatch: pytest.MonkeyPatch
     program.parent.mkdir(parents=True)
     program.write_bytes(b"\x7fELF of another machine")
     program.chmod(0o755)
-    monkeypatch.setattr(binaries, "_package", lambda *_: tmp_path)
+    package = ModuleSpec("package", loader=None, is_package=True)
+    package.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: package)
     with pytest.raises(BadInput, match=r"pginstall99/bin/postgres does not run on this machine .*control"):
         find()
 

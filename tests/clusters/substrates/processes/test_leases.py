@@ -179,7 +179,7 @@ def test_whenever_a_harness_is_killed_a_sweep_leaves_nothing(tmp_path: Path, sta
 
 
 async def test_the_first_cluster_of_a_process_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clusters.substrates.processes.substrate._swept", False)
+    monkeypatch.setattr(Processes, "swept", False)
     left = tmp_path / "left"
     left.mkdir()
     left.joinpath(".roachproof-cluster").write_text("x-1")
@@ -298,7 +298,7 @@ async def line(process: asyncio.subprocess.Process, seconds: float = 10) -> str:
 async def test_who_waits_says_for_whom_and_goes_on_when_the_holder_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leases, "_SAY_EVERY_S", 0.2)
+    monkeypatch.setattr(leases, "SAY_EVERY_S", 0.2)
     holder = await held(2, 3, "first")
     assert await line(holder) == "held"
     said: list[str] = []
