@@ -22,7 +22,7 @@ import pytest
 from msgspec import to_builtins
 
 from clusters import topology
-from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice
+from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice, is_control
 from clusters.errors import BadInput
 from clusters.model import Topology
 from clusters.sql.pgwire import DRIVER
@@ -136,9 +136,9 @@ class Run:
     @property
     def looks_early(self) -> bool:
         """Whether the databases are looked for before anything is collected: for a suite, or for a control."""
-        if self.settings.engine == SUBJECT:
-            return self.settings.strict_suite and not self.settings.dry_run
-        return True
+        if self.settings.engine == AUTO or is_control(self.settings.engine):
+            return True
+        return self.settings.strict_suite and not self.settings.dry_run
 
     @property
     def found(self) -> str:

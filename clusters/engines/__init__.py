@@ -239,8 +239,13 @@ def title(engine: str) -> str:
     return ENGINES[engine].title if engine in ENGINES else engine
 
 
+def is_control(engine: str) -> bool:
+    """Whether the engine of this name is any but the subject."""
+    return engine != SUBJECT
+
+
 def control_notice(engines: Iterable[str]) -> str:
     """What is to be said first and last of a run of these engines; nothing where each is the subject."""
-    others = [title(name) for name in dict.fromkeys(engines) if name != SUBJECT]
+    others = [title(name) for name in dict.fromkeys(engines) if is_control(name)]
     tested = " and ".join(others)
     return f"CONTROL RUN: {tested} was tested. This says nothing about {title(SUBJECT)}." if others else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, variance
 from typing import Any
 
-from clusters.engines import ENGINES, SUBJECT
+from clusters.engines import ENGINES, SUBJECT, is_control
 from clusters.errors import BadInput
 from plugin.judge.student import student_quantile
 from plugin.reports.terminal import WIDTH, wrapped
@@ -127,7 +127,7 @@ def age(column: Sequence[Turn]) -> tuple[object, ...]:
     """Sorts columns: the subject's first, an engine's oldest version first, last what is no version, by its text."""
     first = column[0]
     number = int(first.target.partition("#")[2] or 0) if not first.file else 0
-    engine = (first.engine != SUBJECT, first.engine)
+    engine = (is_control(first.engine), first.engine)
     try:
         return *engine, 0, ENGINES[first.engine].order(first.version), number
     except BadInput:

@@ -7,7 +7,7 @@ from typing import Any
 
 from allure_commons.model2 import Label, Parameter, StatusDetails, TestResult, TestStepResult
 
-from clusters.engines import SUBJECT
+from clusters.engines import SUBJECT, is_control
 from clusters.engines import title as title_of
 from plugin.claims import Labels
 from plugin.options import AUTO
@@ -107,7 +107,7 @@ def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = run.get("settings") or {}
     own = trial.claim.labels if trial.claim else Labels()
     engine = engine_of(trial, run)
-    epic = SABOTAGES if trial.sabotage else own.epic if engine == SUBJECT else f"{own.epic} (control: {engine})"
+    epic = SABOTAGES if trial.sabotage else f"{own.epic} (control: {engine})" if is_control(engine) else own.epic
     found = {
         "epic": epic,
         "feature": own.feature or claim,
@@ -127,7 +127,7 @@ def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
     tags = [
         str(described.get("suite", "")),
         "sabotage" if trial.sabotage else "",
-        "control" if engine != SUBJECT else "",
+        "control" if is_control(engine) else "",
         "tuned" if described.get("tuned") else "",
         shown(trial.result).lower(),
     ]
@@ -176,7 +176,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
             "The claim must be refuted. This is no part of the verdict on a version: it shows that the claim can fail."
         )
         rows.append(("A sabotage", f"{about_it} {must}"))
-    if (engine := engine_of(trial, run)) != SUBJECT:
+    if is_control(engine := engine_of(trial, run)):
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
         ("Verdict", why if trial.result.expected else f"{shown(trial.result)}: {why}"),

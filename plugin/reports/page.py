@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import to_builtins
 
-from clusters.engines import SUBJECT
+from clusters.engines import SUBJECT, is_control
 from plugin.evidence.events import Event
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
@@ -99,7 +99,7 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "anchor": f"a{index}",
         "index": index,
         "name": f"{run}: {_test(trial)}" if run else _test(trial),
-        "control": context.get("engine", SUBJECT) != SUBJECT,
+        "control": is_control(context.get("engine", SUBJECT)),
         "tested": tested_of(described) or "no database",
         "word": shown_result(trial.result),
         "sign": SIGNS.get(trial.result.outcome, "…"),

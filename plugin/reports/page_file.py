@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusters.engines import SUBJECT, control_notice
+from clusters.engines import control_notice, is_control
 from plugin.evidence.store import TRIAL_FILE
 from plugin.reports.stored_run import StoredRun
 from plugin.reports.text import typed
@@ -45,7 +45,7 @@ def _page(stored: Sequence[StoredRun], run: Run, place: Path) -> str:
             place,
             stored,
             judge=" ".join(f"--judge={typed(each.directory, here)}" for each in stored),
-            control="" if SUBJECT in engines else control_notice(sorted(engines)),
+            control=control_notice(sorted(engines)) if all(map(is_control, engines)) else "",
         )
     except OSError as error:
         why = error.strerror or error
