@@ -19,6 +19,7 @@ from fixtures.workloads.ledger.records import (
     Ok,
     Op,
     Unknown,
+    numbers,
     payload,
 )
 from plugin.evidence.events import Event
@@ -45,11 +46,11 @@ class Story:
 
     def begin(self, kind: Op, *keys: int, version: int = 1, node: str = "n1") -> int:
         self.op += 1
-        self.lines.append(Invoke(self.tick(), self.op, "w1", node, kind, keys, version))
+        self.lines.append(Invoke(self.tick(), self.op, "w1", node, kind, numbers(keys), version))
         return self.op
 
     def ok(self, op: int, *seen: int) -> None:
-        self.lines.append(Ok(self.tick(), op, seen))
+        self.lines.append(Ok(self.tick(), op, numbers(seen)))
 
     def failed(self, op: int, detail: str = "40001") -> None:
         self.lines.append(Failed(self.tick(), op, detail))

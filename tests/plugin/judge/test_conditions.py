@@ -18,6 +18,7 @@ from fixtures.workloads.ledger.records import (
     Op,
     Refused,
     Unknown,
+    numbers,
 )
 from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
 from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
@@ -86,7 +87,7 @@ def without(second: range) -> Any:
 
 BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "edited": ("integrity", lambda: {"problems": ("ledger.tsv was changed after the run",)}, "was changed"),
-    "contradictory": ("integrity", lambda: {"history": [Ok(1, 5), *history()]}, "never invoked"),
+    "contradictory": ("integrity", lambda: {"history": [Ok(1, 5, numbers()), *history()]}, "never invoked"),
     "error": (
         "no_errors",
         lambda: {"events": [*events(), event(31, "error", what="the prober died")]},
@@ -237,14 +238,14 @@ def test_an_unreadable_bucket_is_declared_and_completes_the_audit() -> None:
 
 @pytest.mark.parametrize("answer", [Failed, Unknown])
 def test_an_operation_broken_on_the_victim_is_a_hit(answer: Any) -> None:
-    insert = Invoke(13 * SECOND, 10**6, "w1", "n1", Op.INSERT, (20000,), 1)
+    insert = Invoke(13 * SECOND, 10**6, "w1", "n1", Op.INSERT, numbers([20000]), 1)
     broken = [insert, answer(14 * SECOND, 10**6, "timeout")]
     found = condition(whole(history=[*reached_nobody()[:-1], *broken, history()[-1]]), "fault_hit")
     assert found.met, found.why
 
 
 def test_what_only_readers_lost_is_no_hit() -> None:
-    read = Invoke(13 * SECOND, 10**6, "r1", "n1", Op.READ, (2,), 0)
+    read = Invoke(13 * SECOND, 10**6, "r1", "n1", Op.READ, numbers([2]), 0)
     broken = [
         read,
         Failed(14 * SECOND, 10**6, "timeout"),

@@ -3,7 +3,7 @@
 import pytest
 
 from fixtures.workloads.ledger.judge.metrics import SAFETY
-from fixtures.workloads.ledger.records import Invoke, Ok, Op, RowCount
+from fixtures.workloads.ledger.records import Invoke, Ok, Op, RowCount, numbers
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
@@ -118,8 +118,8 @@ def blocked(*writes: tuple[float, float], lag_us: int = 3000) -> float | None:
         line
         for n, (sent, done) in enumerate(writes)
         for line in (
-            Invoke(int(sent * SECOND), 10**6 + n, "w1", "n3", Op.INSERT, (20000 + n,), 1),
-            Ok(int(done * SECOND), 10**6 + n),
+            Invoke(int(sent * SECOND), 10**6 + n, "w1", "n3", Op.INSERT, numbers([20000 + n]), 1),
+            Ok(int(done * SECOND), 10**6 + n, numbers()),
         )
     ]
     lines = sorted([*lines[:-1], *more], key=lambda line: line.t) + lines[-1:]
@@ -152,7 +152,7 @@ def test_an_outage_that_no_fault_explains(away: range, gap: float) -> None:
 def test_rows_are_counted_as_they_were_read_one_by_one() -> None:
     """A write that is indeterminate leaves room between the least and the most rows, but not between two readings."""
     lines = history()
-    unsure = [Invoke(29 * SECOND, 10**6, "w1", "n3", Op.INSERT, (ROWS,), 1)]
+    unsure = [Invoke(29 * SECOND, 10**6, "w1", "n3", Op.INSERT, numbers([ROWS]), 1)]
     lines = sorted([*lines[:-1], *unsure], key=lambda line: line.t) + lines[-1:]
     read = [line for line in last_read(lines, without=(ROWS,)) if not isinstance(line, RowCount)]
     for counted, missing in ((ROWS, 0), (ROWS + 1, 1), (ROWS - 1, 1)):

@@ -14,6 +14,7 @@ from fixtures.workloads.ledger.records import (
     Op,
     RowCount,
     SampledRow,
+    numbers,
     payload,
 )
 from plugin.judge.trial import HostSecond, TrialEvidence
@@ -40,7 +41,7 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> 
             lines.append(Connection(12_100_000, "w1", "n1", False, "connection reset"))
         for i in range(0 if second in quiet else RATE):
             t = second * SECOND + i * SECOND // RATE
-            lines += [Invoke(t, key, "w2", "n2", Op.INSERT, (key,), 1), Ok(t + 2000, key)]
+            lines += [Invoke(t, key, "w2", "n2", Op.INSERT, numbers([key]), 1), Ok(t + 2000, key, numbers())]
             key += 1
     lines.sort(key=lambda line: line.t)
     return (*lines, HistoryEnd(until * SECOND + 100))

@@ -25,6 +25,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     final_line,
     history_line,
+    numbers,
     payload,
 )
 from plugin.catalogue import load
@@ -138,8 +139,8 @@ def _ledger(directory: Path, seconds: int, rate: int, names: list[str], down: Se
             for i in range(1 if lost else rate):
                 t = second * SECOND + i * SECOND // rate
                 number = op % len(names)
-                file.write(history_line(Invoke(t, op, f"w{number + 1}", names[number], Op.INSERT, (op,), 1)))
-                file.write(history_line(Unknown(t + 4000, op, "timeout") if lost else Ok(t + 4000, op)))
+                file.write(history_line(Invoke(t, op, f"w{number + 1}", names[number], Op.INSERT, numbers([op]), 1)))
+                file.write(history_line(Unknown(t + 4000, op, "timeout") if lost else Ok(t + 4000, op, numbers())))
                 if not lost:
                     written.append(op)
                 op += 1
