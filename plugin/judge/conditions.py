@@ -12,7 +12,7 @@ from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
-from plugin.judge.trial import ROLLING, Fault, TrialEvidence, Window, lasted
+from plugin.judge.trial import ROLLING, Fault, HostSecond, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS, activity_of
 
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
@@ -206,11 +206,16 @@ def _probe_on_time(a: Analysis) -> Answer:
     return not count, f"late in {count} seconds, {why}" if count else why
 
 
+def host_seconds(a: Analysis) -> list[HostSecond]:
+    """The seconds in which other work counts: from the first fault on, where it was recorded."""
+    first = [t for kind in (FaultBegin, ResizeBegin) if (t := a.timeline.reached.get(kind)) is not None]
+    return [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
+
+
 @requires("machine_free", "run it again while nothing else uses the machine")
 def _machine_free(a: Analysis) -> Answer:
     """Other work left the database the CPU it asked for."""
-    first = [t for kind in (FaultBegin, ResizeBegin) if (t := a.timeline.reached.get(kind)) is not None]
-    found = [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
+    found = host_seconds(a)
     if not found:
         return False, "nobody recorded how much CPU other work took"
     crowded = sum(s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found)
