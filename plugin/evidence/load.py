@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
@@ -19,17 +21,26 @@ from plugin.workloads import WORKLOADS
 
 T = TypeVar("T")
 
-DESCRIBED: Mapping[str, type] = {
-    "claim": str,
-    "parameters": dict,
-    "profile": str,
-    "seed": int,
-    "context": dict,
-    "checks": list,
-    "needs": list,
-    "tuned": list,
-}
-"""What the judge must know of a trial beside its evidence."""
+
+class Described(Struct, frozen=True, kw_only=True):
+    """What must be so in a trial's description, or neither judge nor reports can use it."""
+
+    claim: str
+    parameters: dict[str, Any]
+    profile: str
+    seed: int
+    context: dict[str, str]
+    checks: list[dict[str, Any]]
+    needs: list[str]
+    tuned: list[str]
+    buckets: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    sabotage: bool = False
+    test: str = ""
+    target: str = ""
+    fingerprint: dict[str, Any] = {}
+    observed: dict[str, dict[str, Any]] = {}
+    sides: dict[str, dict[str, Any]] = {}
+
 
 PROBE, HOST = "probe.jsonl", "host.jsonl"
 
@@ -46,9 +57,10 @@ def describe_trial(directory: Path) -> Mapping[str, Any]:
             f"{directory / TRIAL_FILE}: evidence of schema {schema}; this release reads schema {SCHEMA}: "
             "judge it with the release that recorded it"
         )
-    for name, kind in DESCRIBED.items():
-        if not isinstance(trial.get(name), kind):
-            raise _no_trial(directory, f"{name!r} is missing or no {kind.__name__}")
+    try:
+        convert(trial, Described)
+    except ValidationError as error:
+        raise _no_trial(directory, error) from error
     return trial
 
 
@@ -123,7 +135,7 @@ def _host(path: Path) -> list[HostSecond]:
     """The host's load, second by second; what is no such line is left out, since it refutes nothing."""
     seconds = []
     for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             data = json.loads(line)
             others = data.get("others_percent")
             others = None if others is None else float(others)

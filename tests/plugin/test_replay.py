@@ -167,7 +167,8 @@ def test_what_is_no_stored_run(gate: Gate) -> None:
         ("newer", "evidence of schema 99; this release reads schema 1: judge it with the release that recorded it"),
         (
             "broken",
-            "not the description of a trial ('checks' is missing or no list); give a directory as a run wrote it",
+            "not the description of a trial (Expected `array`, got `null` - at `$.checks`); give a directory as a run "
+            "wrote it",
         ),
     ):
         ran = gate("--judge", name)

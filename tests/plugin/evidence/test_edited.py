@@ -1,117 +1,63 @@
-"""A single edit of a refuted trial's evidence: it is never passed, and the judge never fails over it."""
+"""A single edit of a refuted trial's evidence: it is never passed, and neither judge nor replay fails over it."""
 
-import atexit
-import json
-import re
+import io
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory, mkdtemp
-from zlib import crc32
+from tempfile import TemporaryDirectory
 
 import pytest
+from _pytest._io import TerminalWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.errors import BadInput
-from fixtures.workloads.ledger.records import (
-    FINAL,
-    FINAL_HEADER,
-    HISTORY,
-    HISTORY_HEADER,
-    final_line,
-    history_line,
-)
-from plugin.catalogue import load
-from plugin.evidence.load import HOST, PROBE
-from plugin.evidence.records import SCHEMA, event_line, probe_header, probe_line
-from plugin.evidence.store import EVENTS, MANIFEST, TRIAL_FILE, seal
-from plugin.evidence.trailer import trailer
+from plugin import run as runs
+from plugin.evidence.events import TrialBegin, TrialEnd
+from plugin.evidence.store import MEASUREMENTS, TrialStore, seal
 from plugin.judge.model import Outcome, Verdict
-from plugin.replay import judge_trial
-from tests.plugin.judge.histories import SEED, events, probe
-from tests.plugin.judge.whole_trial import history, host, last_read, seen
+from plugin.replay import conclude, judge_trial, replay
+from plugin.status import Status
+from tests.plugin.evidence.edits import edit
+from tests.plugin.evidence.refuted_trials import CATALOGUE, TRIALS
 
-CATALOGUE = load()
-LOST = 17
-"""The acknowledged row that the final read lacks."""
+OWN = """
+[claims.answer]
+sentence = "The answer is what it was said to be."
+nodes = 1
+checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
+"""
 
-
-@cache
-def refuted() -> Path:
-    """A trial on disk, as a run leaves it, in which one acknowledged row was lost."""
-    home = Path(mkdtemp(prefix="roachproof-edited-"))
-    claim = CATALOGUE.claims["survivability"]
-    described = {
-        "schema": SCHEMA, "claim": claim.id, "parameters": {"inserts": "2000"}, "profile": "laptop", "seed": SEED,
-        "buckets": 3, "context": {"engine": "cockroach", "nodes": "3"}, "checks": [], "needs": [*claim.needs],
-        "tuned": [],
-    }  # fmt: skip
-    lines = history()
-    header, seconds = probe(seen)
-    machine = ({"t": s.t, "cpu_percent": s.cpu, "others_percent": s.others} for s in host(others=1.0))
-    for name, text in {
-        TRIAL_FILE: [json.dumps(described, indent=1)],
-        EVENTS: map(event_line, events()),
-        HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
-        FINAL: [FINAL_HEADER + "\n", *map(final_line, last_read(lines, without=(LOST,)))],
-        PROBE: [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)],
-        HOST: (json.dumps(second) + "\n" for second in machine),
-    }.items():
-        written = list(text)
-        ends = name in (HISTORY, FINAL, PROBE)
-        end = trailer(len(written), crc32("".join(written).encode())) if ends else ""
-        (home / name).write_text("".join(written) + end)
-    seal(home)
-    atexit.register(shutil.rmtree, home)
-    return home
+randoms = st.integers(0, 2**32).map(Random)
 
 
-def drop(lines: list[str], random: Random) -> None:
-    del lines[random.randrange(len(lines))]
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A refuted trial by its name, written once."""
+
+    @cache
+    def written(name: str) -> Path:
+        home = tmp_path_factory.mktemp("refuted")
+        TRIALS[name][0](home)
+        return home
+
+    return written
 
 
-def double(lines: list[str], random: Random) -> None:
-    at = random.randrange(len(lines))
-    lines.insert(at, lines[at])
-
-
-def swap(lines: list[str], random: Random) -> None:
-    at, other = random.randrange(len(lines)), random.randrange(len(lines))
-    lines[at], lines[other] = lines[other], lines[at]
-
-
-def cut(lines: list[str], random: Random) -> None:
-    at = random.randrange(len(lines))
-    lines[at:] = [lines[at][: random.randrange(len(lines[at]))]]
-
-
-def change(lines: list[str], random: Random) -> None:
-    """A character of a line becomes another one, or a word or number of it something strange."""
-    at = random.randrange(len(lines))
-    line = lines[at]
-    if random.random() < 0.5:
-        place = random.randrange(len(line))
-        lines[at] = line[:place] + random.choice('0123456789-,.:"{}[]\t\nnulIOFUé') + line[place + 1 :]
-    else:
-        found = random.choice([*re.finditer(r"[\w.]+", line)] or [re.match("", line)])
-        begin, end = found.span() if found else (0, 0)
-        lines[at] = line[:begin] + random.choice(STRANGE) + line[end:]
-
-
-STRANGE = (
-    "", "null", "true", "-1", "1e999", "NaN", "9" * 25, "0.5", '"x"', "[]", "{}", "n9", "pass", "expected", "\x00",
-)  # fmt: skip
-EDITS = (drop, double, swap, cut, change, change, change)
-
-
-def edit(copy: Path, random: Random) -> None:
-    """One edit of one file; small files as often as long ones."""
-    file = copy / random.choice([TRIAL_FILE, EVENTS, HISTORY, FINAL, PROBE, HOST, MANIFEST])
-    lines = file.read_text().splitlines(keepends=True)
-    random.choice(EDITS)(lines, random)
-    file.write_text("".join(lines))
+@pytest.mark.parametrize("name", TRIALS)
+def test_it_is_refuted_as_it_was_written_and_by_one_thing_alone(name: str, tmp_path: Path) -> None:
+    write, metrics = TRIALS[name]
+    for refuted in (True, False):
+        home = tmp_path / str(refuted)
+        home.mkdir()
+        write(home, refuted=refuted)
+        verdict = judge_trial(home, CATALOGUE)
+        assert all(condition.met for condition in verdict.conditions), verdict.conditions
+        assert [r.check.metric for r in verdict.results if r.outcome is Outcome.FAIL] == (metrics if refuted else [])
+        assert verdict.outcome is (Outcome.FAIL if refuted else Outcome.PASS), verdict.why
 
 
 def judged(directory: Path) -> Verdict | None:
@@ -122,22 +68,73 @@ def judged(directory: Path) -> Verdict | None:
         return None
 
 
-def test_it_is_refuted_as_it_was_written() -> None:
-    verdict = judged(refuted())
-    assert verdict is not None
-    assert verdict.outcome is Outcome.FAIL
-    assert [r.check.metric for r in verdict.results if r.outcome is Outcome.FAIL] == ["lost", "rows_missing"]
-    assert all(condition.met for condition in verdict.conditions)
-
-
 @pytest.mark.parametrize("sealed_anew", [False, True])
-@settings(deadline=None, max_examples=50)
-@given(random=st.integers(0, 2**32).map(Random))
-def test_no_single_edit_passes_it(sealed_anew: bool, random: Random) -> None:
+@pytest.mark.parametrize("name", TRIALS)
+@settings(deadline=None, max_examples=25)
+@given(random=randoms)
+def test_no_single_edit_passes_it(stored: Callable[[str], Path], name: str, sealed_anew: bool, random: Random) -> None:
     with TemporaryDirectory() as directory:
-        copy = Path(shutil.copytree(refuted(), Path(directory) / "copy"))
-        edit(copy, random)
+        copy = Path(shutil.copytree(stored(name), Path(directory) / "copy"))
+        what = edit(copy, random)
         if sealed_anew:
             seal(copy)
         verdict = judged(copy)
-        assert verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.NOT_EVALUATED)
+        left = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.NOT_EVALUATED)
+        assert verdict is None or verdict.outcome in left, (what, verdict.why)
+
+
+@pytest.fixture(scope="module")
+def replay_run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> runs.Run:
+    """As ``--judge`` has one, with a claim of one's own."""
+    own = tmp_path_factory.mktemp("own") / "own.toml"
+    own.write_text(OWN)
+    return runs.Run(settings=replace(runs.of(pytestconfig).settings, catalogues=(own,), report=None))
+
+
+@pytest.fixture(scope="module")
+def answered(replay_run: runs.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small trial that is refuted."""
+    described = {
+        "claim": "answer", "sentence": "The answer is 42.", "test": "test_it.py::test_it", "sabotage": False,
+        "parameters": {"guess": 1}, "profile": "laptop", "suite": "gate", "seed": 1, "target": "", "needs": [],
+        "context": {"engine": "cockroach", "version": "v24.1.3"}, "tuned": [], "checks": [], "fingerprint": {"x": "y"},
+        "sides": {"a": {"date": "today"}}, "observed": {"a": {"commit": "1"}},
+    }  # fmt: skip
+    store = TrialStore(tmp_path_factory.mktemp("answered") / "trial", described)
+    store.event(TrialBegin())
+    store.measurement("answer", 41)
+    store.event(TrialEnd())
+    store.close()
+    conclude(store.directory, replay_run.catalogue)
+    return store.directory
+
+
+@pytest.mark.parametrize("sealed_anew", [False, True])
+@settings(deadline=None, max_examples=40)
+@given(random=randoms)
+def test_no_single_edit_makes_a_replay_fail(
+    answered: Path, replay_run: runs.Run, sealed_anew: bool, random: Random
+) -> None:
+    """Not of what was measured: that stands nowhere else, and sealed anew it is another measurement."""
+    with TemporaryDirectory() as directory:
+        copy = Path(shutil.copytree(answered, Path(directory) / "copy"))
+        what = edit(copy, random, but=[MEASUREMENTS])
+        if sealed_anew:
+            seal(copy)
+        said = io.StringIO()
+        try:
+            status: int = replay(
+                [copy],
+                replay_run,
+                writer=TerminalWriter(said),
+                allure=copy.parent / "allure",
+                junit=copy.parent / "x.xml",
+            )
+        except BadInput:
+            return
+        assert status in (Status.REFUTED, Status.BAD_INPUT, Status.INCONCLUSIVE, Status.HARNESS), (
+            what,
+            said.getvalue(),
+        )
+        assert (status == Status.REFUTED) == ("1 refuted" in said.getvalue()), (what, said.getvalue())
+        assert "the judge failed" not in said.getvalue(), what

@@ -1,0 +1,123 @@
+"""Trials on disk as runs leave them, each refuted by one thing alone: without it, it would pass."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
+
+from fixtures.workloads.ledger.records import (
+    FINAL,
+    FINAL_HEADER,
+    HISTORY,
+    HISTORY_HEADER,
+    final_line,
+    history_line,
+)
+from fixtures.workloads.tpcc.evidence import INCONSISTENT, TpccEnd, TpccRun, tpcc_line
+from plugin.catalogue import load
+from plugin.evidence.events import Event
+from plugin.evidence.load import HOST, PROBE
+from plugin.evidence.records import SCHEMA, event_line, probe_header, probe_line
+from plugin.evidence.store import EVENTS, TRIAL_FILE
+from plugin.evidence.trailer import trailer
+from plugin.judge.trial import HostSecond, TrialEvidence
+from plugin.replay import conclude
+from tests.fixtures.workloads.tpcc.judge.runs import pairs, ramp
+from tests.plugin.judge.histories import SECOND, SEED, event, events, probe
+from tests.plugin.judge.whole_trial import history, host, last_read, seen
+
+CATALOGUE = load()
+LOST = 17
+"""The acknowledged row that the final read lacks."""
+
+
+def _write(
+    directory: Path, claim_id: str, profile: str, files: Mapping[str, Iterable[str]], **described: object
+) -> None:
+    """Store a trial of these files, sealed and judged. Those of workloads and of the probe end with the trailer."""
+    claim = CATALOGUE.claims[claim_id]
+    about = {
+        "schema": SCHEMA, "claim": claim_id, "parameters": {}, "profile": profile, "seed": SEED, "sabotage": False,
+        "context": {"engine": "cockroach", "nodes": "3"}, "checks": [], "needs": [*claim.needs], "tuned": [],
+        "origin_ns": 1, "began_ms": 1, "test": f"tests/claims/test_{claim_id}.py::test_it", **described,
+    }  # fmt: skip
+    for name, text in {TRIAL_FILE: [json.dumps(about, indent=1)], **files}.items():
+        written = list(text)
+        ends = name not in (TRIAL_FILE, EVENTS, HOST)
+        end = trailer(len(written), crc32("".join(written).encode())) if ends else ""
+        (directory / name).write_text("".join(written) + end)
+    conclude(directory, CATALOGUE)
+
+
+def _host(seconds: Iterable[HostSecond]) -> list[str]:
+    return [
+        json.dumps({"t": s.t, "cpu_percent": s.cpu, "others_percent": s.others, "load_1m": 1.0}) + "\n" for s in seconds
+    ]
+
+
+def lost_row(directory: Path, *, refuted: bool = True) -> None:
+    """An acknowledged row is missing at the end."""
+    lines = history()
+    header, seconds = probe(seen)
+    files = {
+        EVENTS: map(event_line, events()),
+        HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
+        FINAL: [FINAL_HEADER + "\n", *map(final_line, last_read(lines, without=(LOST,) if refuted else ()))],
+        PROBE: [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)],
+        HOST: _host(host(others=1.0)),
+    }
+    _write(directory, "survivability", "laptop", files, parameters={"inserts": "2000"}, buckets=3)
+
+
+def _checked(runs: Sequence[str]) -> list[Event]:
+    """TPC-C's consistency conditions hold, after loading and after all runs."""
+    violated = {f"3.3.2.{number}": 0 for number in range(1, 13)}
+    after = {name: count for name, count in violated.items() if name != "3.3.2.11"}
+    return [
+        event(2, "tpcc.checked", after=[], violated=violated),
+        event(9000, "tpcc.checked", after=[*runs], violated=after),
+    ]
+
+
+def _tpcc(directory: Path, claim: str, profile: str, of: TrialEvidence) -> None:
+    runs: Mapping[str, TpccRun] = of.workloads["tpcc"]
+    told = sorted([*of.events, *_checked([*runs]), event(9999, "trial.end")], key=lambda each: each.t)
+    machine = [HostSecond(t=second * SECOND, cpu=42.0, others=1.0) for second in range(1, 20)]
+    files: dict[str, Iterable[str]] = {EVENTS: map(event_line, told), HOST: _host(machine)}
+    for name, run in runs.items():
+        end = tpcc_line(TpccEnd(why="duration", audit=run.audit))
+        files[f"tpcc-{name}.jsonl"] = [tpcc_line(run.header), *map(tpcc_line, run.seconds), end]
+    _write(directory, claim, profile, files)
+
+
+def slower_version(directory: Path, *, refuted: bool = True) -> None:
+    """The new version reaches 70 % of what is asked, the old one 97 %."""
+    sides = {"old": 97.0, "new": 70.0 if refuted else 97.0, "old (A/A)": 97.0}
+    declared = {"looks": [3], "sides": ["old", "new"]}
+    _tpcc(directory, "regression", "laptop", pairs(sides, blocks=3, declared=declared, warehouses=1000, seconds=5))
+
+
+def small_capacity(directory: Path, *, refuted: bool = True) -> None:
+    """Fewer warehouses are carried than this hardware should carry."""
+    steps = [(200, 97.0), (400, 92.0), (450, 60.0)] if refuted else [(400, 97.0), (600, 92.0), (700, 60.0)]
+    _tpcc(directory, "stress", "small", ramp(steps, seconds=30))
+
+
+def inconsistent_answer(directory: Path, *, refuted: bool = True) -> None:
+    """The database contradicted itself once, while sides are equally fast."""
+    of = pairs({"3 nodes": 97.0, "6 nodes": 97.0, "3 nodes (A/A)": 97.0}, blocks=3, declared={"looks": [3]}, seconds=30)
+    runs: dict[str, TpccRun] = dict(of.workloads["tpcc"])
+    if refuted:
+        *before, last = runs["b1a1"].seconds
+        runs["b1a1"] = replace(runs["b1a1"], seconds=(*before, replace(last, errors={INCONSISTENT: 1})))
+    _tpcc(directory, "parity", "laptop", replace(of, workloads={"tpcc": runs}))
+
+
+TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
+    "lost row": (lost_row, ["lost", "rows_missing"]),
+    "slower version": (slower_version, ["tpmc_loss_interval"]),
+    "small capacity": (small_capacity, ["capacity_warehouses"]),
+    "inconsistent answer": (inconsistent_answer, ["inconsistent_answers"]),
+}
+"""How each is written, and the metrics that refute it."""

@@ -1,0 +1,63 @@
+"""What of a trial's files nobody could have written is refused or left out, and stops no judge."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from plugin.evidence.load import HOST, describe_trial, load_trial
+from plugin.evidence.store import TRIAL_FILE, TrialStore
+from plugin.judge.trial import HostSecond
+
+DESCRIBED: dict[str, Any] = {
+    "claim": "survivability", "parameters": {"inserts": 2000}, "profile": "laptop", "seed": 1, "context": {},
+    "checks": [], "needs": [], "tuned": [], "buckets": 3,
+}  # fmt: skip
+
+
+def trial(directory: Path, **changes: Any) -> Path:
+    store = TrialStore(directory / "trial", {**DESCRIBED, **changes})
+    store.close()
+    return store.directory
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"buckets": "three"},
+        {"buckets": 10**25},
+        {"buckets": None},
+        {"seed": "1"},
+        {"context": {"engine": ["cockroach"]}},
+        {"needs": [["integrity"]]},
+        {"tuned": [1]},
+        {"checks": ["lost"]},
+        {"fingerprint": "v24.1.3"},
+        {"sides": {"old": "v24.1.3"}},
+    ],
+    ids=str,
+)
+def test_a_description_that_nobody_could_have_written_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    home = trial(tmp_path, **change)
+    with pytest.raises(BadInput, match=f"not the description of a trial .*{next(iter(change))}"):
+        describe_trial(home)
+
+
+def test_a_description_of_before_ranges_were_counted_is_read(tmp_path: Path) -> None:
+    home = trial(tmp_path)
+    described = json.loads((home / TRIAL_FILE).read_text())
+    del described["buckets"]
+    (home / TRIAL_FILE).write_text(json.dumps(described))
+    assert load_trial(home, describe_trial(home)).buckets == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", "null", "5", '{"t": 1e999, "cpu_percent": 1}', '{"t": null, "cpu_percent": 1}', '{"t": 1}', '{"t": 1, "cpu'],
+)
+def test_a_line_that_is_no_second_of_the_host_is_left_out(line: str, tmp_path: Path) -> None:
+    home = trial(tmp_path)
+    (home / HOST).write_text(f'{{"t": 5, "cpu_percent": 40}}\n{line}\n{{"t": 9, "cpu_percent": 50}}\n')
+    assert load_trial(home, describe_trial(home)).host == [HostSecond(5, 40.0), HostSecond(9, 50.0)]
