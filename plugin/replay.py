@@ -18,7 +18,7 @@ from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
 from plugin.profiles import profile_named
 from plugin.reports import terminal
-from plugin.result import BAD_INPUT, HARNESS
+from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED
 from plugin.run import Run
 from plugin.status import exit_status
 
@@ -135,6 +135,7 @@ def replay(
     if notice:
         writer.line(notice)
     outcomes = []
+    sabotaged = [trial.result.outcome for _, trial in trials.values() if trial.sabotage]
     for directory, (home, trial) in trials.items():
         below = directory.name if directory == home.directory else str(directory.relative_to(home.directory))
         title = below if len(chosen) == 1 or directory == home.directory else f"{home.directory.name}/{below}"
@@ -169,7 +170,7 @@ def replay(
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.FAIL in outcomes,
         harness=bool(failed) or HARNESS in outcomes,
-        inconclusive=left or bool(problems),
+        inconclusive=left or bool(problems) or NOT_AS_EXPECTED in sabotaged,
         undecided=[one for each in stored for one in each.undecided],
         claims_collected=True,
         gate=False,

@@ -214,6 +214,12 @@ def test_a_failure_of_the_harness_is_one_in_a_replay(gate: Gate) -> None:
     assert again.status == 7, again.text
 
 
+def test_a_sabotage_that_was_not_as_expected_is_not_green_beside_a_pass(gate: Gate) -> None:
+    assert gate(*gate.tests("passes", "blunt_sabotage"), "--run-dir", "out").status == 1
+    again = gate("--judge", "out")
+    assert again.status == 6, again.text
+
+
 def test_a_defect_of_the_judge_is_no_refutation_and_hides_no_other_verdict(gate: Gate) -> None:
     trials = run(gate, "passes", "inconclusive")
     (gate.path / "conftest.py").write_text(
