@@ -5,6 +5,7 @@ import ssl
 
 import asyncpg
 import pytest
+from asyncpg import exceptions
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from clusters.errors import HarnessError
@@ -80,6 +81,17 @@ def test_a_server_s_own_answer_is_of_one_class(failure: Failure, code: str) -> N
 @pytest.mark.parametrize(("error", "failure", "word"), OTHERS, ids=[f"{type(e).__name__}-{w}" for e, _, w in OTHERS])
 def test_what_was_not_answered_has_a_class_and_a_word(error: Exception, failure: Failure, word: str) -> None:
     assert pgwire.classified(error) == (failure, word)
+
+
+def test_of_all_sqlstates_few_are_certainly_not_done() -> None:
+    """Whatever else a server says, a write that was sent may have been done."""
+    known = {getattr(kind, "sqlstate", None) for kind in vars(exceptions).values() if isinstance(kind, type)}
+    codes = {code for code in known if isinstance(code, str) and len(code) == 5}
+    assert len(codes) > 200
+    not_done = {code for code in codes if pgwire.classified(state(code))[0].certainly_not_done}
+    assert {code[:2] for code in not_done} == {"0A", "22", "23", "25", "28", "3D", "40", "42", "53", "57"}
+    single = {code for code in not_done if code[:2] in ("40", "53", "57")}
+    assert single == {"40001", "40P01", "53300", "57P03"}
 
 
 def test_only_what_the_server_refused_is_certainly_not_done() -> None:
