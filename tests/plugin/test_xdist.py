@@ -59,15 +59,6 @@ def test_a_worker_that_dies_before_there_is_evidence(gate: Gate) -> None:
     assert "died before its evidence began" in ran.text
 
 
-@pytest.mark.parametrize(
-    ("status", "test", "option"),
-    [(1, "refuted", "-x"), (6, "inconclusive", "--maxfail=1"), (7, "harness", "-x"), (1, "swallowed", "-x")],
-)
-def test_a_session_that_ends_at_its_first_failure(gate: Gate, status: int, test: str, option: str) -> None:
-    for ran in gate.both(*gate.tests(test), option):
-        assert ran.status == status, ran.text
-
-
 def test_no_cockroach_to_be_had(gate: Gate) -> None:
     (gate.path / "test_claims.py").write_text(
         "import pytest\n@pytest.mark.claim('answer')\nasync def test_it(engine, judge): assert judge.decide()\n"

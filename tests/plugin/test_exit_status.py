@@ -1,0 +1,132 @@
+"""The table of all ways to end a session in ``docs/exit-status.md``: each row is run here, or by the test it names."""
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from tests.plugin.conftest import CHECKOUT, Gate
+
+PAGE = CHECKOUT / "docs" / "exit-status.md"
+NO_TRIAL = "no trial"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of the table: the exit status of the session, and that of ``--judge`` on what it left."""
+
+    how: str
+    status: str
+    judged: str
+    tested_by: str
+    """The test that runs it; empty where that is one of this file."""
+
+
+def rows() -> list[Row]:
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.read_text().splitlines()]
+    table = [each for each in cells if len(each) == 4 and set("".join(each)) != {"-"}][1:]
+    return [Row(how=how, status=status, judged=judged, tested_by=by.strip("`")) for how, status, judged, by in table]
+
+
+RUN_HERE: Mapping[str, Sequence[str]] = {
+    "every claim passed": ["passes"],
+    "a claim is refuted": ["refuted"],
+    "a claim is refuted, and the test hides it": ["swallowed"],
+    "a claim is inconclusive": ["inconclusive"],
+    "a claim that the suite requires is not decided": ["passes"],
+    "a test of a claim was skipped": ["skipped"],
+    "no test was found": [],
+    "bad input": ["bad_input"],
+    "the harness or the machine failed": ["harness"],
+    "the judge has a bug": ["passes"],
+    "a test ends without a verdict": ["unjudged"],
+    "a sabotage came to what it names": ["sabotage"],
+    "a sabotage did not come to what it names": ["blunt_sabotage"],
+    "an ordinary test failed": ["ordinary_failure"],
+}
+"""The tests of ``conftest.TESTS`` that a session of each row runs."""
+
+BUG = """
+from plugin import replay
+
+
+def judge_trial(directory, catalogue):
+    return 1 / 0
+
+
+replay.judge_trial = judge_trial
+"""
+
+RESTS = """
+import asyncio
+import pytest
+
+
+@pytest.mark.claim("answer")
+async def test_rests(judge, trial):
+    judge.measure("answer", 42)
+    await asyncio.sleep(1000)
+    assert judge.decide()
+"""
+
+
+def judged(gate: Gate) -> str:
+    """The status of ``--judge`` on what the last session left."""
+    if not gate.trials:
+        return NO_TRIAL
+    return str(gate("--judge", "out").status)
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.how in RUN_HERE], ids=lambda row: row.how)
+def test_a_session_ends_as_the_table_says(gate: Gate, row: Row) -> None:
+    options: list[str] = []
+    if row.how == "a claim that the suite requires is not decided":
+        gate.fake_cockroach("v24.1.3")
+        options = ["--suite", "gate"]
+    if row.how == "the judge has a bug":
+        (gate.path / "conftest.py").write_text(BUG)
+    tests = gate.tests(*RUN_HERE[row.how]) or ["test_claims.py", "-k", "nothing_is_called_so"]
+    with_workers = gate(*tests, *options, "-n", "2", "--maxfail=1")
+    assert str(with_workers.status) == row.status, with_workers.text
+    alone = gate(*tests, *options, "-x", "--run-dir", "out")
+    assert str(alone.status) == row.status, alone.text
+    assert "INTERNALERROR" not in alone.text
+    assert judged(gate) == row.judged
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("row", [row for row in rows() if row.how == "SIGTERM"], ids=lambda row: row.how)
+def test_a_signal_ends_a_session_as_the_table_says(gate: Gate, row: Row, workers: list[str]) -> None:
+    (gate.path / "test_claims.py").write_text(RESTS)
+    command = gate.command("test_claims.py", "--run-dir", "out", *workers)
+    process = subprocess.Popen(command, cwd=gate.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 100
+        while not list(gate.run_dir.glob("claims/*/*/measurements.jsonl")):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(getattr(signal, row.status))
+        assert signal.Signals(-process.wait(60)).name == row.status
+    finally:
+        process.kill()
+    assert judged(gate) == row.judged
+
+
+def test_every_row_is_tested() -> None:
+    table = rows()
+    assert {row.how for row in table if not row.tested_by} == {*RUN_HERE, "SIGTERM"}
+    for row in table:
+        if row.tested_by:
+            file, _, name = row.tested_by.partition("::")
+            text = (CHECKOUT / file).read_text()
+            body = re.search(rf"^def {name}\(.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+            assert body, row.tested_by
+            statuses = [
+                f"signal.{status}" if status.startswith("SIG") else status for status in row.status.split(" or ")
+            ]
+            assert all(re.search(rf"-?\b{re.escape(status)}\b", body[0]) for status in statuses), row
