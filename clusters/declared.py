@@ -135,11 +135,15 @@ def text(*, pattern: str = "", what: str = "a text that is not empty") -> Rule[s
     return rule
 
 
-def number(*, minimum: float = 0, above: float | None = None) -> Rule[float]:
-    """A finite number, at least ``minimum`` or, where given, greater than ``above``."""
+def number(*, minimum: float = 0, above: float | None = None, maximum: float = math.inf) -> Rule[float]:
+    """A finite number, at least ``minimum`` or, where given, greater than ``above``, and at most ``maximum``."""
     bound = f"at least {minimum:g}" if above is None else f"greater than {above:g}"
+    bound += f" and at most {maximum:g}" if maximum < math.inf else ""
 
-    @ruled({"type": "number", **({"minimum": minimum} if above is None else {"exclusiveMinimum": above})})
+    @ruled(
+        {"type": "number", **({"minimum": minimum} if above is None else {"exclusiveMinimum": above})}
+        | ({"maximum": maximum} if maximum < math.inf else {})
+    )
     def rule(value: Any, place: Place) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise place.must(value, f"a number, {bound}", "write it without quotes")
@@ -149,7 +153,7 @@ def number(*, minimum: float = 0, above: float | None = None) -> Rule[float]:
             result = math.inf
         if not math.isfinite(result):
             raise place.must(value, f"a finite number, {bound}", "nothing can be compared with it; give a figure")
-        if result < minimum or (above is not None and result <= above):
+        if not minimum <= result <= maximum or (above is not None and result <= above):
             raise place.must(value, bound, "give a figure that can be met")
         return result
 

@@ -6,6 +6,11 @@ refuted. Anything else is undecided, never a pass. More pairs are run only at lo
 level that keeps the whole at 5 %: 0.022 at each of up to three looks (looking at 5, 8 and 12 pairs at 0.05 each would
 let 10 % through). Where several ratios are judged at once, a pass of all needs no correction; "any is refuted" does
 (Holm); several figures of the same runs share the level (Bonferroni).
+
+The noise of a single run is estimated from all runs: where the first side is run twice in each block (A/A), the two
+differ by noise alone. With n blocks that gives n degrees of freedom beside the n - 1 of the log ratios, so that three
+blocks have five, and the other sides are held against the mean of both runs, whose noise is less. A noisy side so
+widens the interval; it stops nothing by itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, inf, isfinite, log, sqrt
 
-from plugin.judge.student import decided, student_quantile, student_tail
+from plugin.judge.student import chances, student_quantile, student_tail
 
 LEVEL = 0.05
 """The share of false passes, and of false refutations, that a comparison as a whole lets through."""
@@ -62,6 +67,12 @@ def non_inferiority(percent: float) -> Margin:
     return Margin(percent=percent, lower=log(1 - percent / 100), upper=inf)
 
 
+def no_increase(percent: float) -> Margin:
+    """An increase of less than ``percent``: 50 % is a ratio of 1.5 or less."""
+    _positive(percent)
+    return Margin(percent=percent, lower=-inf, upper=log(1 + percent / 100))
+
+
 def _positive(percent: float) -> None:
     if not (percent > 0 and isfinite(percent)):
         raise ValueError(f"a margin of {percent:g} %: nothing measured can lie in it; give more than 0")
@@ -96,33 +107,46 @@ SEQUENTIAL = looks(5, 8, 12)
 """The default."""
 
 
+PAIR, AGAINST_MEAN = 2.0, 1.5
+"""The variance of a log ratio in variances of one run: of two runs; of one against the mean of two."""
+
+
 class Logs(list[float]):
     """Log ratios in the order they were run.
 
-    ``least_sd``: the least they scatter by, for what they are made of are whole numbers.
+    ``least_sd``: the least they scatter by, for what they are made of are whole numbers. ``again``: the log ratios of
+    the first side to itself (A/A), block by block; ``runs``: the variance of each, ``PAIR`` or ``AGAINST_MEAN``.
     """
 
-    def __init__(self, values: Iterable[float], least_sd: float = 0.0) -> None:
+    def __init__(
+        self, values: Iterable[float], least_sd: float = 0.0, again: Sequence[float] = (), runs: float = PAIR
+    ) -> None:
         super().__init__(values)
-        self.least_sd = least_sd
+        self.least_sd, self.again, self.runs = least_sd, tuple(again), runs
+
+    def first(self, n: int) -> "Logs":
+        """Those of the first so many blocks."""
+        return Logs(self[:n], self.least_sd, self.again[:n], self.runs)
 
 
-def least_sd(logs: Sequence[float]) -> float:
-    """The least that these scatter by, where it is known."""
-    return logs.least_sd if isinstance(logs, Logs) else 0.0
+def _first(logs: Sequence[float], n: int | None) -> Logs:
+    known = logs if isinstance(logs, Logs) else Logs(logs)
+    return known.first(len(known) if n is None else n)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ratio:
     """A mean ratio, from ``n`` paired runs, with its interval; all as natural logarithms.
 
-    ``sd`` and the interval (one-sided level ``alpha`` at each end) are ``None`` of a single pair.
+    ``sd``, of a single log ratio, has ``df`` degrees of freedom. It and the interval (one-sided level ``alpha`` at each
+    end) are ``None`` of a single pair without A/A.
     """
 
     name: str
     n: int
     mean: float
     alpha: float
+    df: int = 0
     sd: float | None = None
     interval: tuple[float, float] | None = None
 
@@ -137,21 +161,18 @@ class Ratio:
 
     def p_outside(self, margin: Margin) -> float:
         """How likely a mean this far outside the margin would be, if the true one just lay in it."""
-        return self.p_beyond(max(self.mean - margin.upper, margin.lower - self.mean))
-
-    def p_beyond(self, distance: float) -> float:
-        """How likely a mean would lie by this log ratio or more on one side of the true one; 1 of a single pair."""
+        distance = max(self.mean - margin.upper, margin.lower - self.mean)
         if self.sd is None:
             return 1.0
         if self.sd == 0:
             return 0.0 if distance > 0 else 1.0
-        return student_tail(distance * sqrt(self.n) / self.sd, self.n - 1)
+        return student_tail(distance * sqrt(self.n) / self.sd, self.df)
 
     def visible(self) -> float | None:
         """The smallest true log ratio that ``n`` pairs of this spread tell from 0 with 90 % probability."""
         if self.sd is None:
             return None
-        quantiles = (student_quantile(p, self.n - 1) for p in (1 - self.alpha, POWER))
+        quantiles = (student_quantile(p, self.df) for p in (1 - self.alpha, POWER))
         return sum(quantiles) * self.sd / sqrt(self.n)
 
     def __str__(self) -> str:
@@ -161,20 +182,23 @@ class Ratio:
         return f"{self.name}: {exp(self.mean):.3f} ({exp(low):.3f} to {exp(high):.3f}, n = {self.n})"
 
 
-def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL, least: float = 0.0) -> Ratio:
-    """The mean of log ratios and its interval; they are taken to scatter by ``least`` at least.
+def ratio(name: str, logs: Sequence[float], alpha: float = LEVEL, *, at: int | None = None) -> Ratio:
+    """The mean of the first ``at`` log ratios (all by default) and its interval.
 
     Raises ``ValueError`` for none at all.
     """
-    if not logs:
+    known = _first(logs, at)
+    if not known:
         raise ValueError(f"{name}: no pair of runs to compare")
-    n = len(logs)
-    mean = sum(logs) / n
-    if n == 1:
+    n, again = len(known), known.again
+    mean, df = sum(known) / n, n - 1 + len(again)
+    if not df:
         return Ratio(name=name, n=n, mean=mean, alpha=alpha)
-    sd = max(least, sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1)))
-    half = student_quantile(1 - alpha, n - 1) * sd / sqrt(n)
-    return Ratio(name=name, n=n, mean=mean, alpha=alpha, sd=sd, interval=(mean - half, mean + half))
+    own = sum((value - mean) ** 2 for value in known) / known.runs
+    of_one_run = (own + sum(value**2 for value in again) / PAIR) / df
+    sd = max(known.least_sd, sqrt(known.runs * of_one_run))
+    half = student_quantile(1 - alpha, df) * sd / sqrt(n)
+    return Ratio(name=name, n=n, mean=mean, alpha=alpha, df=df, sd=sd, interval=(mean - half, mean + half))
 
 
 def log_ratio(first: float, second: float) -> float:
@@ -204,7 +228,6 @@ class Compared:
     visible: float | None = None
     unused: int = 0
     aa: tuple[Ratio, ...] = ()
-    aa_differs: bool = False
 
     def __str__(self) -> str:
         """The decision in words, with interval, margin, n, what could have been seen, and what would settle it."""
@@ -218,8 +241,6 @@ class Compared:
         if self.decision is Decision.UNDECIDED:
             words.append(self.open)
         words += [f"noise: {each}" for each in self.aa]
-        if self.aa_differs:
-            words.append("the same side run twice differs by more than the margin, so nothing can be said")
         return "; ".join(words)
 
     @property
@@ -235,7 +256,8 @@ class Compared:
         for each in self.ratios:
             if each.sd is None:
                 return None
-            needed = pairs_needed(sd=each.sd, shift=each.mean, margin=self.margin, alpha=self.looks.alpha)
+            twice = each.df >= each.n
+            needed = pairs_needed(sd=each.sd, shift=each.mean, margin=self.margin, alpha=self.looks.alpha, twice=twice)
             if needed is None:
                 return None
             most = max(most, needed)
@@ -271,10 +293,10 @@ def compare(
 ) -> Compared:
     """Compare the sides of one or several pairs, by the log ratios of each (``log_ratio``), in the order they were run.
 
-    ``aa`` are those of the same side run twice: it measures the noise, and where it differs by more than the margin
-    itself, nothing is decided. Later pairs than those of the first look that decided do not count: who goes on
-    after a decision chooses his result. ``figures``: how many figures of the same runs are compared, any of which may
-    refute: the level is shared out among them. Raises ``ValueError`` where there is nothing to compare.
+    ``aa`` are those of the same side run twice, to be told beside the others. Later pairs than those of the first look
+    that decided do not count: who goes on after a decision chooses his result. ``figures``: how many figures of the
+    same runs are compared, any of which may refute: the level is shared out among them. Raises ``ValueError`` where
+    there is nothing to compare.
     """
     if not pairs:
         raise ValueError("no sides to compare")
@@ -296,12 +318,11 @@ def _look(
     aa: Mapping[str, Sequence[float]],
     figures: int,
 ) -> Compared:
-    ratios = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in pairs.items())
-    noise = tuple(ratio(name, logs[:at], declared.alpha, least_sd(logs)) for name, logs in aa.items() if logs)
-    differs = any(differs_from_itself(each, margin) for each in noise)
+    ratios = tuple(ratio(name, logs, declared.alpha, at=at) for name, logs in pairs.items())
+    noise = tuple(ratio(name, logs, declared.alpha, at=at) for name, logs in aa.items() if logs)
     refuted = holm({each.name: each.p_outside(margin) for each in ratios}, declared.alpha / figures)
     decision = Decision.UNDECIDED
-    if look and not differs:
+    if look:
         if refuted:
             decision = Decision.REFUTED
         elif all(each.decision(margin) is Decision.HOLDS for each in ratios):
@@ -318,15 +339,7 @@ def _look(
         visible=max(visible, default=None),
         unused=max(map(len, pairs.values())) - at,
         aa=noise,
-        aa_differs=differs,
     )
-
-
-def differs_from_itself(noise: Ratio, margin: Margin) -> bool:
-    """Whether a side differs from itself by more than the margin, to either side. One pair of runs has no interval."""
-    if noise.interval is None:
-        return abs(noise.mean) > -margin.lower
-    return noise.decision(Margin(percent=margin.percent, lower=margin.lower, upper=-margin.lower)) is Decision.REFUTED
 
 
 def holm(p_values: Mapping[str, float], alpha: float) -> tuple[str, ...]:
@@ -340,15 +353,56 @@ def holm(p_values: Mapping[str, float], alpha: float) -> tuple[str, ...]:
     return tuple(rejected)
 
 
-def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVEL) -> int | None:
+def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVEL, twice: bool = False) -> int | None:
     """The fewest pairs that settle it with 90 % probability, when log ratios have this mean and standard deviation.
 
-    ``None`` where even ``MOST_PAIRS`` do not.
+    ``twice``: whether the first side is run twice in each block. ``None`` where even ``MOST_PAIRS`` do not.
     """
     if sd <= 0:
         return 2
     for n in range(2, MOST_PAIRS + 1):
-        chance = decided(n, sd=sd, shift=shift, lower=margin.lower, upper=margin.upper, alpha=alpha)
-        if chance >= POWER:
+        df = 2 * n - 1 if twice else n - 1
+        holds, refuted = chances(n, df=df, sd=sd, shift=shift, lower=margin.lower, upper=margin.upper, alpha=alpha)
+        if holds + refuted >= POWER:
             return n
     return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What so many blocks can show at a margin, the first side run twice in each.
+
+    ``noise``: the standard deviation of one run, in percent. ``found``: the loss in percent that is refuted with 90 %
+    probability; ``passes``: how likely two sides that do not differ pass; ``refuted``: how likely they are refuted.
+    """
+
+    blocks: int
+    noise: float
+    found: float
+    passes: float
+    refuted: float
+
+    def __str__(self) -> str:
+        return (
+            f"after {self.blocks} blocks a loss of {self.found:.1f} % is refuted with {100 * POWER:.0f} % probability, "
+            f"and sides that do not differ pass with {100 * self.passes:.1f} %"
+        )
+
+
+def plan(margin: Margin, declared: Looks, *, noise: float, figures: int = 1) -> tuple[Plan, ...]:
+    """What each of the declared looks can show by itself, for a noise of one run in percent."""
+    return tuple(_plan(at, margin, declared.alpha, noise, figures) for at in declared.at)
+
+
+def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> Plan:
+    sd, df = sqrt(AGAINST_MEAN) * log(1 + noise / 100), 2 * n - 1
+
+    def chance(loss: float, level: float) -> tuple[float, float]:
+        bounds = {"lower": margin.lower, "upper": margin.upper}
+        return chances(n, df=df, sd=sd, shift=log(1 - loss / 100), alpha=level, **bounds)
+
+    low, high = 0.0, 99.9
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
+    return Plan(blocks=n, noise=noise, found=high, passes=chance(0, alpha)[0], refuted=chance(0, alpha / figures)[1])

@@ -55,25 +55,36 @@ def normal_below(z: float) -> float:
     return erfc(-z / sqrt(2)) / 2
 
 
-def decided(n: int, *, sd: float, shift: float, lower: float, upper: float, alpha: float) -> float:
-    """The probability that ``n`` pairs settle whether a mean lies between ``lower`` and ``upper``, either way.
+def chances(
+    n: int, *, df: int, sd: float, shift: float, lower: float, upper: float, alpha: float
+) -> tuple[float, float]:
+    """How likely ``n`` pairs show that a mean lies between ``lower`` and ``upper``, and how likely that it does not.
 
-    Their values are normal with mean ``shift`` and standard deviation ``sd`` > 0; settled means that the interval of
-    one-sided level ``alpha`` lies inside the bounds or wholly outside them.
+    Their values are normal with mean ``shift`` and standard deviation ``sd`` > 0, which is estimated with ``df``
+    degrees of freedom; shown means that the interval of one-sided level ``alpha`` lies inside the bounds, or wholly
+    outside them.
     """
-    df, error = n - 1, sd / sqrt(n)
+    error = sd / sqrt(n)
     quantile = student_quantile(1 - alpha, df)
     constant = log(2) + df / 2 * log(df / 2) - lgamma(df / 2)
     most = 1 + 8 / sqrt(2 * df)
-    total = 0.0
-    for step in range(1, STEPS + 1):
-        ratio = most * step / STEPS
-        density = exp(constant + (df - 1) * log(ratio) - df * ratio * ratio / 2)
+
+    def given(ratio: float) -> tuple[float, float]:
         half = quantile * ratio * error
         inside = normal_below((upper - half - shift) / error) - normal_below((lower + half - shift) / error)
         outside = normal_below((lower - half - shift) / error) + normal_below((shift - upper - half) / error)
+        return max(0.0, inside), outside
+
+    holds = refuted = 0.0
+    for step in range(1, STEPS + 1):
+        ratio = most * step / STEPS
+        density = exp(constant + (df - 1) * log(ratio) - df * ratio * ratio / 2)
         weight = 1 if step == STEPS else 4 if step % 2 else 2
-        total += weight * density * (max(0.0, inside) + outside)
+        inside, outside = given(ratio)
+        holds += weight * density * inside
+        refuted += weight * density * outside
     if df == 1:  # the only density that does not vanish at a spread of 0, where the interval is a point
-        total += exp(constant)
-    return min(1.0, total * most / STEPS / 3)
+        inside, outside = given(0.0)
+        holds += exp(constant) * inside
+        refuted += exp(constant) * outside
+    return min(1.0, holds * most / STEPS / 3), min(1.0, refuted * most / STEPS / 3)

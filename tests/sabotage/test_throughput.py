@@ -15,7 +15,7 @@ from fixtures.workloads.tpcc.fixture import Side, Tpcc, Work
 from fixtures.workloads.tpcc.judge.runs import MeasuredRuns
 from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
-from tests.sabotage.throttle import Throttle, stumbling
+from tests.sabotage.throttle import Throttle, late_answers, stumbling
 from tests.sabotage.wrong_mix import EasierSpec
 from tests.slow import slow
 
@@ -27,7 +27,10 @@ SIZE = 0.6
 """CPUs of the node, so that what else the machine does hardly matters: all sides are held to so much, whatever is left
 over."""
 
-HURRIED = Work(warehouses=1, ramp_s=1, measured_s=5, workers=4)
+A_THIRD, LATE = "a third of its CPU", "answers late"
+SLOWER = tuple(f"latency_{name}_growth_interval" for name in ("p50", "p90", "p99"))
+
+HURRIED = Work(warehouses=1, ramp_s=1, measured_s=8, workers=4)
 """Workers that do not wait."""
 
 quiet = pytest.mark.skipif(
@@ -47,30 +50,54 @@ async def small(tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, cpus: float 
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
-async def test_nodes_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """Nodes are capped at 70 % of the CPU that they used uncapped; the load does not think, so CPU limits it."""
-    await capped(tpcc, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8)
-    assert judge.refuted("tpmc_ratio_interval")
+async def test_a_side_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """All sides are offered half of what one can do; one has a third of the CPU, and falls behind."""
+    await offered(tpcc, engine, FREE, A_THIRD)
+    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
 
 
 @quiet
 @pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_that_needs_more_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """What stands for the new version gets 70 % of the CPU that the old one used; the load does not think.
+async def test_a_new_version_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """What stands for the new version has a third of the CPU, and falls behind a schedule that the old one kept."""
+    await offered(tpcc, engine, FREE, A_THIRD, old_and_new=True)
+    assert judge.refuted("tpmc_loss_interval", "fell_behind", *SLOWER)
 
-    (With think times a server gets by with less: at 70 % it lost 0 to 30 % of tpmC from run to run, and p90 rose from
-    20 to 1500 ms.)
-    """
-    await capped(tpcc, engine, FREE, SEVEN_TENTHS, work=HURRIED, looks=(4, 8), twice=8, old_and_new=True)
-    assert judge.refuted("tpmc_loss_interval")
+
+@quiet
+@pytest.mark.sabotage("regression", engine="cockroach")
+async def test_a_new_version_that_answers_late(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """Each answer of what stands for the new version comes 15 ms later; it serves every order all the same."""
+    await offered(tpcc, engine, FREE, LATE, old_and_new=True)
+    found = measure(tpcc.evidence, "tpmc_loss_interval")
+    assert found.value is not None
+    assert found.value < 10, "an open schedule hides it from tpmC"
+    assert judge.refuted("latency_p50_growth_interval")
+
+
+async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = False) -> None:
+    """The claim's own path, with think times, on one small cluster: half of what it can do is offered to all sides."""
+    async with small(tpcc, engine, cpus=float(tpcc.host.cores)) as loaded:
+        await at_rest(loaded)
+        throttle = Throttle(loaded.cluster)
+        throttle.limit(SIZE)
+        sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
+        work = None
+        async for block, name, side in tpcc.order(*sides, warehouses=1, looks=(3, 6), old_and_new=old_and_new):
+            work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2, measured_s=8)
+            throttle.limit(SIZE * (0.33 if side.name == A_THIRD else 1))
+            async with late_answers(loaded.cluster, 0.015 if side.name == LATE else 0.0) as cluster:
+                there = Loaded(loaded.trial, cluster, 1, name=name)
+                await tpcc.run(there, work, side=name, block=block)
+        throttle.limit(None)
+        await loaded.check()
 
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
 async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, for the verdict at 70 %; the load does not think."""
-    longer = replace(HURRIED, measured_s=8)
-    await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, work=longer, looks=(12,), twice=6)
+    await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, looks=(8,))
     found = MeasuredRuns(tpcc.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
@@ -83,30 +110,20 @@ async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: En
     assert judge.refuted("tpmc_ratio_interval")
 
 
-async def capped(
-    tpcc: Tpcc,
-    engine: Engine,
-    *names: str,
-    work: Work,
-    looks: Sequence[int],
-    twice: int = 1,
-    old_and_new: bool = False,
-) -> None:
-    """The sides in turns on one small cluster, whose CPU is changed: shares of what the first run used of ``SIZE``.
-
-    As ``Tpcc.order`` has it, one of the ``looks`` at so many blocks decides, and the first side runs ``twice`` in so
-    many blocks.
-    """
-    async with small(tpcc, engine, warehouses=work.warehouses, cpus=float(tpcc.host.cores)) as loaded:
+async def capped(tpcc: Tpcc, engine: Engine, *names: str, looks: Sequence[int]) -> None:
+    """The sides in turns on one small cluster, whose CPU is changed: shares of what a warm-up used of ``SIZE``."""
+    async with small(tpcc, engine, cpus=float(tpcc.host.cores)) as loaded:
         await at_rest(loaded)
         throttle, used = Throttle(loaded.cluster), 0.0
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
-        async for block, name, side in tpcc.order(*sides, looks=looks, old_and_new=old_and_new, twice=twice):
-            throttle.limit(SIZE if side.name == FREE else SHARES[side.name] * used)
+        async for block, name, side in tpcc.order(*sides, warehouses=1, looks=looks):
             if not used:
-                await tpcc.run(loaded, replace(work, workers=8), side="warm-up")
-            await tpcc.run(loaded, work, side=name, block=block)
-            used = used or loaded.cores
+                throttle.limit(SIZE)
+                await tpcc.run(loaded, replace(HURRIED, workers=8, named="warm-up"), side="warm-up")
+                await tpcc.run(loaded, replace(HURRIED, named="warm-up"), side="warm-up", block=1)
+                used = loaded.cores
+            throttle.limit(SIZE if side.name == FREE else SHARES[side.name] * used)
+            await tpcc.run(loaded, HURRIED, side=name, block=block)
         throttle.limit(None)
         await loaded.check()
 

@@ -1,15 +1,18 @@
-"""Less CPU for nodes that run, and a stumbling load generator."""
+"""Less CPU for nodes that run, answers that come late, and a stumbling load generator."""
 
 import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError
+from clusters.model import Endpoint
 from clusters.substrates.processes import cgroups
 from fixtures.background import beside
 
@@ -67,6 +70,46 @@ async def stumbling(program: str, *, held_s: float = 0.4, free_s: float = 0.1) -
         for process in psutil.Process().children(recursive=True):
             if program in _command(process):
                 process.send_signal(signal.SIGCONT)
+
+
+@contextlib.asynccontextmanager
+async def late_answers(cluster: Cluster, delay_s: float) -> AsyncIterator[Cluster]:
+    """The same cluster, its first node reached through a relay that holds each answer back; directly for 0 s."""
+    if not delay_s:
+        yield cluster
+        return
+    node = cluster.endpoints[0].hosts[0]
+
+    async def relayed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            behind = await asyncio.open_connection(node.address, node.port)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_passed_on(reader, behind[1], 0.0))
+                group.create_task(_passed_on(behind[0], writer, delay_s))
+
+    async with await asyncio.start_server(relayed, "127.0.0.1", 0) as relay:
+        here = replace(node, address="127.0.0.1", port=relay.sockets[0].getsockname()[1])
+        endpoint = replace(cluster.endpoints[0], hosts=(here,))
+        yield cast("Cluster", _Detour(cluster, (endpoint,)))
+
+
+class _Detour:
+    """A cluster with other endpoints."""
+
+    def __init__(self, cluster: Cluster, endpoints: tuple[Endpoint, ...]) -> None:
+        self._cluster, self.endpoints = cluster, endpoints
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(1 << 16):
+            await asyncio.sleep(delay_s)
+            writer.write(data)
+            await writer.drain()
+    writer.close()
 
 
 def _command(process: psutil.Process) -> str:

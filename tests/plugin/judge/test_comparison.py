@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.judge.comparison import (
+    AGAINST_MEAN,
+    PAIR,
     SEQUENTIAL,
     Decision,
+    Logs,
     Looks,
+    Margin,
     compare,
     equivalence,
     holm,
@@ -19,6 +23,7 @@ from plugin.judge.comparison import (
     non_inferiority,
     pairs_needed,
     percent,
+    plan,
     ratio,
 )
 
@@ -142,20 +147,27 @@ def test_holm_by_hand() -> None:
     assert holm({"a": 0.02, "b": 0.02, "c": 0.02}, 0.05) == ()
 
 
-@pytest.mark.parametrize("aa", [[value + 0.3 for value in STEADY[:5]], [-0.2]])
-def test_a_side_that_differs_from_itself_lets_nothing_be_said(aa: list[float]) -> None:
-    for logs in (STEADY[:5], [value + 0.3 for value in STEADY[:5]]):
-        for margin in (TEN, non_inferiority(10)):
-            found = compare({"a": logs}, margin, aa={"A/A": aa})
-            assert (found.decision, found.aa_differs) == (Decision.UNDECIDED, True)
-            assert "the same side run twice differs" in str(found)
+def test_a_side_run_twice_gives_the_noise_of_one_run_and_a_mean_to_be_held_against() -> None:
+    """By hand: three blocks, A/A apart by 0.02, 0.0 and -0.02, the other side 0.01 below the mean of both."""
+    again = [0.02, 0.0, -0.02]
+    found = ratio("b / a", Logs([-0.01, -0.02, 0.0], again=again, runs=AGAINST_MEAN))
+    of_one_run = (0.0002 / 1.5 + 0.0008 / 2) / 5
+    assert (found.n, found.df) == (3, 5)
+    assert found.sd == pytest.approx(sqrt(1.5 * of_one_run))
+    assert found.interval is not None
+    assert found.interval[1] == pytest.approx(-0.01 + 2.0150 * sqrt(0.5 * of_one_run), abs=1e-5)
+    assert ratio("b / a", Logs([-0.01], again=[0.02], runs=AGAINST_MEAN)).df == 1, "one block has an interval so"
 
 
-@pytest.mark.parametrize("aa", [STEADY[:5], [8 * value for value in STEADY[:5]], [0.05], []])
-def test_a_quiet_pair_of_the_same_side_changes_nothing(aa: list[float]) -> None:
-    found = compare({"a": STEADY[:5]}, TEN, aa={"A/A": aa})
-    assert (found.decision, found.aa_differs) == (Decision.HOLDS, False)
-    assert ("noise: A/A" in str(found)) == bool(aa)
+def test_a_side_that_differs_from_itself_widens_the_interval_and_stops_nothing_by_itself() -> None:
+    noisy = [0.6, -0.6, 0.6, -0.6, 0.6]
+    for logs, quiet in ((STEADY[:5], Decision.HOLDS), ([v + 0.3 for v in STEADY[:5]], Decision.REFUTED)):
+        for again, decision in (([0.01, 0.0, -0.01, 0.0, 0.01], quiet), (noisy, Decision.UNDECIDED)):
+            found = compare({"b / a": Logs(logs, again=again, runs=AGAINST_MEAN)}, TEN, aa={"A/A": again})
+            assert found.decision is decision
+            assert "noise: A/A" in str(found)
+    one_outlier = Logs([v + 0.5 for v in STEADY[:5]], again=[0.0, 0.0, 0.15, 0.0, 0.0], runs=AGAINST_MEAN)
+    assert compare({"b / a": one_outlier}, TEN).decision is Decision.REFUTED, "15 % in one block are no veto"
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (-1, 1), (1, float("inf")), (float("nan"), 1)])
@@ -272,3 +284,65 @@ def test_non_inferiority_of_a_faster_side_needs_fewer_pairs() -> None:
     even = pairs_needed(sd=-margin.lower, shift=0, margin=margin)
     faster = pairs_needed(sd=-margin.lower, shift=-margin.lower / 2, margin=margin)
     assert (even, faster) == (11, 6), "as tables of the one-sample t test have it"
+
+
+# ---- the first side twice in each block: what parity and regression are decided by
+
+LOOKS = looks(3, 6)
+"""Those of the profile that continuous integration uses."""
+
+
+def blocks(random: Random, n: int, *, noise: float, loss: float = 0.0, sides: int = 2) -> dict[str, Logs]:
+    """So many blocks of sides, the last of which does ``loss`` percent less, each run with ``noise`` percent."""
+    level = [0.0] * (sides - 1) + [log(1 - loss / 100)]
+    sd = log(1 + noise / 100)
+    runs = [[random.gauss(at, sd) for at in [level[0], *level]] for _ in range(n)]
+    again = [run[0] - run[1] for run in runs]
+    found = {
+        f"{side} / 0": Logs([run[side + 1] - (run[0] + run[1]) / 2 for run in runs], 0.0, again, AGAINST_MEAN)
+        for side in range(1, sides)
+    }
+    for first in range(1, sides):
+        for second in range(first + 1, sides):
+            logs = [run[second + 1] - run[first + 1] for run in runs]
+            found[f"{second} / {first}"] = Logs(logs, 0.0, again, PAIR)
+    return found
+
+
+def simulated(
+    noise: float, loss: float, *, figures: int = 1, sides: int = 2, margin: Margin = TEN
+) -> dict[Decision, float]:
+    random, counts = Random(f"{noise} {loss} {figures} {sides}"), dict.fromkeys(Decision, 0)
+    for _ in range(TRIALS):
+        found = blocks(random, LOOKS.at[-1], noise=noise, loss=loss, sides=sides)
+        counts[compare(found, margin, LOOKS, figures=figures).decision] += 1
+    return {decision: count / TRIALS for decision, count in counts.items()}
+
+
+@pytest.mark.parametrize("sides", [2, 3])
+@pytest.mark.parametrize("noise", [0.5, 2.0, 4.0])
+def test_healthy_sides_pass_and_a_loss_of_15_percent_is_found(noise: float, sides: int) -> None:
+    healthy, slower = (simulated(noise, loss, sides=sides) for loss in (0, 15))
+    assert healthy[Decision.HOLDS] >= 0.95 or (noise, sides) == (4.0, 3)
+    assert healthy[Decision.REFUTED] <= 0.01
+    assert slower[Decision.REFUTED] >= 0.90 or noise > 2
+    assert slower[Decision.HOLDS] <= 0.01
+
+
+def test_at_the_margin_the_level_is_kept() -> None:
+    at_margin = simulated(2.0, 100 * (1 - 1 / 1.1))
+    assert at_margin[Decision.REFUTED] <= 0.05 + SLACK
+    assert at_margin[Decision.HOLDS] <= 0.05 + SLACK
+
+
+@pytest.mark.parametrize("noise", [1.0, 2.0, 4.0])
+def test_the_plan_tells_what_a_simulation_finds(noise: float) -> None:
+    (told,) = plan(TEN, looks(3), noise=noise)
+    random = Random(9)
+    found = {
+        loss: [compare(blocks(random, 3, noise=noise, loss=loss), TEN, looks(3)).decision for _ in range(TRIALS)]
+        for loss in (0.0, told.found)
+    }
+    assert found[0.0].count(Decision.HOLDS) / TRIALS == pytest.approx(told.passes, abs=0.02)
+    assert found[told.found].count(Decision.REFUTED) / TRIALS == pytest.approx(0.9, abs=0.02)
+    assert f"{told.found:.1f} %" in str(told)

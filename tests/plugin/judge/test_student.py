@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.judge.student import decided, normal_below, student_quantile, student_tail
+from plugin.judge.student import chances, normal_below, student_quantile, student_tail
 
 TABLE = {
     # df: t at 0.90, 0.95, 0.975, 0.99, 0.995, 0.9995, as printed in statistical tables
@@ -65,5 +65,5 @@ def test_the_chance_of_a_decision_is_what_a_simulation_finds(n: int, sd: float, 
         mean = sum(values) / n
         half = quantile * math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
         settled += (mean - half >= -1 and mean + half <= 1) or mean - half > 1 or mean + half < -1
-    chance = decided(n, sd=sd, shift=shift, lower=-1, upper=1, alpha=0.05)
+    chance = sum(chances(n, df=n - 1, sd=sd, shift=shift, lower=-1, upper=1, alpha=0.05))
     assert chance == pytest.approx(settled / trials, abs=4 * math.sqrt(0.25 / trials))
