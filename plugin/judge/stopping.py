@@ -14,6 +14,10 @@ from plugin.judge.trial import TrialEvidence
 if TYPE_CHECKING:
     from plugin.judge.comparison import Compared
 
+TOLD_AFTER = 30
+"""Seconds of the host that must count before anything is said of them: what starts keeps a machine busy for a while
+(our own choice)."""
+
 STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
 """Where no replica moves any more, so that waiting longer shows nothing new."""
 
@@ -43,3 +47,12 @@ def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:
 def replicas_at_rest(evidence: TrialEvidence) -> bool:
     """Whether, after the last change of size, no replica moved for the declared quiet period and no range lacks one."""
     return any(phase.at_rest for phase in phases(evidence)[-1:])
+
+
+def machine_taken(evidence: TrialEvidence) -> str:
+    """How other work takes the machine, if limits of time could not count by what was recorded so far; else ""."""
+    from plugin.judge.analysis import analysis
+    from plugin.judge.conditions import condition, host_seconds
+
+    free = condition(evidence, "machine_free")
+    return "" if free.met or len(host_seconds(analysis(evidence))) < TOLD_AFTER else free.why

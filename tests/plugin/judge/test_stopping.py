@@ -43,7 +43,8 @@ def test_fixtures_ask_the_judge_only_whether_to_stop() -> None:
     asked = {name: found for name, found in asked.items() if found}
     for name, found in asked.items():
         allowed = {one for one in found if one.startswith("plugin.judge.stopping.")} | {
-            "plugin.judge.trial.TrialEvidence"
+            "plugin.judge.trial.TrialEvidence",
+            "plugin.judge.trial.HostSecond",
         }
         assert not found - allowed, name
     assert any("plugin.judge.stopping" in one for found in asked.values() for one in found), (
