@@ -1,7 +1,7 @@
 """How a test ends: its report gets the outcome, and the evidence of its trial the result."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED, Result, result_of
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
 
-WORST = ("bad input", "fail", "harness", "inconclusive", "skipped", "not evaluated")
+WORST = ("bad input", "refuted", NOT_AS_EXPECTED, "harness", "inconclusive", "skipped", "not evaluated")
 
 
 def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
@@ -42,7 +42,7 @@ def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
 
         record(trial, TrialEnd())
         verdict = conclude(trial, runs.of(item.config).catalogue)
-        if verdict.outcome is Outcome.FAIL:
+        if verdict.outcome is Outcome.REFUTED:
             raise Refuted("\n" + as_table(verdict)) from error
         raise
 
@@ -70,8 +70,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             report.longrepr = why
     withhold(report, call)
     if why and (trial := trial_of(item)):
-        _record(trial, outcome, why, sabotage=sabotage)
-    if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome != "fail":
+        _record(trial, outcome, why)
+    if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome not in ("refuted", NOT_AS_EXPECTED):
         item.stash[RESULT] = Result(outcome=outcome, why=why)
     if report.when == "teardown":
         conclude(item, report, id_, sabotage=sabotage)
@@ -79,11 +79,11 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
         tell(report, id_, Result(outcome=outcome, why=why), sabotage=sabotage)
 
 
-def _record(trial: Path, outcome: str, why: str, *, sabotage: bool) -> None:
+def _record(trial: Path, outcome: str, why: str) -> None:
     """Record why a test ended otherwise than by its verdict."""
     if outcome == "skipped":
         record(trial, Skipped(what=why))
-    elif sabotage and outcome == "fail":
+    elif outcome == NOT_AS_EXPECTED:
         record(trial, SabotageUnexpected(what=next(iter(why.splitlines()), "")))
     elif outcome == BAD_INPUT:
         record(trial, Errored(what=why, bad_input=True))
@@ -99,8 +99,6 @@ def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage
     if trial := trial_of(item):
         result, told = concluded(trial, id_, sabotage=sabotage)
     else:
-        if sabotage and result.outcome == "fail":
-            result = replace(result, outcome=NOT_AS_EXPECTED)
         told = properties(id_, sabotage=sabotage, result=result, verdict=None, described={})
     item.stash[RESULT] = result
     tell(report, id_, result, sabotage=sabotage)
@@ -130,13 +128,13 @@ def _outcome_of(error: BaseException, *, sabotage: bool) -> tuple[str, str]:
         reason = str(error.msg).removeprefix("not evaluated: ")
         return ("not evaluated" if reason != error.msg else "skipped"), reason
     if isinstance(error, Refuted):
-        return "fail", ""
+        return "refuted", ""
     if isinstance(error, Inconclusive):
         return "inconclusive", ""
     if isinstance(error, BadInput):
         return "bad input", str(error)
     if sabotage and isinstance(error, AssertionError | pytest.fail.Exception):
-        return "fail", str(error)
+        return NOT_AS_EXPECTED, str(error)
     return "harness", f"{type(error).__name__}: {error}"
 
 

@@ -168,7 +168,7 @@ def replay(
     return exit_status(
         0,
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
-        refuted=Outcome.FAIL in outcomes,
+        refuted=Outcome.REFUTED in outcomes,
         harness=bool(failed) or HARNESS in outcomes,
         inconclusive=left or bool(problems) or NOT_AS_EXPECTED in sabotaged,
         undecided=[one for each in stored for one in each.undecided],

@@ -11,7 +11,7 @@ from plugin.judge.model import Outcome
 NOT_DECIDED = "REQUIRED AND NOT DECIDED"
 """What reports call it."""
 
-DECIDED = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
+DECIDED = (Outcome.PASS, Outcome.REFUTED, Outcome.INCONCLUSIVE)
 
 
 class Required(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ SKIPPED = "skipped"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """``outcome`` is a verdict's (pass, fail …) or one of the words above; ``why`` a sentence.
+    """``outcome`` is a verdict's (pass, refuted …) or one of the words above; ``why`` a sentence.
 
     A sabotage that came to what it names is a pass; ``expected`` says what that was: ``refuted`` or ``inconclusive``.
     """
@@ -43,10 +43,10 @@ def result_of(
     """
     decided = str(verdict["outcome"]) if verdict else ""
     errors = [error for _, error in seen(events, Errored)]
-    if errors and (sabotage or decided != "fail"):
+    if errors and (sabotage or decided != "refuted"):
         bad = any(error.bad_input for error in errors)
         return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))
-    if (skips := [skip for _, skip in seen(events, Skipped)]) and decided != "fail":
+    if (skips := [skip for _, skip in seen(events, Skipped)]) and decided != "refuted":
         return Result(outcome=SKIPPED, why=_told(skips))
     if unexpected := [said for _, said in seen(events, SabotageUnexpected)]:
         return Result(outcome=NOT_AS_EXPECTED, why=_told(unexpected))
@@ -86,8 +86,8 @@ def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
     asked = [expected for _, expected in seen(events, SabotageExpected)]
     named = asked[-1] if asked else SabotageExpected()
     metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))
-    if verdict["outcome"] == "fail":
-        failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "fail"}
+    if verdict["outcome"] == "refuted":
+        failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "refuted"}
         return "refuted" if not asked or failed & metrics else ""
     unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
     met = verdict["outcome"] == "inconclusive" and conditions and conditions <= unmet <= conditions | may

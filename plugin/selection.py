@@ -25,7 +25,7 @@ from plugin.workloads import WORKLOADS
 
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
-    "sabotage(id, engine=None): the test makes this claim fail on purpose and asserts that it is refuted",
+    "sabotage(id, engine=None): the test breaks what this claim promises and asserts that it is refuted",
     "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given",
     "hardware(profile): the test is evaluated only under this profile",
 )

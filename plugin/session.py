@@ -194,7 +194,7 @@ def finish(session: pytest.Session) -> None:
     session.exitstatus = exit_status(
         _as_without_workers(session),
         bad_input=bool(heard.refusals) or BAD_INPUT in outcomes,
-        refuted=heard.plain["fail"] > 0 or bool(outcomes & {"fail", NOT_AS_EXPECTED}),
+        refuted=heard.plain["fail"] > 0 or bool(outcomes & {"refuted", NOT_AS_EXPECTED}),
         harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
         inconclusive="inconclusive" in outcomes
         or (bool(claims) and not any(o.result.outcome in DECIDED for o in claims))

@@ -1,4 +1,4 @@
-"""The verdict: evidence and checks in, pass, fail, inconclusive or not evaluated out.
+"""The verdict: evidence and checks in, pass, refuted, inconclusive or not evaluated out.
 
 Conditions come first: a measurement whose conditions are not met is neither passed nor failed. One exception: a
 row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records
@@ -127,11 +127,11 @@ def _judge(
     info = KNOWN_METRICS.get(check.metric)
     excused = unmet(excuses) if not holds and info is not None and info.timed else []
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
-        return result(Outcome.FAIL, compared)
+        return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check, needs)), *excused]
     if missing:
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {_not_met(missing)}")
-    return result(Outcome.PASS if holds else Outcome.FAIL, compared)
+    return result(Outcome.PASS if holds else Outcome.REFUTED, compared)
 
 
 def _not_met(unmet: Sequence[Condition]) -> str:
@@ -145,9 +145,9 @@ def _told(unmet: Sequence[Condition]) -> str:
 
 def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tuple[Outcome, str]:
     judged = [r for r in results if r.outcome not in UNJUDGED]
-    failed = [r for r in judged if r.outcome is Outcome.FAIL]
+    failed = [r for r in judged if r.outcome is Outcome.REFUTED]
     if failed:
-        return Outcome.FAIL, "; ".join(f"{r.check.metric}: {r.why}" for r in failed)
+        return Outcome.REFUTED, "; ".join(f"{r.check.metric}: {r.why}" for r in failed)
     if not judged:
         return (
             Outcome.NOT_EVALUATED,

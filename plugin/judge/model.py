@@ -9,8 +9,8 @@ class Outcome(StrEnum):
     """How a check or a claim came out. Only ``PASS`` lets a version through."""
 
     PASS = "pass"  # noqa: S105 - a verdict, not a secret
-    FAIL = "fail"
-    """Refuted."""
+    REFUTED = "refuted"
+    """Measured, and not as promised."""
     INCONCLUSIVE = "inconclusive"
     """The evidence is not good enough to say."""
     NOT_EVALUATED = "not evaluated"

@@ -172,9 +172,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
     rows: list[tuple[str, str]] = []
     if trial.sabotage:
         about_it = trial.about or "the cluster was misconfigured or broken on purpose."
-        must = (
-            "The claim must be refuted. This is no part of the verdict on a version: it shows that the claim can fail."
-        )
+        must = "The claim must be refuted. This is no part of the verdict on a version: it shows that the test sees it."
         rows.append(("A sabotage", f"{about_it} {must}"))
     if is_control(engine := engine_of(trial, run)):
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))

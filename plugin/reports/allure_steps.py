@@ -14,7 +14,7 @@ from plugin.reports.text import limit_text, measured_text, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
 
 STATUS: Mapping[str, str] = {
-    "pass": "passed", "fail": "failed", NOT_AS_EXPECTED: "failed", "not evaluated": "skipped", "skipped": "skipped",
+    "pass": "passed", "refuted": "failed", NOT_AS_EXPECTED: "failed", "not evaluated": "skipped", "skipped": "skipped",
     "reported": "passed",
 }  # fmt: skip
 """Allure's word for an outcome; for every other one (inconclusive, harness, ended early …) it is ``broken``: nothing

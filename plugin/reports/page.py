@@ -24,11 +24,11 @@ from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
 
 UNSURE = dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure")
-STYLES = {"pass": "good", "fail": "bad", NOT_AS_EXPECTED: "bad", **UNSURE}
+STYLES = {"pass": "good", "refuted": "bad", NOT_AS_EXPECTED: "bad", **UNSURE}
 SABOTAGES = "Sabotages: expected to be refuted, or inconclusive; no part of the verdict"
 MOST_EVENTS = 500  # events listed of one trial; a run of hours has many, and its charts show them all
 MOST_FACTS = 300
-FIRST = ("fail", "inconclusive")  # outcomes of checks that are listed before all others, in this order
+FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
 
 
 def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
@@ -123,8 +123,8 @@ def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
     """``told``: checks whose examples are shown already."""
     check, measured = result["check"], result["measurement"]
-    # A pass or fail says in words what the columns beside it say.
-    why = "" if result["outcome"] in ("pass", "fail") else result["why"]
+    # What passes or is refuted says in words what the columns beside it say.
+    why = "" if result["outcome"] in ("pass", "refuted") else result["why"]
     note = "" if measured["note"] in why else measured["note"]
     return {
         "metric": check["metric"],

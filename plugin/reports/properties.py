@@ -14,8 +14,8 @@ def properties(
 ) -> Sequence[tuple[str, str]]:
     """Names and values: ``claim``, ``verdict``, ``why``, what was tested, and ``check.<metric>``.
 
-    ``described`` is the trial's ``trial.json``, empty where none was written. The verdict is ``pass``, ``fail``
-    (refuted), ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness`` (also of one that ended
+    ``described`` is the trial's ``trial.json``, empty where none was written. The verdict is ``pass``, ``refuted``,
+    ``inconclusive`` or ``not evaluated`` as in ``verdict.json``, or else ``harness`` (also of one that ended
     early), ``skipped``, ``bad input``. A sabotage is marked as one, and its verdict says whether it is as expected.
     """
     found = [("claim", claim)]

@@ -33,8 +33,8 @@ def decided(trial: StoredTrial) -> tuple[str, Sequence[Point]]:
         told = f"{count} of {all_} conditions {'is' if count == 1 else 'are'} not met"
         return f"The evidence is not good enough to decide: {told}.", missing
     measured = _measured(trial)
-    if outcome in ("fail", "inconclusive", NOT_AS_EXPECTED) or expected == "refuted":
-        wanted = "inconclusive" if outcome == "inconclusive" else "fail"
+    if outcome in ("refuted", "inconclusive", NOT_AS_EXPECTED) or expected == "refuted":
+        wanted = "inconclusive" if outcome == "inconclusive" else "refuted"
         decisive = [r for r in trial.verdict["results"] if r["outcome"] == wanted]
         words = [measured[name] for r in decisive if (name := r["check"]["metric"]) in measured]
         points = [_point(r, measured.get(r["check"]["metric"], "")) for r in decisive]

@@ -103,7 +103,7 @@ def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, An
     if value is None:
         return "-", "-"
     if isinstance(printed, bool | str):  # a question, which the check answers
-        answer = {"pass": "yes", "fail": "no"}.get(results[name]["outcome"], "-")
+        answer = {"pass": "yes", "refuted": "no"}.get(results[name]["outcome"], "-")
         return (f"{answer} ({measured['note']})" if measured["note"] and answer != "-" else answer), "-"
     words = f"{number(value)} {name.replace('_', ' ')}"
     if name == "rows_counted":

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 MARKUP: Mapping[str, Mapping[str, bool]] = {
     "pass": {"green": True},
-    "fail": {"red": True, "bold": True},
+    "refuted": {"red": True, "bold": True},
     "inconclusive": {"yellow": True, "bold": True},
     **{name: {"red": True} for name in (NOT_AS_EXPECTED, BAD_INPUT, *NO_VERDICT)},
     "not evaluated": {},
@@ -193,7 +193,7 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
         )
         row = cells + word(result["outcome"])
         lines += [row] if len(row) <= WIDTH else wrapped(" ".join(row.split()))
-        if result["outcome"] in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+        if result["outcome"] in (Outcome.REFUTED, Outcome.INCONCLUSIVE):
             lines += wrapped(result["why"] or measured["note"], "      ")
             for example in measured["examples"]:
                 lines += textwrap.wrap(example, WIDTH, initial_indent="      - ", subsequent_indent="        ")

@@ -8,8 +8,8 @@ from typing import Any
 from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
 
 ASSETS = Path(__file__).with_name("assets")
-WORDS = {"pass": "PASS", "fail": "REFUTED", HARNESS: "HARNESS FAILED"}
-SIGNS = {"pass": "✔", "fail": "✘", "inconclusive": "?", "not evaluated": "○", "reported": "·", NOT_AS_EXPECTED: "✘"}
+WORDS = {HARNESS: "HARNESS FAILED"}
+SIGNS = {"pass": "✔", "refuted": "✘", "inconclusive": "?", "not evaluated": "○", "reported": "·", NOT_AS_EXPECTED: "✘"}
 """An outcome is never told by colour alone."""
 
 

@@ -45,16 +45,16 @@ def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
     again = gate("--judge", str(trials["passes"]))
     assert again.status == 1, again.text
     for change in (
-        "differs: verdict: was pass, is fail",
+        "differs: verdict: was pass, is refuted",
         "differs: limit of answer: was == 42.0, is == 41.0",
-        "differs: check answer: was pass, is fail",
+        "differs: check answer: was pass, is refuted",
     ):
         assert change in again.text
     assert "claim answer: REFUTED" in again.text
     assert SAME not in again.text
     other = gate("--judge", str(trials["refuted"]))
     assert other.status == 0, other.text
-    assert "differs: verdict: was fail, is pass" in other.text
+    assert "differs: verdict: was refuted, is pass" in other.text
 
 
 def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:
@@ -123,7 +123,7 @@ def test_a_verdict_that_was_edited_is_noticed(gate: Gate) -> None:
     (trials["inconclusive"] / VERDICT).write_text('{"outcome": "inconclusive", "results": [{}]}')
     again = gate("--judge", "out")
     assert again.status == 1, again.text
-    assert "differs: verdict: was pass, is fail" in again.text
+    assert "differs: verdict: was pass, is refuted" in again.text
     assert "differs: no verdict was stored: the run ended before it was judged" in again.text
     assert "differs: the stored verdict is not as it was written (KeyError: 'check')" in again.text
     assert SAME not in again.text

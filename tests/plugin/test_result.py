@@ -31,7 +31,7 @@ def verdict(outcome: str, *, failed: str = "lost", unmet: str = "") -> dict[str,
     }
 
 
-PASS, FAIL, OPEN = verdict("pass"), verdict("fail"), verdict("inconclusive", unmet="mix")
+PASS, LOST, OPEN = verdict("pass"), verdict("refuted"), verdict("inconclusive", unmet="mix")
 REFUTED = recorded(8, "sabotage.expected", {"metrics": ["lost"]})
 DOUBTED = recorded(8, "sabotage.expected", {"conditions": ["mix"], "may": ["knee"]})
 
@@ -40,12 +40,12 @@ DOUBTED = recorded(8, "sabotage.expected", {"conditions": ["mix"], "may": ["knee
     ("given", "events", "outcome"),
     [
         (PASS, [END], "pass"),
-        (FAIL, [END], "fail"),
+        (LOST, [END], "refuted"),
         (OPEN, [END], "inconclusive"),
         (PASS, [END, ERROR], HARNESS),
-        (FAIL, [END, ERROR], "fail"),
+        (LOST, [END, ERROR], "refuted"),
         (OPEN, [], ENDED_EARLY),
-        (FAIL, [], "fail"),
+        (LOST, [], "refuted"),
         (None, [END], ENDED_EARLY),
         (None, [recorded(1, "error", {"what": "x", "bad_input": True})], BAD_INPUT),
         (None, [recorded(1, "skipped", {"what": "x"})], SKIPPED),
@@ -60,16 +60,16 @@ def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: 
 @pytest.mark.parametrize(
     ("given", "events", "told"),
     [
-        (FAIL, [REFUTED, END], "REFUTED AS EXPECTED"),
+        (LOST, [REFUTED, END], "REFUTED AS EXPECTED"),
         (OPEN, [DOUBTED, END], "INCONCLUSIVE AS EXPECTED"),
         (PASS, [REFUTED, END], "NOT AS EXPECTED"),
         (OPEN, [REFUTED, END], "NOT AS EXPECTED"),
-        (FAIL, [DOUBTED, END], "NOT AS EXPECTED"),
-        (verdict("fail", failed="stale"), [REFUTED, END], "NOT AS EXPECTED"),
+        (LOST, [DOUBTED, END], "NOT AS EXPECTED"),
+        (verdict("refuted", failed="stale"), [REFUTED, END], "NOT AS EXPECTED"),
         (verdict("inconclusive", unmet="clock"), [DOUBTED, END], "NOT AS EXPECTED"),
-        (FAIL, [REFUTED, END, ERROR], "HARNESS FAILED"),
-        (FAIL, [REFUTED, END, recorded(10, "sabotage.unexpected", {"what": "no"})], "NOT AS EXPECTED"),
-        (FAIL, [REFUTED], "ENDED EARLY"),
+        (LOST, [REFUTED, END, ERROR], "HARNESS FAILED"),
+        (LOST, [REFUTED, END, recorded(10, "sabotage.unexpected", {"what": "no"})], "NOT AS EXPECTED"),
+        (LOST, [REFUTED], "ENDED EARLY"),
     ],
 )
 def test_of_a_sabotage(given: dict[str, Any], events: list[Event], told: str) -> None:

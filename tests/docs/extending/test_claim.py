@@ -70,8 +70,8 @@ def test_it_passes_is_refuted_by_its_sabotage_and_is_judged_again(gate: Gate, mi
         name: {result["check"]["metric"]: result["measurement"]["value"] for result in verdict["results"]}
         for name, verdict in verdicts.items()
     }
-    good, bad = sorted(verdicts, key=lambda name: verdicts[name]["outcome"], reverse=True)
-    assert (verdicts[good]["outcome"], verdicts[bad]["outcome"]) == ("pass", "fail")
+    good, bad = sorted(verdicts, key=lambda name: verdicts[name]["outcome"])
+    assert (verdicts[good]["outcome"], verdicts[bad]["outcome"]) == ("pass", "refuted")
     assert "unlogged" in bad
     assert values[good]["orders_missing"] == 0
     assert values[bad]["orders_missing"] > 0

@@ -56,8 +56,8 @@ def test_it_is_refuted_as_it_was_written_and_by_one_thing_alone(name: str, tmp_p
         write(home, refuted=refuted)
         verdict = judge_trial(home, CATALOGUE)
         assert all(condition.met for condition in verdict.conditions), verdict.conditions
-        assert [r.check.metric for r in verdict.results if r.outcome is Outcome.FAIL] == (metrics if refuted else [])
-        assert verdict.outcome is (Outcome.FAIL if refuted else Outcome.PASS), verdict.why
+        assert [r.check.metric for r in verdict.results if r.outcome is Outcome.REFUTED] == (metrics if refuted else [])
+        assert verdict.outcome is (Outcome.REFUTED if refuted else Outcome.PASS), verdict.why
 
 
 def judged(directory: Path) -> Verdict | None:
@@ -79,7 +79,7 @@ def test_no_single_edit_passes_it(stored: Callable[[str], Path], name: str, seal
         if sealed_anew:
             seal(copy)
         verdict = judged(copy)
-        left = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.NOT_EVALUATED)
+        left = (Outcome.REFUTED, Outcome.INCONCLUSIVE, Outcome.NOT_EVALUATED)
         assert verdict is None or verdict.outcome in left, (what, verdict.why)
 
 

@@ -168,7 +168,7 @@ def test_a_json_file_is_whole_or_old(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", broken)
         with pytest.raises(OSError, match="No space"):
-            write_json(path, {"outcome": "fail"})
+            write_json(path, {"outcome": "refuted"})
     assert json.loads(path.read_text()) == {"outcome": "pass"}
 
 
@@ -201,3 +201,8 @@ def test_distinct_names_stay_distinct(one: str, other: str) -> None:
         assert "/" not in slug(name)
         assert slug(name) not in (".", "..")
     assert (slug(one) == slug(other)) == (one == other)
+
+
+def test_what_early_releases_stored_as_fail_is_refuted(tmp_path: Path) -> None:
+    write_json(tmp_path / VERDICT, {"outcome": "fail", "results": [{"outcome": "fail"}, {"outcome": "pass"}]})
+    assert stored_verdict(tmp_path) == {"outcome": "refuted", "results": [{"outcome": "refuted"}, {"outcome": "pass"}]}

@@ -71,8 +71,8 @@ def judged(measured: float, unit: str, *events: Event) -> Verdict:
         (29.0, "s", Outcome.PASS),
         (29.9, "s", Outcome.INCONCLUSIVE),
         (30.1, "s", Outcome.INCONCLUSIVE),
-        (31.0, "s", Outcome.FAIL),
-        (30.1, "rows", Outcome.FAIL),
+        (31.0, "s", Outcome.REFUTED),
+        (30.1, "rows", Outcome.REFUTED),
     ],
 )
 def test_what_is_nearer_to_its_limit_than_the_clocks_are_known_is_not_decided(
@@ -99,4 +99,4 @@ def test_a_time_is_decided_where_all_have_the_clock_of_the_harness() -> None:
     verdict = judged(29.999, "s", compared(n1=(0.0, 0.0), clock=OWN))
     assert "clocks_read" not in {condition.name for condition in verdict.conditions}
     assert judged(29.999, "s", compared(n1=(0.0, 0.0), clock=OWN)).results[0].outcome is Outcome.PASS
-    assert judged(30.001, "s", compared(n1=(0.0, 0.0), clock=OWN)).results[0].outcome is Outcome.FAIL
+    assert judged(30.001, "s", compared(n1=(0.0, 0.0), clock=OWN)).results[0].outcome is Outcome.REFUTED

@@ -59,7 +59,7 @@ def test_a_whole_trial_passes() -> None:
 
 def test_a_broken_limit_refutes() -> None:
     verdict = decide(whole(), [check(), check("gap_s", Comparison.LE, 2, unit="s")], needs=NEEDS)
-    assert verdict.outcome is Outcome.FAIL
+    assert verdict.outcome is Outcome.REFUTED
     assert not verdict
     assert "gap_s: 3 s, must be <= 2" in verdict.why
 
@@ -70,7 +70,7 @@ LATE = [event(27, "not_recovered", limit_s=60.0, why="53 of 88 ranges lack repli
 
 @pytest.mark.parametrize(
     ("others", "outcome"),
-    [(1.0, Outcome.FAIL), (None, Outcome.FAIL), (40.0, Outcome.INCONCLUSIVE)],
+    [(1.0, Outcome.REFUTED), (None, Outcome.REFUTED), (40.0, Outcome.INCONCLUSIVE)],
     ids=["free", "not recorded", "crowded"],
 )
 def test_a_limit_of_time_refutes_only_where_other_work_left_the_cpu(others: float | None, outcome: Outcome) -> None:
@@ -84,7 +84,7 @@ def test_a_crowded_machine_keeps_nothing_from_passing_and_excuses_no_lost_row() 
     crowded = host(others=40.0)
     assert decide(whole(host=crowded), [check(), GAP, UNRECOVERED]).outcome is Outcome.PASS
     lost = whole(host=crowded, final=last_read(history(), without=(7,)))
-    assert decide(lost, [check(), GAP, UNRECOVERED]).outcome is Outcome.FAIL
+    assert decide(lost, [check(), GAP, UNRECOVERED]).outcome is Outcome.REFUTED
 
 
 @pytest.mark.parametrize("checks", [[], [REPORT], [ELSEWHERE], [REPORT, ELSEWHERE]])
@@ -127,7 +127,7 @@ def test_comparisons(comparison: Comparison, passing: list[float], failing: list
     for value in passing:
         assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.PASS
     for value in failing:
-        assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.FAIL
+        assert decide(recorded(value), [check("own", comparison, 5)]).outcome is Outcome.REFUTED
 
 
 POOR: dict[str, Callable[[], dict[str, Any]]] = {
@@ -149,12 +149,12 @@ def test_an_unmet_condition_of_the_claim_leaves_it_open_and_says_what_to_change(
 def test_a_lost_row_is_not_hidden_by_poor_evidence(unmet: str) -> None:
     lines = POOR[unmet]().get("history", history())
     verdict = decide(whole(**POOR[unmet](), final=last_read(lines, without=(17,))), [check()], needs=NEEDS)
-    assert verdict.outcome is Outcome.FAIL
+    assert verdict.outcome is Outcome.REFUTED
 
 
 def test_a_lost_row_in_a_history_that_was_cut_off_is_lost() -> None:
     cut = history()[:-1]
-    assert decide(whole(history=cut, final=last_read(cut, without=(3,))), [check()]).outcome is Outcome.FAIL
+    assert decide(whole(history=cut, final=last_read(cut, without=(3,))), [check()]).outcome is Outcome.REFUTED
     assert decide(whole(history=cut, final=last_read(cut)), [check()]).outcome is Outcome.INCONCLUSIVE
 
 
@@ -167,8 +167,8 @@ def test_edited_evidence_neither_passes_nor_refutes() -> None:
 
 def test_rows_that_stay_unreadable_refute() -> None:
     verdict = decide(whole(final=last_read(history(), unreadable=[1])), [check("lost"), check("unreadable")])
-    assert verdict.outcome is Outcome.FAIL
-    assert [r.outcome for r in verdict.results] == [Outcome.PASS, Outcome.FAIL]
+    assert verdict.outcome is Outcome.REFUTED
+    assert [r.outcome for r in verdict.results] == [Outcome.PASS, Outcome.REFUTED]
 
 
 def test_rows_that_were_never_read_leave_the_claim_open() -> None:
@@ -187,7 +187,7 @@ def test_a_gap_beyond_its_limit_is_open_where_the_fault_did_not_hit() -> None:
 def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refutation() -> None:
     told = [*events(), event(31, "error", what="the prober died")]
     assert decide(whole(events=told), [check()]).outcome is Outcome.INCONCLUSIVE
-    assert decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome is Outcome.FAIL
+    assert decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome is Outcome.REFUTED
 
 
 def test_a_condition_that_only_a_check_needs() -> None:
@@ -220,7 +220,7 @@ CHECKS = st.lists(
     ),
     max_size=4,
 )
-RANK = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.NOT_EVALUATED: 1, Outcome.PASS: 2}
+RANK = {Outcome.REFUTED: 0, Outcome.INCONCLUSIVE: 1, Outcome.NOT_EVALUATED: 1, Outcome.PASS: 2}
 STRICTER = {Comparison.LE: -1, Comparison.LT: -1, Comparison.GE: 1, Comparison.GT: 1}
 
 
@@ -248,8 +248,8 @@ def test_a_pass_means_that_something_was_measured_and_holds(value: float | None,
     if verdict:
         assert value is not None
         assert Outcome.PASS in outcomes
-    assert bool(verdict) == (Outcome.PASS in outcomes and not {Outcome.FAIL, Outcome.INCONCLUSIVE} & set(outcomes))
-    assert (verdict.outcome is Outcome.FAIL) == (Outcome.FAIL in outcomes)
+    assert bool(verdict) == (Outcome.PASS in outcomes and not {Outcome.REFUTED, Outcome.INCONCLUSIVE} & set(outcomes))
+    assert (verdict.outcome is Outcome.REFUTED) == (Outcome.REFUTED in outcomes)
 
 
 @pytest.mark.parametrize("problem", ["recovered", "fault_bit", "trial_begin"])

@@ -41,7 +41,7 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     said = told(gate.path / "report.xml")
     assert {name: said[name]["verdict"] for name in NAMES} == {
         "passes": "pass",
-        "refuted": "fail",
+        "refuted": "refuted",
         "inconclusive": "inconclusive",
         "harness": "harness",
         "late_harness": "harness",
@@ -52,7 +52,7 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     }
     assert {said[name]["claim"] for name in ("passes", "refuted", "sabotage")} == {"answer"}
     assert said["passes"]["check.answer"] == "42 == 42: pass"
-    assert said["refuted"]["check.answer"] == "41 == 42: fail"
+    assert said["refuted"]["check.answer"] == "41 == 42: refuted"
     assert said["inconclusive"]["check.questions"] == "- >= 1: inconclusive"
     assert said["refuted"]["why"] == "answer: 41, must be == 42"
     assert said["late_harness"]["why"] == "OSError: cannot clear away"
@@ -126,7 +126,7 @@ def test_verdicts_are_as_their_schema_says(gate: Gate) -> None:
     names = gate.tests("passes", "refuted", "inconclusive", "sabotage", "node_died_in_setup")
     ran = gate(*names, "test_more.py", "--run-dir", "out")
     verdicts = [strictly((trial / VERDICT).read_text()) for trial in gate.trials]
-    assert {v["outcome"] for v in verdicts} == {"pass", "fail", "inconclusive", "not evaluated"}, ran.text
+    assert {v["outcome"] for v in verdicts} == {"pass", "refuted", "inconclusive", "not evaluated"}, ran.text
     assert len(verdicts) == 7
     for verdict in verdicts:
         validator.validate(verdict)

@@ -193,8 +193,8 @@ def test_outcomes_of_stored_trials(tmp_path: Path) -> None:
         verdict = json.loads((place / name / VERDICT).read_text())
         for result in verdict["results"]:
             if result["check"]["metric"] == "gap_s":
-                result["outcome"] = "fail"
-        edited(place / name / VERDICT, outcome="fail", results=verdict["results"])
+                result["outcome"] = "refuted"
+        edited(place / name / VERDICT, outcome="refuted", results=verdict["results"])
         edited(place / name / TRIAL_FILE, sabotage=True)
     trials = {trial.directory.name: trial for trial in stored_run(run, load()).trials}
     assert trials["b"].result == Result(outcome=HARNESS, why="OSError: no")

@@ -73,7 +73,7 @@ def test_rows_are_held_against_what_the_history_expects(
 
 
 def test_what_was_not_so_is_not_called_so() -> None:
-    (table,) = beside(claim(), verdict(outcome="fail", bit=False))
+    (table,) = beside(claim(), verdict(outcome="refuted", bit=False))
     assert (table.rows[1][2], table.rows[1][4]) == ("not proven", "no (1 sampled)")
     (table,) = beside(claim(), verdict(outcome="inconclusive"))
     assert table.rows[1][4] == "-"
