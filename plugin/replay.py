@@ -14,6 +14,7 @@ from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.signature import not_signed
 from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
+from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
 from plugin.profiles import profile_named
@@ -44,7 +45,9 @@ def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
         every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
         checks = (*checks, *(check for check in every if check.metric not in named))
     needs = claim.needs if claim else tuple(trial["needs"])
-    return decide(evidence, checks, needs=needs, tuned=tuple(trial["tuned"]))
+    verdict = decide(evidence, checks, needs=needs, tuned=tuple(trial["tuned"]))
+    analysis.cache_clear()  # of a trial of hours it takes hundreds of MiB
+    return verdict
 
 
 def conclude(directory: Path, catalogue: Catalogue) -> Verdict:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from plugin.judge.availability import Availability, Gap, availability, together, undisturbed
+from plugin.judge.availability import Availability, Gap, availability, nearby, together, undisturbed
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
 
 T = TypeVar("T")
@@ -28,9 +28,10 @@ class Analysis:
         if self.evidence.probe is None:
             return ()
         header, seconds = self.evidence.probe
-        routes = routes_of(header.get("routes"))
+        routes = dict.fromkeys([*routes_of(header.get("routes")), *(name for each in seconds for name in each.routes)])
         return tuple(
-            availability(seconds, routes, window=one.window, victims=one.victims) for one in self.timeline.disturbances
+            availability(nearby(seconds, routes, one.window), routes, window=one.window, victims=one.victims)
+            for one in self.timeline.disturbances
         )
 
     @cached_property

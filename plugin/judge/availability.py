@@ -9,6 +9,7 @@ seconds that the window's edges fall into, a gap may be charged that was just ou
 """
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -115,6 +116,27 @@ def availability(
         victims=max(hurt, key=lambda gap: gap.seconds, default=None),
         overall=_overall(seconds, window) if names else None,
     )
+
+
+def nearby(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
+    """As much of the probe as gaps in the window depend on: to where each route had a success before, and after it.
+
+    In a run of hours with many faults the rest would be gone through once for each of them.
+    """
+    all_routes = frozenset(routes)
+
+    def reach(indices: range) -> int:
+        missing = set(all_routes)
+        index = indices.start
+        for index in indices:
+            missing -= {name for name, route in probe[index].routes.items() if route.ok}
+            if not missing:
+                break
+        return index
+
+    first = bisect_left(probe, window[0] - SECOND, key=lambda second: second.t)
+    last = bisect_left(probe, window[1] + SECOND, key=lambda second: second.t)
+    return probe[max(0, reach(range(first - 1, -1, -1))) : reach(range(last, len(probe))) + 1]
 
 
 def _bounds(seconds: Sequence[ProbeSecond]) -> Window:

@@ -12,6 +12,7 @@ from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
+from plugin.judge.throughput import within
 from plugin.judge.trial import ROLLING, Fault, HostSecond, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS, activity_of
 
@@ -137,8 +138,8 @@ def _writes_in_window(a: Analysis) -> Answer:
     told = []
     for fault in _faults(a):
         begin, end = lasted(fault, a.timeline.end)
-        sent = sum(begin < t < end for t in _activity(a).attempts)
-        refused = sum(begin < t < end for t in _activity(a).refused)
+        sent = len(within(_activity(a).attempts, (begin + 1, end)))
+        refused = len(within(_activity(a).refused, (begin + 1, end)))
         if not sent + refused:
             return False, f"{_name(fault)}: no write was attempted while it lasted"
         told.append(f"{_name(fault)}: {sent} writes sent while it lasted, {refused} times no node took a writer")

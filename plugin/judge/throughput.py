@@ -7,6 +7,8 @@ of the buckets; a baseline that breaks it against itself in more than 1 % of its
 """
 
 from array import array
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -66,6 +68,13 @@ class Bucket:
         return self.count < FLOOR * self.normal
 
 
+def within(times: Iterable[int], window: Window) -> Sequence[int]:
+    """Those in the window, its end excluded. Of an array, as an ``Activity`` has them in order, nothing is copied."""
+    if isinstance(times, array):
+        return memoryview(times)[bisect_left(times, window[0]) : bisect_left(times, window[1])]
+    return [time for time in times if window[0] <= time < window[1]]
+
+
 def per_second(times: Iterable[int], window: Window) -> list[int]:
     """Operations in each second from the window's begin; a last second that is cut off by its end is left out."""
     return counted(times, window, 1)
@@ -75,17 +84,15 @@ def counted(times: Iterable[int], window: Window, width_s: int) -> list[int]:
     """Operations in each whole bucket of ``width_s`` seconds from the window's begin."""
     begin, width = window[0], width_s * SECOND
     counts = [0] * max(0, (window[1] - begin) // width)
-    for time in times:
-        index = (time - begin) // width
-        if 0 <= index < len(counts):
-            counts[index] += 1
+    for time in within(times, (begin, begin + len(counts) * width)):
+        counts[(time - begin) // width] += 1
     return counts
 
 
 def baseline(times: Sequence[int], window: Window) -> Baseline | None:
     """What is normal in the window; ``None`` where nothing was acknowledged in it."""
     length = (window[1] - window[0]) / SECOND
-    operations = sum(window[0] <= time < window[1] for time in times)
+    operations = len(within(times, window))
     if length <= 0 or not operations:
         return None
     width = max(1, ceil(EXPECTED * length / operations - 1e-9))
@@ -132,15 +139,18 @@ def rate(times: Sequence[int], window: Window, width_s: int) -> float | None:
     counts = counted(times, window, width_s)
     if counts:
         return median(counts) / width_s
-    return sum(window[0] <= time < window[1] for time in times) / length
+    return len(within(times, window)) / length
 
 
 def latencies(sent: Sequence[int], acknowledged: Sequence[int], window: Window) -> "array[int]":
     """Sorted latencies in microseconds of the acknowledged operations that were sent in the window."""
-    return array(
-        "q",
-        sorted(done - begun for begun, done in zip(sent, acknowledged, strict=True) if window[0] <= begun < window[1]),
+    counts = Counter(
+        done - begun for begun, done in zip(sent, acknowledged, strict=True) if window[0] <= begun < window[1]
     )
+    ordered = array("q")
+    for latency in sorted(counts):
+        ordered.extend(array("q", [latency]) * counts[latency])
+    return ordered
 
 
 def percentile(ordered: Sequence[T], share: float) -> T | None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     several = len(runs) > 1
     shown = [_trial(trial, at, name if several else "", on[at]) for at, (trial, name) in enumerate(trials)]
     drawn = {"trials": [_drawn(told, name) for (_, name), told in zip(trials, shown, strict=True)]}
-    data = json.dumps(to_builtins(drawn, str_keys=True), separators=(",", ":"), allow_nan=False)
+    plain = _short(to_builtins(drawn, str_keys=True))
+    data = json.dumps(plain, separators=(",", ":"), allow_nan=False)
     claims, sabotages = ([told for told in shown if told["of"].sabotage is wanted] for wanted in (False, True))
 
     text = rendered(
@@ -59,6 +61,21 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         facts_of=_facts,
     )
     return write(path, text)
+
+
+def _short(value: Any) -> Any:
+    """The same with ``values`` and ``shares`` as stretches of one value, ``[value, how many, …]``, where that is short.
+
+    Baselines, and nodes that are up, are the same for hours; the page makes them long again.
+    """
+    if isinstance(value, Mapping):
+        return {name: _runs(part) if name in ("values", "shares") else _short(part) for name, part in value.items()}
+    return [_short(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _runs(values: Sequence[Any]) -> Any:
+    runs = [part for value, same in groupby(values) for part in (value, sum(1 for _ in same))]
+    return {"runs": runs} if len(runs) < len(values) else values
 
 
 def _counted(what: str, shown: Sequence[Mapping[str, Any]]) -> str:

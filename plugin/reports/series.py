@@ -1,6 +1,5 @@
 """What happened in a trial, second by second, by the judge's functions. Times are seconds on the trial's timeline."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from plugin.evidence.records import ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, routes_of
-from plugin.judge.availability import availability, endpoint
+from plugin.judge.availability import availability, endpoint, nearby
 from plugin.judge.trial import Fault, TrialEvidence, Window
 from plugin.workloads import WORKLOADS, activity_of
 
@@ -303,27 +302,6 @@ def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
         bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
 
 
-def nearby(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) -> Sequence[ProbeSecond]:
-    """As much of the probe as gaps in the window depend on: to where each route had a success before, and after it.
-
-    In a run of hours with many faults the rest would be gone through once for each of them.
-    """
-    all_routes = frozenset(routes)
-
-    def reach(indices: range) -> int:
-        missing = set(all_routes)
-        index = indices.start
-        for index in indices:
-            missing -= {name for name, route in probe[index].routes.items() if route.ok}
-            if not missing:
-                break
-        return index
-
-    first = bisect_left(probe, window[0] - SECOND, key=lambda second: second.t)
-    last = bisect_left(probe, window[1] + SECOND, key=lambda second: second.t)
-    return probe[max(0, reach(range(first - 1, -1, -1))) : reach(range(last, len(probe))) + 1]
-
-
 def _resilience(a: _Trial, fault: Fault) -> Resilience:
     line = a.timeline
     done = _until(a, fault)
@@ -343,7 +321,7 @@ def _resilience(a: _Trial, fault: Fault) -> Resilience:
         # Once writing has ended nothing is missed any more.
         wrote_s = max(0, min(window[1], until) - window[0]) / SECOND
         normal = a.baseline.median / a.baseline.width_s * wrote_s
-        done_there = sum(window[0] <= time < window[1] for time in a.activity.acknowledged)
+        done_there = len(throughput.within(a.activity.acknowledged, window))
         degraded = throughput.degraded_s(found, window)
         lost = max(0.0, normal - done_there)
         share = lost / normal if normal else None

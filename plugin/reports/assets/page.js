@@ -1,6 +1,8 @@
 "use strict";
 (() => {
-  const { trials } = JSON.parse(document.getElementById("data").textContent);
+  // Stretches of one value are stored as the value and how many there are.
+  const long = (_, part) => part && part.runs ? part.runs.flatMap((value, i) => i % 2 ? [] : Array(part.runs[i + 1]).fill(value)) : part;
+  const { trials } = JSON.parse(document.getElementById("data").textContent, long);
   const drawn = new Map(); // element -> its charts
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const clock = (s) => {

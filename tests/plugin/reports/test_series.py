@@ -11,8 +11,8 @@ from plugin.catalogue import load
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT
 from plugin.judge.analysis import routes_of
-from plugin.judge.availability import availability
-from plugin.reports.series import Series, nearby, series
+from plugin.judge.availability import availability, nearby
+from plugin.reports.series import Series, series
 from plugin.reports.stored_run import stored_run, stored_trial
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, UNREADABLE, Result
 from tests.plugin.conftest import edited
@@ -128,7 +128,7 @@ def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) ->
         window = (min(window), max(window))
         part = nearby(probe, routes, window)
         ours, theirs = (availability(seen, routes, window=window, victims=["n1"]) for seen in (part, probe))
-        for one, other in ((ours.worst, theirs.worst), (ours.victims, theirs.victims)):
+        for one, other in ((ours.worst, theirs.worst), (ours.victims, theirs.victims), (ours.overall, theirs.overall)):
             assert one is not None
             assert other is not None
             assert one.seconds == other.seconds
