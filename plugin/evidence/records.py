@@ -18,11 +18,14 @@ dropped when reading.
 """
 
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.json import Decoder, encode
+from msgspec.structs import replace
 
 from clusters.events import Happened
 from plugin.evidence.events import KNOWN, Event, happened
@@ -83,6 +86,40 @@ class RouteSecond(Struct, frozen=True, omit_defaults=True):
     errors: Mapping[str, int] = {}
 
 
+NEVER = -(2**31)
+"""In place of a time, in ``PackedRoutes``: 0, of a route without a success."""
+
+
+class PackedRoutes(Mapping[str, RouteSecond]):
+    """The routes of a second in sixteen bytes each, where objects take three hundred: a run of hours has millions.
+
+    ``places`` are the routes' places, which neighbouring seconds share. Raises ``OverflowError`` for a number that does
+    not fit.
+    """
+
+    __slots__ = ("_errors", "_numbers", "_places", "_t")
+
+    def __init__(self, t: int, places: Mapping[str, int], routes: Mapping[str, RouteSecond]) -> None:
+        self._t, self._places = t, places
+        self._numbers = array("i")
+        for route in routes.values():
+            first, last = (time - t if time else NEVER for time in (route.first, route.last))
+            self._numbers.extend((route.ok, first, last, route.gap))
+        self._errors = {name: route.errors for name, route in routes.items() if route.errors}
+
+    def __getitem__(self, name: str) -> RouteSecond:
+        place = 4 * self._places[name]
+        ok, first, last, gap = self._numbers[place : place + 4]
+        first, last = (0 if time == NEVER else self._t + time for time in (first, last))
+        return RouteSecond(ok, first, last, gap, self._errors.get(name, {}))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 class ProbeSecond(Struct, frozen=True):
     """One second of the probe. ``routes`` by ``"<endpoint>/<bucket>"``; ``latency``: HDR histograms by endpoint.
 
@@ -110,11 +147,20 @@ def probe_line(second: ProbeSecond) -> str:
 def read_probe(lines: Iterable[str]) -> tuple[Mapping[str, Any], list[ProbeSecond]]:
     """Header and seconds. Raises ``MalformedRecord``; an unfinished last line is dropped."""
     header: dict[str, Any] = {}
-    second = Decoder(ProbeSecond).decode
+    decode = Decoder(ProbeSecond).decode
+    places: dict[str, int] = {}
+
+    def packed(second: ProbeSecond) -> ProbeSecond:
+        nonlocal places
+        if [*places] != [*second.routes]:
+            places = {name: place for place, name in enumerate(second.routes)}
+        with suppress(OverflowError):
+            return replace(second, routes=PackedRoutes(second.t, places, second.routes))
+        return second
 
     def parse(line: str) -> ProbeSecond | None:
         if header:
-            return second(line)
+            return packed(decode(line))
         found = json.loads(line)
         if found["roachproof"] != "probe" or found["schema"] != SCHEMA:
             raise ValueError(f"schema {found['schema']}, not {SCHEMA}")

@@ -141,9 +141,12 @@ def nearby(probe: Sequence[ProbeSecond], routes: Iterable[str], window: Window) 
 
 def _bounds(seconds: Sequence[ProbeSecond]) -> Window:
     """Begin of the first second; begin of the last one or the last success of any route in it, whichever is later."""
-    successes = [route for second in seconds for route in second.routes.values() if route.ok]
-    begin = min([seconds[0].t, *(route.first for route in successes)])
-    return begin, max([seconds[-1].t, *(route.last for route in successes)])
+    begin, end = seconds[0].t, seconds[-1].t
+    for second in seconds:
+        for route in second.routes.values():
+            if route.ok:
+                begin, end = min(begin, route.first), max(end, route.last)
+    return begin, end
 
 
 def _overlaps(begin: int, end: int, window: Window) -> bool:

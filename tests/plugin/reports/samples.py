@@ -2,6 +2,7 @@
 
 import functools
 import random
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,19 +15,13 @@ from fixtures.workloads.ledger.records import (
     HISTORY_HEADER,
     BucketRead,
     Connection,
-    FinalRow,
     GeneratorSecond,
     HistoryEnd,
-    Invoke,
-    Ok,
-    Op,
     RowCount,
     SampledRow,
-    Unknown,
     final_line,
     history_line,
-    numbers,
-    payload,
+    payloads,
 )
 from plugin.catalogue import load
 from plugin.evidence.events import Event
@@ -89,7 +84,7 @@ def trial_of(
     down = [(begin, begin + 3) for _, _, begin in faults]
     if silent:
         down = [(0, seconds)]
-    written = _ledger(directory, seconds, rate, names, down)
+    written = _ledger(directory, seconds, rate, names, down, [(node, begin) for _, node, begin in faults])
     _final(directory, written, seconds)
     _probe(directory, seconds, names, down, faults, silent=silent)
     (directory / EVENTS).write_text("".join(map(event_line, _events(seconds, names, faults))))
@@ -108,7 +103,13 @@ def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int
     yield recorded(
         2 * SECOND + 2,
         "ledger.created",
-        {"buckets": BUCKETS, "reports_ranges": True, "ranges": BUCKETS, "replicas": [3], "leases": held},
+        {
+            "buckets": BUCKETS,
+            "reports_ranges": True,
+            "ranges": max(BUCKETS, 3 * len(names)),
+            "replicas": [3],
+            "leases": held,
+        },
     )
     yield recorded(4 * SECOND, "baseline.begin", {})
     yield recorded(16 * SECOND, "baseline.end", {})
@@ -125,22 +126,36 @@ def _events(seconds: int, names: list[str], faults: Sequence[tuple[str, str, int
         yield recorded((seconds - 1) * SECOND + number * 100_000, name, {})
 
 
-def _ledger(directory: Path, seconds: int, rate: int, names: list[str], down: Sequence[tuple[int, int]]) -> list[int]:
-    """Writes ``rate`` inserts a second and returns the keys that were acknowledged."""
-    written: list[int] = []
-    op = 0
+def _ledger(
+    directory: Path,
+    seconds: int,
+    rate: int,
+    names: list[str],
+    down: Sequence[tuple[int, int]],
+    hit: Sequence[tuple[str, int]],
+) -> "array[int]":
+    """Writes ``rate`` inserts a second and returns the keys that were acknowledged.
+
+    Whoever writes through a node that is ``hit`` loses its connection.
+    """
+    written, op = array("I"), 0
+    answer = min(4000, SECOND // rate // 2)
+    cut = {begin: node for node, begin in hit}
     with (directory / "ledger.tsv").open("w") as file:
         file.write(HISTORY_HEADER + "\n")
         for number, node in enumerate(names, 1):
             file.write(history_line(Connection(2 * SECOND + 10, f"w{number}", node, True)))
         for second in range(3, seconds - 1):
             file.write(history_line(GeneratorSecond(second * SECOND, 3000, 80_000)))
+            if node := cut.get(second, ""):
+                client = f"w{names.index(node) + 1}"
+                file.write(history_line(Connection(second * SECOND, client, node, False, "reset")))
             lost = any(begin <= second < end for begin, end in down)
             for i in range(1 if lost else rate):
                 t = second * SECOND + i * SECOND // rate
                 number = op % len(names)
-                file.write(history_line(Invoke(t, op, f"w{number + 1}", names[number], Op.INSERT, numbers([op]), 1)))
-                file.write(history_line(Unknown(t + 4000, op, "timeout") if lost else Ok(t + 4000, op, numbers())))
+                file.write(f"I\t{t}\t{op}\tw{number + 1}\t{names[number]}\tinsert\t{op}\t1\n")
+                file.write(f"U\t{t + answer}\t{op}\ttimeout\n" if lost else f"O\t{t + answer}\t{op}\t\n")
                 if not lost:
                     written.append(op)
                 op += 1
@@ -148,17 +163,21 @@ def _ledger(directory: Path, seconds: int, rate: int, names: list[str], down: Se
     return written
 
 
-def _final(directory: Path, written: list[int], seconds: int) -> None:
+def _final(directory: Path, written: "array[int]", seconds: int) -> None:
     end = (seconds - 1) * SECOND + 150_000
+    text = payloads(SEED)
     with (directory / "ledger-final.tsv").open("w") as file:
         file.write(FINAL_HEADER + "\n")
         for bucket in range(BUCKETS):
-            mine = [key for key in written if key % BUCKETS == bucket]
-            file.writelines(final_line(FinalRow(key, 1, payload(SEED, key, 1))) for key in mine)
-            file.write(final_line(BucketRead(end, bucket, len(mine))))
+            rows = 0
+            for key in written:
+                if key % BUCKETS == bucket:
+                    file.write(f"R\t{key}\t1\t{text(key, 1)}\n")
+                    rows += 1
+            file.write(final_line(BucketRead(end, bucket, rows)))
         file.write(final_line(RowCount(end, len(written))))
         if written:
-            file.write(final_line(SampledRow(end, written[0], 1, payload(SEED, written[0], 1))))
+            file.write(final_line(SampledRow(end, written[0], 1, text(written[0], 1))))
 
 
 @functools.cache

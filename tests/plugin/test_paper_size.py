@@ -1,0 +1,89 @@
+"""Evidence of the papers' size is judged in minutes and in less than 1 GiB, and its page stays small.
+
+Twelve hours, fifteen nodes, twenty million rows of the ledger, TPC-C by the second, fifty faults: ``tox -e quiet``.
+Elsewhere a small one goes the same way.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures.workloads.tpcc.evidence import TpccEnd, tpcc_line
+from plugin.evidence.store import seal
+from tests.fixtures.workloads.tpcc.judge.runs import load
+from tests.plugin.reports.samples import trial_of
+from tests.slow import slow
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 2**20
+MOST_S, MOST_MEMORY, MOST_PAGE = 300, 1024 * MIB, 5_000_000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What judging took, and what it left."""
+
+    status: int
+    said: str
+    wall_s: float
+    cpu_s: float
+    memory: int
+    page: int
+
+
+def evidence(directory: Path, *, seconds: int, rate: int, faults: int, nodes: int = 15) -> Path:
+    """A trial with nodes that are killed in turns, every one long after the last has come back."""
+    apart = (seconds - 40) // faults
+    kills = [("kill", f"n{number % nodes + 1}", 20 + number * apart) for number in range(faults)]
+    trial = trial_of(directory, seconds=seconds, nodes=nodes, rate=rate, faults=kills, judged=False)
+    run = load(warehouses=100, seconds=seconds - 30, begin=5)
+    with (trial / "tpcc-r01.jsonl").open("w") as file:
+        file.write(tpcc_line(run.header))
+        file.writelines(map(tpcc_line, run.seconds))
+        file.write(tpcc_line(TpccEnd(why="duration", audit=run.audit)))
+    seal(trial)
+    return trial
+
+
+def judged(trial: Path) -> Judged:
+    """Judge it as a user does, in a process of its own."""
+    began = time.monotonic()
+    page = trial.parent / f"{trial.name}.html"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--judge", str(trial)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    with process.stdout as out:
+        said = out.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Judged(
+        status=process.returncode,
+        said=said,
+        wall_s=time.monotonic() - began,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        memory=usage.ru_maxrss * 1024,
+        page=page.stat().st_size,
+    )
+
+
+def test_a_small_one_is_judged_and_drawn_whole(tmp_path: Path) -> None:
+    found = judged(evidence(tmp_path / "trial", seconds=240, rate=100, faults=5))
+    assert found.status == 0, found.said
+    assert "claims: 1 pass" in found.said
+    assert found.memory < MOST_MEMORY / 4
+    assert found.page < MOST_PAGE / 20
+
+
+@slow
+def test_the_papers_size_is_judged_in_minutes(tmp_path: Path) -> None:
+    found = judged(evidence(tmp_path / "trial", seconds=43_200, rate=463, faults=50))
+    print(f"{found.wall_s:.0f} s, {found.cpu_s:.0f} s of CPU, {found.memory / MIB:.0f} MiB, page of {found.page} bytes")
+    assert found.status == 0, found.said
+    assert found.memory < MOST_MEMORY
+    assert found.page < MOST_PAGE
+    assert found.wall_s < MOST_S
