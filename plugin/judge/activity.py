@@ -1,12 +1,61 @@
 """What the clients of a load did in time, whichever workload it is of: a fault must have hit it, timelines show it."""
 
 from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import overload
+
+BITS = 32
+"""The low bits of a time, which are kept of each; the others change every 72 minutes."""
 
 
-def times() -> "array[int]":
-    """Room for times, in microseconds."""
-    return array("q")
+class Times(Sequence[int]):
+    """Times in microseconds, in four bytes each: a load of hours has tens of millions."""
+
+    __slots__ = ("_high", "_low", "_since")
+
+    def __init__(self) -> None:
+        self._low = array("I")
+        self._since: list[int] = []
+        self._high: list[int] = []
+        """What the low bits are to be added to, from each index of ``_since`` on."""
+
+    def append(self, time: int) -> None:
+        """Add a time at the end."""
+        if not self._high or time >> BITS != self._high[-1] >> BITS:
+            self._since.append(len(self._low))
+            self._high.append(time >> BITS << BITS)
+        self._low.append(time & (1 << BITS) - 1)
+
+    def __len__(self) -> int:
+        return len(self._low)
+
+    def __iter__(self) -> Iterator[int]:
+        return self._between(0, len(self))
+
+    def _between(self, begin: int, end: int) -> Iterator[int]:
+        for high, (since, until) in zip(self._high, pairwise([*self._since, len(self._low)]), strict=True):
+            for low in memoryview(self._low)[max(begin, since) : min(end, until)]:
+                yield high + low
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> "array[int]": ...
+    def __getitem__(self, index: int | slice) -> "int | array[int]":
+        if isinstance(index, slice):
+            begin, end, step = index.indices(len(self))
+            return array(
+                "q", self._between(begin, end) if step == 1 else map(self.__getitem__, range(begin, end, step))
+            )
+        place = range(len(self))[index]
+        return self._high[bisect_right(self._since, place) - 1] + self._low[place]
+
+    def within(self, begin: int, end: int) -> "array[int]":
+        """Those from ``begin`` on and before ``end``, of times that are in order."""
+        return self[bisect_left(self, begin) : bisect_left(self, end)]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -19,10 +68,10 @@ class Activity:
     went down.
     """
 
-    attempts: "array[int]" = field(default_factory=times)
-    sent: "array[int]" = field(default_factory=times)
-    acknowledged: "array[int]" = field(default_factory=times)
-    refused: "array[int]" = field(default_factory=times)
-    broken: dict[str, "array[int]"] = field(default_factory=dict)
-    failures: "array[int]" = field(default_factory=times)
-    cut: dict[str, "array[int]"] = field(default_factory=dict)
+    attempts: Times = field(default_factory=Times)
+    sent: Times = field(default_factory=Times)
+    acknowledged: Times = field(default_factory=Times)
+    refused: Times = field(default_factory=Times)
+    broken: dict[str, Times] = field(default_factory=dict)
+    failures: Times = field(default_factory=Times)
+    cut: dict[str, Times] = field(default_factory=dict)

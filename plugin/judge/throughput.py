@@ -7,13 +7,13 @@ of the buckets; a baseline that breaks it against itself in more than 1 % of its
 """
 
 from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TypeVar
 
+from plugin.judge.activity import Times
 from plugin.judge.trial import Window
 
 T = TypeVar("T", int, float)
@@ -69,9 +69,9 @@ class Bucket:
 
 
 def within(times: Iterable[int], window: Window) -> Sequence[int]:
-    """Those in the window, its end excluded. Of an array, as an ``Activity`` has them in order, nothing is copied."""
-    if isinstance(times, array):
-        return memoryview(times)[bisect_left(times, window[0]) : bisect_left(times, window[1])]
+    """Those in the window, its end excluded. An ``Activity`` has them in order, or its evidence is contradictory."""
+    if isinstance(times, Times):
+        return times.within(*window)
     return [time for time in times if window[0] <= time < window[1]]
 
 

@@ -1,0 +1,31 @@
+"""Times take four bytes each, and are what was put in."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugin.judge.activity import Times
+from plugin.judge.throughput import within
+
+TIMES = st.lists(st.one_of(st.integers(0, 2**36), st.integers(2**32 - 5, 2**32 + 5)), max_size=30)
+
+
+def times_of(values: list[int]) -> Times:
+    found = Times()
+    for value in values:
+        found.append(value)
+    return found
+
+
+@given(TIMES, st.slices(30))
+def test_times_are_what_was_put_in(values: list[int], part: slice) -> None:
+    found = times_of(values)
+    assert [*found] == values
+    assert [found[place] for place in range(len(values))] == values
+    assert [*found[part]] == values[part]
+    assert found[-1:].tolist() == values[-1:]
+
+
+@given(TIMES.map(sorted), st.integers(0, 2**36), st.integers(0, 2**36))
+def test_a_window_has_those_of_its_begin_and_not_of_its_end(values: list[int], begin: int, end: int) -> None:
+    for window in ((begin, end), (2**32 - 3, 2**32 + 3)):
+        assert [*within(times_of(values), window)] == [t for t in values if window[0] <= t < window[1]]
