@@ -23,11 +23,11 @@ STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
 
 
 def comparison_decided(compared: Iterable["Compared"]) -> bool:
-    """Whether every comparison has come to a decision, one at least: then no more pairs are run."""
+    """Whether every comparison has come to a decision, or one refutes: then no more pairs are run."""
     from plugin.judge.comparison import Decision
 
     decisions = [each.decision for each in compared]
-    return bool(decisions) and Decision.UNDECIDED not in decisions
+    return Decision.REFUTED in decisions or (bool(decisions) and Decision.UNDECIDED not in decisions)
 
 
 def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:

@@ -86,9 +86,10 @@ async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = F
         async for block, name, side in tpcc.order(*sides, warehouses=1, looks=(3, 6), old_and_new=old_and_new):
             work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2, measured_s=8)
             throttle.limit(SIZE * (0.33 if side.name == A_THIRD else 1))
-            async with late_answers(loaded.cluster, 0.015 if side.name == LATE else 0.0) as cluster:
-                there = Loaded(loaded.trial, cluster, 1, name=name)
-                await tpcc.run(there, work, side=name, block=block)
+            direct = loaded.cluster
+            async with late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
+                await tpcc.run(loaded, work, side=name, block=block)
+            loaded.cluster = direct
         throttle.limit(None)
         await loaded.check()
 

@@ -87,8 +87,9 @@ async def late_answers(cluster: Cluster, delay_s: float) -> AsyncIterator[Cluste
                 group.create_task(_passed_on(reader, behind[1], 0.0))
                 group.create_task(_passed_on(behind[0], writer, delay_s))
 
-    async with await asyncio.start_server(relayed, "127.0.0.1", 0) as relay:
-        here = replace(node, address="127.0.0.1", port=relay.sockets[0].getsockname()[1])
+    # its certificate is for this address
+    async with await asyncio.start_server(relayed, node.address, 0) as relay:
+        here = replace(node, port=relay.sockets[0].getsockname()[1])
         endpoint = replace(cluster.endpoints[0], hosts=(here,))
         yield cast("Cluster", _Detour(cluster, (endpoint,)))
 

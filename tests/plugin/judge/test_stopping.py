@@ -68,6 +68,12 @@ def test_a_comparison_is_decided_when_every_one_of_it_is(ratios: list[float], en
     assert comparison_decided([sure, other]) is enough
 
 
+def test_one_that_is_refuted_is_enough() -> None:
+    refuted = compare({"a/b": [log(1.5), log(1.501), log(1.499)]}, equivalence(2), looks(3))
+    open_ = compare({"a/b": [log(1.0), log(1.3), log(0.8)]}, equivalence(2), looks(3))
+    assert comparison_decided([refuted, open_])
+
+
 def test_nothing_compared_decides_nothing() -> None:
     assert not comparison_decided([])
 
