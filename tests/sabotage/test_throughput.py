@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from fixtures.workloads.tpcc.fixture import Side, Tpcc, Work
 from fixtures.workloads.tpcc.judge.runs import MeasuredRuns
 from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
-from tests.sabotage.throttle import Throttle, late_answers, stumbling
+from tests.sabotage.throttle import Throttle, held_rows, late_answers, stumbling
 from tests.sabotage.wrong_mix import EasierSpec
 from tests.slow import slow
 
@@ -27,7 +27,7 @@ SIZE = 0.6
 """CPUs of the node, so that what else the machine does hardly matters: all sides are held to so much, whatever is left
 over."""
 
-A_THIRD, LATE = "a third of its CPU", "answers late"
+A_THIRD, LATE, HOT = "a third of its CPU", "answers late", "rows held by somebody else"
 SLOWER = tuple(f"latency_{name}_growth_interval" for name in ("p50", "p90", "p99"))
 
 HURRIED = Work(warehouses=1, ramp_s=1, measured_s=8, workers=4)
@@ -75,6 +75,14 @@ async def test_a_new_version_that_answers_late(tpcc: Tpcc, judge: Judge, engine:
     assert judge.refuted("latency_p50_growth_interval")
 
 
+@quiet
+@pytest.mark.sabotage("parity", engine="cockroach")
+async def test_a_side_whose_rows_are_hot(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """On one side somebody else holds the rows that every new-order needs, most of the time, and uses no CPU for it."""
+    await offered(tpcc, engine, FREE, HOT)
+    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+
+
 async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = False) -> None:
     """The claim's own path, with think times, on one small cluster: half of what it can do is offered to all sides."""
     async with small(tpcc, engine, cpus=float(tpcc.host.cores)) as loaded:
@@ -87,7 +95,8 @@ async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = F
             work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2, measured_s=8)
             throttle.limit(SIZE * (0.33 if side.name == A_THIRD else 1))
             direct = loaded.cluster
-            async with late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
+            hot = held_rows(direct) if side.name == HOT else nullcontext()
+            async with hot, late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
                 await tpcc.run(loaded, work, side=name, block=block)
             loaded.cluster = direct
         throttle.limit(None)

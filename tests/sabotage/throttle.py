@@ -1,4 +1,4 @@
-"""Less CPU for nodes that run, answers that come late, and a stumbling load generator."""
+"""Less CPU for nodes that run, answers that come late, rows that are held, and a stumbling load generator."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,7 @@ import psutil
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError
 from clusters.model import Endpoint
+from clusters.sql import SqlError
 from clusters.substrates.processes import cgroups
 from fixtures.background import beside
 
@@ -92,6 +93,23 @@ async def late_answers(cluster: Cluster, delay_s: float) -> AsyncIterator[Cluste
         here = replace(node, port=relay.sockets[0].getsockname()[1])
         endpoint = replace(cluster.endpoints[0], hosts=(here,))
         yield cast("Cluster", _Detour(cluster, (endpoint,)))
+
+
+@contextlib.asynccontextmanager
+async def held_rows(cluster: Cluster, *, held_s: float = 0.9, free_s: float = 0.05) -> AsyncIterator[None]:
+    """Somebody locks the districts of warehouse 1, which every new-order changes, for so long, again and again."""
+
+    async def hold() -> None:
+        async with await cluster.deployment.connect() as connection:
+            while True:
+                with contextlib.suppress(SqlError):
+                    async with connection.transaction():
+                        await connection.query("SELECT d_id FROM district WHERE d_w_id = 1 FOR UPDATE")
+                        await asyncio.sleep(held_s)
+                await asyncio.sleep(free_s)
+
+    async with beside(hold()):
+        yield
 
 
 class _Detour:
