@@ -3,7 +3,7 @@
 import json
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -53,8 +53,13 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     }
     if hint in plain:
         return plain[hint]
+    if get_origin(hint) is Annotated:
+        kind, bounds = get_args(hint)
+        assert (kind, bounds.ge) == (int, 0), "no other is used"
+        return st.integers(0, 2**53)
     if isinstance(hint, type) and is_dataclass(hint):
-        return st.builds(hint, **{name: values(each) for name, each in get_type_hints(hint).items()})
+        hints = get_type_hints(hint, include_extras=True)
+        return st.builds(hint, **{name: values(each) for name, each in hints.items()})
     inside = [values(each) for each in get_args(hint)]
     match getattr(get_origin(hint), "__name__", ""):
         case "Sequence":
@@ -65,7 +70,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def made(kind: type[Happened]) -> st.SearchStrategy[Happened]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return st.builds(kind, **{each.name: values(hints[each.name]) for each in fields(kind)})
 
 

@@ -147,7 +147,7 @@ def _ledger(
             file.write(history_line(Connection(2 * SECOND + 10, f"w{number}", node, True)))
         for second in range(3, seconds - 1):
             file.write(history_line(GeneratorSecond(second * SECOND, 3000, 80_000)))
-            if node := cut.get(second, ""):
+            if (node := cut.get(second, "")) in names:
                 client = f"w{names.index(node) + 1}"
                 file.write(history_line(Connection(second * SECOND, client, node, False, "reset")))
             lost = any(begin <= second < end for begin, end in down)
