@@ -194,6 +194,7 @@ async def test_rows_that_the_load_does_not_find(tpcc: Tpcc, judge: Judge, engine
     assert judge.refuted("inconsistent_answers")
 
 
+@slow
 @pytest.mark.sabotage("stress", engine="cockroach")
 async def test_an_order_line_that_is_gone(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """One order line is deleted after the load, and nothing else is done."""
