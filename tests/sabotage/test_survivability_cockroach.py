@@ -73,6 +73,7 @@ async def healed(
     await configure(cluster, ledger.table, replicas=3)
 
 
+@slow
 @pytest.mark.sabotage("survivability", engine="cockroach")
 async def test_a_single_replica_is_away_as_long_as_its_node(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
