@@ -372,12 +372,11 @@ def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVE
 class Plan:
     """What so many blocks can show at a margin, the first side run twice in each.
 
-    ``noise``: the standard deviation of one run, in percent. ``found``: the loss in percent that is refuted with 90 %
-    probability; ``passes``: how likely two sides that do not differ pass; ``refuted``: how likely they are refuted.
+    ``found``: the loss in percent that is refuted with 90 % probability; ``passes``: how likely two sides that do not
+    differ pass; ``refuted``: how likely they are refuted.
     """
 
     blocks: int
-    noise: float
     found: float
     passes: float
     refuted: float
@@ -405,4 +404,4 @@ def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> P
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
-    return Plan(blocks=n, noise=noise, found=high, passes=chance(0, alpha)[0], refuted=chance(0, alpha / figures)[1])
+    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0], refuted=chance(0, alpha / figures)[1])

@@ -295,12 +295,12 @@ def test_non_inferiority_of_a_faster_side_needs_fewer_pairs() -> None:
 
 
 @pytest.mark.parametrize("sides", [2, 3])
-@pytest.mark.parametrize("noise", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("noise", [0.5, 2.0])
 def test_healthy_sides_pass_and_a_loss_of_15_percent_is_found(noise: float, sides: int) -> None:
     healthy, slower = (decisions(noise=noise, loss=loss, margin=TEN, sides=sides) for loss in (0.0, 15.0))
-    assert healthy[Decision.HOLDS] >= 0.95 or (noise, sides) == (4.0, 3)
+    assert healthy[Decision.HOLDS] >= 0.95
     assert healthy[Decision.REFUTED] <= 0.01
-    assert slower[Decision.REFUTED] >= 0.90 or noise > 2
+    assert slower[Decision.REFUTED] >= 0.90
     assert slower[Decision.HOLDS] <= 0.01
 
 
