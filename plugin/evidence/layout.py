@@ -1,16 +1,13 @@
 """Where the replicas of a cluster lay, sample by sample, as a line of ``layout.jsonl`` and back."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.json import Decoder, encode
 
-from plugin.evidence.records import read_lines
+from plugin.evidence.records import Count, Moment, read_lines
 
 LAYOUT = "layout.jsonl"
-
-Count = Annotated[int, Meta(ge=0)]
 
 
 class LayoutSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -24,7 +21,7 @@ class LayoutSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
     there is a hole instead of a sample; where the replicas were is not known then.
     """
 
-    t: Count
+    t: Moment
     replicas: Mapping[str, Count] = {}
     ranges: Count = 0
     homeless: Count | None = None

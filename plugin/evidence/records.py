@@ -21,9 +21,9 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
@@ -31,6 +31,12 @@ from clusters.events import Happened
 from plugin.evidence.events import KNOWN, Event, happened
 
 T = TypeVar("T")
+
+Moment = Annotated[int, Meta(ge=0, le=100 * 86_400_000_000)]
+"""A time of the timeline in a file. No trial takes a hundred days: what says so is damaged."""
+
+Count = Annotated[int, Meta(ge=0, le=10**12)]
+"""More than that nobody counts: the largest TPC-C runs published count 10^10 order lines."""
 
 SCHEMA = 1
 """Version of all formats here; a change that old readers would misread raises it."""
@@ -67,7 +73,7 @@ def read_events(lines: Iterable[str], kinds: Mapping[str, type[Happened]] = KNOW
 
     def event(line: str) -> Event:
         data = json.loads(line)
-        return Event(int(data.pop("t")), happened(str(data.pop("event")), data, kinds))
+        return Event(convert(data.pop("t"), Moment), happened(str(data.pop("event")), data, kinds))
 
     return read_lines(lines, event, "an event")
 
@@ -79,10 +85,10 @@ class RouteSecond(Struct, frozen=True, omit_defaults=True):
     between two neighbouring successes inside it. ``errors`` counts by SQLSTATE or reason.
     """
 
-    ok: int
-    first: int
-    last: int
-    gap: int
+    ok: Count
+    first: Moment
+    last: Moment
+    gap: Moment
     errors: Mapping[str, int] = {}
 
 
@@ -128,7 +134,7 @@ class ProbeSecond(Struct, frozen=True):
     counted from when an operation was due, so that a stalled server is charged for the wait.
     """
 
-    t: int
+    t: Moment
     lag_us: int
     routes: Mapping[str, RouteSecond]
     latency: Mapping[str, str] = {}

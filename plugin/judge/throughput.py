@@ -69,7 +69,7 @@ class Bucket:
 
 
 def within(times: Iterable[int], window: Window) -> Sequence[int]:
-    """Those in the window, its end excluded. An ``Activity`` has them in order, or its evidence is contradictory."""
+    """Those in the window, its end excluded. Of ``Times`` out of order (contradictory evidence) others, too."""
     if isinstance(times, Times):
         return times.within(*window)
     return [time for time in times if window[0] <= time < window[1]]
@@ -85,7 +85,9 @@ def counted(times: Iterable[int], window: Window, width_s: int) -> list[int]:
     begin, width = window[0], width_s * SECOND
     counts = [0] * max(0, (window[1] - begin) // width)
     for time in within(times, (begin, begin + len(counts) * width)):
-        counts[(time - begin) // width] += 1
+        bucket = (time - begin) // width
+        if 0 <= bucket < len(counts):
+            counts[bucket] += 1
     return counts
 
 

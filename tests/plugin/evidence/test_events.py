@@ -81,7 +81,7 @@ OWN = st.builds(
 
 
 @settings(deadline=None)
-@given(t=st.integers(0, 2**53), what=st.one_of(*map(made, KINDS.values()), OWN))
+@given(t=st.integers(0, 10**12), what=st.one_of(*map(made, KINDS.values()), OWN))
 def test_every_event_comes_back_as_it_was(t: int, what: Happened) -> None:
     assert read(event_line(Event(t, what))) == [Event(t, what)]
 
@@ -104,7 +104,8 @@ def test_an_event_has_the_facts_that_are_known() -> None:
         ('{"t": 1, "event": "fault.begin", "nodes": "n1"}', "Expected `array`, got `str`"),
         ('{"t": 1, "event": "fault.bit"}', "missing required field `node`"),
         ('{"t": 1, "event": "run.begin", "run": "r01", "block": "first"}', "Expected `int`"),
-        ('{"t": "soon", "event": "trial.end"}', "invalid literal"),
+        ('{"t": "soon", "event": "trial.end"}', "Expected `int`"),
+        ('{"t": 10000000000000, "event": "trial.end"}', "Expected `int` <= 8640000000000"),
         ('{"t": 1}', "'event'"),
         ("[1]", "integer"),
         ("{", "Expecting"),
