@@ -107,6 +107,33 @@ class CpuUse:
         return there, there - idle, ours
 
 
+class DiskStalls:
+    """How much of the time all work of the machine that was not idle waited for its disks.
+
+    Of Linux' pressure stall information ("full" of ``io``); nothing is said where the kernel does not keep it.
+    """
+
+    def __init__(self, file: Path = Path("/proc/pressure/io")) -> None:
+        self._file = file
+        self._last = self._figures()
+
+    def since_last(self) -> Mapping[str, float]:
+        """``disk_stalled_percent`` since the last call; empty where it is not known."""
+        last, self._last = self._last, self._figures()
+        if last is None or self._last is None or self._last[0] <= last[0]:
+            return {}
+        (now, stalled), (before, had_stalled) = self._last, last
+        return {"disk_stalled_percent": round(min(100.0, 100 * (stalled - had_stalled) / (now - before)), 1)}
+
+    def _figures(self) -> tuple[float, float] | None:
+        """Now, and how long it was stalled since boot, in µs."""
+        try:
+            found = re.search(r"^full .*total=(\d+)", self._file.read_text(), re.MULTILINE)
+        except OSError:
+            return None
+        return (time.monotonic() * 1e6, float(found[1])) if found else None
+
+
 def memory_and_load() -> Mapping[str, float]:
     """The machine's load average over a minute, and the memory that is available."""
     import psutil

@@ -137,9 +137,11 @@ def _host(path: Path) -> list[HostSecond]:
     for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             data = json.loads(line)
-            others = data.get("others_percent")
-            others = None if others is None else float(others)
-            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), others))
+            others, stalled = (
+                None if (part := data.get(name)) is None else float(part)
+                for name in ("others_percent", "disk_stalled_percent")
+            )
+            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), others, stalled))
     return seconds
 
 

@@ -20,12 +20,14 @@ Window = tuple[int, int]
 class HostSecond(NamedTuple):
     """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and other work's part of it.
 
-    ``others`` is ``None`` where it was not recorded. What a hypervisor took counts as other work.
+    What a hypervisor took counts as other work. ``stalled``: percent of the second in which all work waited for disks.
+    ``None`` is for what was not recorded.
     """
 
     t: int
     cpu: float
     others: float | None = None
+    stalled: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

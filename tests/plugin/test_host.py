@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.host import GIB, CpuUse, GroupLimits, Host, carries, group_limits, measure
+from plugin.host import GIB, CpuUse, DiskStalls, GroupLimits, Host, carries, group_limits, measure
 from plugin.profiles import profile_named
 
 PLENTY = Host(
@@ -55,6 +55,21 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
     use = CpuUse(gone.pid)
     seen = use.since_last()
     assert seen["others_percent"] == seen["cpu_percent"], "nothing of it is ours"
+
+
+def test_how_long_everything_waited_for_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 12.0, 12.0, 13.0, 14.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    kernel = tmp_path / "io"
+    line = "some avg10=9.00 avg60=9.00 avg300=9.00 total=999\nfull avg10=9.00 avg60=9.00 avg300=9.00 total={}\n"
+    kernel.write_text(line.format(1000))
+    disks = DiskStalls(kernel)
+    kernel.write_text(line.format(501_000))
+    assert disks.since_last() == {"disk_stalled_percent": 25.0}
+    assert disks.since_last() == {}, "no time has passed"
+    kernel.write_text("nothing of it\n")
+    assert disks.since_last() == {}
+    assert DiskStalls(tmp_path / "a kernel that does not say").since_last() == {}
 
 
 def test_measuring_is_quick(tmp_path: Path) -> None:
