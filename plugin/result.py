@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError, convert
+
 from plugin.evidence.events import Errored, Event, SabotageExpected, SabotageUnexpected, Skipped, TrialEnd, seen
+from plugin.evidence.redaction import redacted_json
+from plugin.evidence.store import RESULT, stored_object
 
 HARNESS, BAD_INPUT = "harness", "bad input"
 """Of a test that failed by itself: the machine or the harness failed, or what it was given cannot be used."""
@@ -29,6 +34,14 @@ class Result:
     outcome: str
     why: str
     expected: str = ""
+
+
+def stored_result(directory: Path) -> Result | None:
+    """The result stored with a trial, without what looks like a secret; ``None`` where there is none, or no such."""
+    try:
+        return convert(redacted_json(stored_object(directory / RESULT)), Result)
+    except ValidationError:
+        return None
 
 
 def result_of(
@@ -67,6 +80,12 @@ def result_of(
         why=f"{expected}, as it must be: {why}" if expected else why,
         expected=expected,
     )
+
+
+def must_be(events: Sequence[Event]) -> str:
+    """What a sabotage is expected to be by what it recorded; both endings where it ended before it said which."""
+    asked = [expected for _, expected in seen(events, SabotageExpected)]
+    return ("inconclusive" if asked[-1].conditions else "refuted") if asked else "refuted, or inconclusive"
 
 
 def ended_early(events: Sequence[Event]) -> str:

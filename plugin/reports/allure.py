@@ -22,7 +22,7 @@ from plugin.reports.text import machine, number, rendered, shown
 
 KEPT = ("host", "thread", "language", "package")
 """Labels of allure-pytest that stay; all others are the catalogue's."""
-SABOTAGES = "Sabotages (expected to be refuted)"
+SABOTAGES = "Sabotages (expected to be refuted, or inconclusive)"
 
 
 def fill(
@@ -172,8 +172,8 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
     rows: list[tuple[str, str]] = []
     if trial.sabotage:
         about_it = trial.about or "the cluster was misconfigured or broken on purpose."
-        must = "The claim must be refuted. This is no part of the verdict on a version: it shows that the test sees it."
-        rows.append(("A sabotage", f"{about_it} {must}"))
+        why_so = "This is no part of the verdict on a version: it shows that the test sees it."
+        rows.append(("A sabotage", f"{about_it} The claim must be {trial.must_be}. {why_so}"))
     if is_control(engine := engine_of(trial, run)):
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [

@@ -95,7 +95,8 @@ def _checks(trial: StoredTrial, verdict: Mapping[str, Any], at: int) -> Step:
     steps = tuple(_check(result, at) for result in verdict["results"])
     status = next((s for s in ("failed", "broken") if any(step.status == s for step in steps)), "passed")
     told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
-    expected = " (a sabotage: refuted is what it must be)" if trial.sabotage and status == "failed" else ""
+    as_it_must = trial.sabotage and status == "failed" and trial.must_be == "refuted"
+    expected = " (a sabotage: refuted is what it must be)" if as_it_must else ""
     return Step(name=f"Checks: {told}{expected}", status=status, start=at, stop=at, steps=steps)
 
 

@@ -21,7 +21,7 @@ from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
 from plugin.reports.series import Series, series
 from plugin.required import DECIDED, required_of, undecided
-from plugin.result import Result, result_of
+from plugin.result import Result, must_be, result_of, stored_result
 from plugin.workloads import WORKLOADS
 
 
@@ -75,6 +75,11 @@ class StoredTrial:
         """Of a sabotage: what was done wrongly on purpose."""
         return str(self.described.get("about") or "")
 
+    @property
+    def must_be(self) -> str:
+        """Of a sabotage: what it is expected to be; both endings where it ended before it said which."""
+        return self.result.expected or must_be(self.events)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
@@ -93,9 +98,10 @@ class StoredRun:
 def stored_trial(
     directory: Path, catalogue: Catalogue, verdict: Verdict | None = None, unjudged: str = ""
 ) -> StoredTrial:
-    """A trial with this verdict, or else with the one that is stored; ``unjudged``: why it has none.
+    """A trial with this verdict, or else with the verdict and result that are stored; ``unjudged``: why it has none.
 
-    Never raises for what a killed run left.
+    The result is worked out only for another verdict than the stored one, and where none is stored with that. Never
+    raises for what a killed run left.
     """
     try:
         described = describe_trial(directory)
@@ -109,6 +115,7 @@ def stored_trial(
         )  # fmt: skip
     stored = None if unjudged else _whole(stored_verdict(directory))
     told = redacted_json(as_stored(verdict) if verdict is not None else stored)
+    kept = stored_result(directory) if told and verdict is None else None
     evidence = without_secrets(evidence)
     seen, sections, problem = None, dict[str, Section](), unjudged
     try:
@@ -123,7 +130,8 @@ def stored_trial(
         verdict=told,
         series=seen if seen and seen.seconds else None,
         events=evidence.events,
-        result=result_of(
+        result=kept
+        or result_of(
             sabotage=bool(described.get("sabotage")), verdict=told, events=evidence.events, problem=redacted(problem)
         ),
         problem=redacted(problem),

@@ -21,7 +21,7 @@ from plugin.reports.builds import named
 from plugin.reports.section import Section
 from plugin.reports.text import measured_text, number, shown, typed, word
 from plugin.required import NOT_DECIDED
-from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
+from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED, Result
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredTrial
@@ -115,13 +115,17 @@ def _print_outcome(terminal: Any, outcome: TestOutcome, trial: "StoredTrial | No
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown(result)}", **MARKUP.get(result.outcome, {}))
     lines = wrapped(name[1] if name else outcome.nodeid)
-    if trial:
-        lines += wrapped(trial.about) if trial.about else []
-        lines += trial_lines(trial, origin=origin)
-    # Why a test ended otherwise than by its verdict, which the table ends with.
+    if trial and trial.about:
+        lines += wrapped(trial.about)
+    terminal.write_line("\n".join(lines + _told(result, trial, origin=origin)))
+
+
+def _told(result: Result, trial: "StoredTrial | None", *, origin: bool) -> list[str]:
+    """What is told of a trial, and why its test ended otherwise than by its verdict, which the table ends with."""
+    lines = trial_lines(trial, origin=origin) if trial else []
     if not (trial and trial.verdict and result.why.endswith(str(trial.verdict["why"]))):
         lines += [part for text in result.why.splitlines()[:1] for part in wrapped(text)]
-    terminal.write_line("\n".join(lines))
+    return lines
 
 
 def trial_lines(trial: "StoredTrial", *, origin: bool) -> list[str]:
@@ -213,12 +217,11 @@ def as_table(verdict: Verdict) -> str:
 
 def print_trial(writer: Any, trial: "StoredTrial", *, title: str) -> None:
     """Write a trial that was judged again. ``writer``: pytest's terminal writer."""
-    assert trial.verdict is not None
-    sabotage = f"(a sabotage: expected to be refuted) {trial.about}"
+    sabotage = f"(a sabotage: expected to be {trial.must_be}) {trial.about}"
     writer.line("\n".join(["", *wrapped(title, ""), *(wrapped(sabotage, "") if trial.sabotage else [])]))
-    outcome = trial.verdict["outcome"]
-    writer.line(f"claim {trial.claim_id}: {word(outcome)}", **({} if trial.sabotage else MARKUP.get(outcome, {})))
-    writer.line("\n".join(trial_lines(trial, origin=True)))
+    result = trial.result
+    writer.line(f"claim {trial.claim_id}: {shown(result)}", **MARKUP.get(result.outcome, {}))
+    writer.line("\n".join(_told(result, trial, origin=True)))
 
 
 def counted(outcomes: Sequence[str]) -> str:

@@ -225,7 +225,7 @@ def assert_ended_early(place: Path, *, trials: int = 1) -> None:
     )
     text = done.stdout + done.stderr
     assert done.returncode == 6, text
-    assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["INCONCLUSIVE"] * trials, text
+    assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["ENDED EARLY"] * trials, text
     assert text.count("the run ended before it was judged") == trials, text
     assert text.count("evidence: integrity not met:") == trials, text
 

@@ -162,7 +162,7 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
     text = " ".join(again.text.split())
     assert "no verdict was stored: the run ended before it was judged" in text
     assert "answer 42 == 42" in text, "what was measured is shown"
-    assert "claim answer: INCONCLUSIVE" in text
+    assert "claim answer: ENDED EARLY" in text
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:

@@ -7,8 +7,22 @@ from pathlib import Path
 
 from plugin.evidence.store import EVENTS, MANIFEST, MEASUREMENTS, TRIAL_FILE, VERDICT
 from tests.plugin.conftest import Gate, edited
+from tests.plugin.reports.allure_reading import by_test
 
 SAME = "same verdict as stored"
+DOUBTED = """
+
+@pytest.mark.sabotage("question")
+async def test_doubted_sabotage(judge):
+    judge.measure("questions", 1)
+    assert judge.inconclusive("recovered")
+
+
+@pytest.mark.sabotage("question")
+async def test_believed_sabotage(judge):
+    judge.measure("questions", 1)
+    assert judge.inconclusive("replicated_before")
+"""
 
 
 def run(gate: Gate, *names: str) -> dict[str, Path]:
@@ -110,7 +124,8 @@ def test_evidence_that_was_edited_passes_nothing(gate: Gate) -> None:
     told = re.split(r"^(\w+/\w+)$", again.text, flags=re.MULTILINE)[1:]
     assert told[::2] == sorted(f"{edit}/{name}" for edit in problems for name in trials)
     for title, table in zip(told[::2], map(said, told[1::2]), strict=True):
-        assert table.startswith("claim answer: INCONCLUSIVE"), title
+        ended = "ENDED EARLY" if title.startswith("removed") else "INCONCLUSIVE"
+        assert table.startswith(f"claim answer: {ended}"), title
         assert problems[title.partition("/")[0]] in table
         assert "run the claim again and leave its evidence as it was written" in table
         assert "differs: verdict: was" in table
@@ -212,6 +227,30 @@ def test_a_failure_of_the_harness_is_one_in_a_replay(gate: Gate) -> None:
     assert gate(*gate.tests("asserts", "harness"), "--run-dir", "out").status == 7
     again = gate("--judge", "out")
     assert again.status == 7, again.text
+    assert again.text.count("claim question: HARNESS FAILED") == 2
+    assert "HarnessError: the machine that thinks is out of order" in said(again.text)
+
+
+def test_a_sabotage_is_told_by_the_ending_that_it_names(gate: Gate) -> None:
+    known = 'sentence = "The question is known."\nnodes = 1\n'
+    gate.edit("claims.toml", known, known + 'needs = ["recovered"]\n')
+    with (gate.path / "test_claims.py").open("a") as file:
+        file.write(DOUBTED)
+    names = ("sabotage", "blunt_sabotage", "doubted_sabotage", "believed_sabotage")
+    assert gate(*gate.tests(*names), "--run-dir", "out", "--alluredir", "live").status == 1
+    again = gate("--judge", "out", "--alluredir", "judged")
+    told = re.findall(r"expected to be (\w+)\)\nclaim \w+: ([A-Z ]+)$", again.text, re.MULTILINE)
+    assert sorted(told) == [
+        ("inconclusive", "INCONCLUSIVE AS EXPECTED"),
+        ("inconclusive", "NOT AS EXPECTED"),
+        ("refuted", "NOT AS EXPECTED"),
+        ("refuted", "REFUTED AS EXPECTED"),
+    ], again.text
+    for results in map(by_test, (gate.path / "live", gate.path / "judged")):
+        for name, ending in zip(names, ("refuted", "refuted", "inconclusive", "inconclusive"), strict=True):
+            assert f"The claim must be {ending}." in results[name].json["descriptionHtml"], name
+    page = (gate.run_dir / "report.html").read_text()
+    assert re.findall(r"sabotage: expected to be (\w+)<", page).count("inconclusive") == 2
 
 
 def test_a_sabotage_that_was_not_as_expected_is_not_green_beside_a_pass(gate: Gate) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from plugin.reports.allure import SABOTAGES
 from tests.plugin.conftest import Gate
 from tests.plugin.reports.allure_reading import Result, by_test, read
 
@@ -57,7 +58,7 @@ def test_a_session_with_workers_one_of_which_dies_and_its_replay(gate: Gate) -> 
     assert "answer                                41  == 42" in live["refuted"].json["statusDetails"]["trace"]
     sabotages = {"sabotage", "blunt_sabotage"}
     for name, result in live.items():
-        epic = {True: "Sabotages (expected to be refuted)", False: "Claims of one's own"}[name in sabotages]
+        epic = SABOTAGES if name in sabotages else "Claims of one's own"
         if name != "ordinary":
             assert result.labels["epic"] == result.labels["parentSuite"] == epic, name
             assert ("sabotage" in result.tags) == (name in sabotages)

@@ -9,13 +9,17 @@ import pytest
 
 from plugin.catalogue import load
 from plugin.evidence.load import describe_trial, load_trial
-from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT
+from plugin.evidence.store import EVENTS, RESULT, TRIAL_FILE, VERDICT, write_json
 from plugin.judge.analysis import routes_of
 from plugin.judge.availability import availability, nearby
+from plugin.replay import judge_trial
+from plugin.reports.allure_results import write_run
+from plugin.reports.page import write_page
 from plugin.reports.series import Series, series
 from plugin.reports.stored_run import stored_run, stored_trial
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, UNREADABLE, Result
 from tests.plugin.conftest import edited
+from tests.plugin.reports.allure_reading import everything
 from tests.plugin.reports.samples import BUCKETS, run_of, trial_of
 
 FILES = (TRIAL_FILE, EVENTS, "ledger.tsv", "ledger-final.tsv", "probe.jsonl", "manifest.json", VERDICT)
@@ -205,3 +209,26 @@ def test_outcomes_of_stored_trials(tmp_path: Path) -> None:
         "t": ("pass", "refuted"),
         "u": (NOT_AS_EXPECTED, ""),
     }
+
+
+def test_every_report_tells_the_result_that_is_stored(tmp_path: Path) -> None:
+    """It is worked out of the evidence only for another verdict, and where none is stored with its own."""
+    run, catalogue = run_of(tmp_path / "run", trials=[{"name": name} for name in "abcd"]), load()
+    place = run / "claims" / "survivability"
+    why = "as it was stored, postgresql://root:hunter2hunter2@localhost"
+    write_json(place / "a" / RESULT, {"outcome": "inconclusive", "why": why, "expected": ""})
+    (place / "b" / RESULT).write_text("{")
+    write_json(place / "c" / RESULT, {"outcome": 7, "why": why})
+    stored = stored_run(run, catalogue)
+    first, *others = (trial.result for trial in stored.trials)
+    assert first.outcome == "inconclusive"
+    assert first.why.startswith("as it was stored, ")
+    assert {result.outcome for result in others} == {"pass"}
+    assert write_run(tmp_path / "allure", [stored]) == 4
+    page = write_page(tmp_path / "page.html", [stored], judge="").read_text()
+    for text in (page, everything(tmp_path / "allure")):
+        assert "INCONCLUSIVE" in text
+        assert "as it was stored" in text
+        assert "hunter2hunter2" not in text
+    assert stored_trial(place / "a", catalogue, judge_trial(place / "a", catalogue)).result.outcome == "pass"
+    assert stored_trial(place / "a", catalogue, unjudged="the judge failed").result.outcome == UNREADABLE
