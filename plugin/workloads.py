@@ -43,12 +43,15 @@ class Workload(Generic[S]):
     sizes, each with the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob
     pattern. Where there is such a file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds
     to a list what is wrong with it; ``progress`` says in a few words what a running one did just now. ``events`` are
-    the classes of its own events; ``phases`` names stretches of a trial's timeline by the event that begins and
-    those one of which ends each. ``metrics`` and ``conditions`` are pure functions of the judge;
-    ``contradictions`` says in words what in its evidence cannot be true, and ``activity`` what its clients did in time:
-    a fault must have hit that. ``audited``: the metrics of what became of its rows, which reports attach as a table.
-    ``section`` gives what reports show, given the limits of checks by metric; ``None`` for nothing. The module is
-    imported at every start of the suite, so what is heavy is imported inside of functions.
+    the classes of its own events; ``phases`` names stretches of a trial's timeline, each with the event that begins
+    it, those one of which ends it, and what is done in it. ``parameters``: what the values of a claim's parameter of
+    this name must be. ``metrics`` and ``conditions`` are pure functions of the judge; ``contradictions`` says in words
+    what in its evidence cannot be true, and ``activity`` what its clients did in time: a fault must have hit that.
+    ``audited``: the metrics of what became of its rows, which reports attach as a table. ``answers`` gives by metric,
+    of the results of all checks by theirs, what was measured for a column of a source's table, and the ratio; ``None``
+    where it is a number like any other. ``section`` gives what reports show, given the limits of checks by metric;
+    ``None`` for nothing. The module is imported at every start of the suite, so what is heavy is imported inside of
+    functions.
     """
 
     name: str
@@ -59,12 +62,14 @@ class Workload(Generic[S]):
     read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
     progress: Callable[[Path], str] = lambda directory: ""
     events: Sequence[type[Happened]] = ()
-    phases: Mapping[str, tuple[type[Happened], Sequence[type[Happened]]]] = field(default_factory=dict)
+    phases: Mapping[str, tuple[type[Happened], Sequence[type[Happened]], str]] = field(default_factory=dict)
+    parameters: Mapping[str, Rule[Any]] = field(default_factory=dict)
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
     contradictions: Callable[[Analysis], Sequence[str]] = lambda analysis: ()
     activity: Callable[[Analysis], Activity | None] = lambda analysis: None
     audited: Sequence[str] = ()
+    answers: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str] | None]] = field(default_factory=dict)
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
 
     def left(self, directory: Path) -> bool:

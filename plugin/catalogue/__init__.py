@@ -175,10 +175,11 @@ _VALUES = keyed(
 
 @ruled(_VALUES.schema)
 def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[object, ...]]]:
-    """The parameters' values. Warehouses must be a count, so that no cluster is started for what cannot be."""
+    """The parameters' values; those that a workload knows are as it asks, so that no cluster is started in vain."""
     found = _VALUES(value, place)
-    if "warehouses" in found:
-        _by_suite(several(integer(minimum=1)))(value["warehouses"], place / "warehouses")
+    for workload in WORKLOADS.values():
+        for name in workload.parameters.keys() & found.keys():
+            _by_suite(several(workload.parameters[name]))(value[name], place / name)
     return found
 
 

@@ -36,7 +36,7 @@ Moment = Annotated[int, Meta(ge=0, le=100 * 86_400_000_000)]
 """A time of the timeline in a file. No trial takes a hundred days: what says so is damaged."""
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
-"""More than that nobody counts: the largest TPC-C runs published count 10^10 order lines."""
+"""More than that nobody counts: the largest runs published count 10^10 rows."""
 
 SCHEMA = 1
 """Version of all formats here; a change that old readers would misread raises it."""

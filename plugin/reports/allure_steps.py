@@ -12,6 +12,7 @@ from plugin.reports.series import Band
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import limit_text, measured_text, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
+from plugin.workloads import WORKLOADS
 
 STATUS: Mapping[str, str] = {
     "pass": "passed", "refuted": "failed", NOT_AS_EXPECTED: "failed", "not evaluated": "skipped", "skipped": "skipped",
@@ -23,11 +24,9 @@ MOST_EVENTS = 40  # events shown below one phase; the attached evidence has all
 MARKS = {"S": "S: printed in the source", "D": "D: derived from the source", "R": "R: our own choice"}
 PHASES: Mapping[str, str] = {
     "provision": "Provision: start the nodes",
-    "load": "Load: write undisturbed",
     "disturb": "Disturb",
     "heal": "Heal: undo it and wait until the cluster is whole",
     "load, healed": "Load: write on, healed",
-    "audit": "Audit: read every row and compare it with the history",
 }
 
 
@@ -50,7 +49,9 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     at, until = band.begin, band.end
     inside = [event for event in events if at <= event.t / 1e6 < until or event.t / 1e6 == at == until]
     kinds = {f"{begin.fault.replace('_', ' ')} {', '.join(begin.nodes)}": None for _, begin in seen(inside, FaultBegin)}
-    name = PHASES.get(band.name, band.name) + (f": {'; '.join(kinds)}" if kinds else "")
+    own = next((each.phases[band.name] for each in WORKLOADS.values() if band.name in each.phases), None)
+    name = f"{band.name.capitalize()}: {own[-1]}" if own else PHASES.get(band.name, band.name)
+    name += f": {'; '.join(kinds)}" if kinds else ""
     shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
     if len(inside) > MOST_EVENTS:
         more = f"… {len(inside) - MOST_EVENTS} more events, all of them in the evidence"

@@ -227,7 +227,7 @@ def _phases(a: _Trial) -> tuple[Band, ...]:
         ("load, healed", line.recovered, line.writing_end),
     ]
     for workload in WORKLOADS.values():
-        for name, (begin, ends) in workload.phases.items():
+        for name, (begin, ends, _) in workload.phases.items():
             bounds.append((name, reached.get(begin), next((reached[end] for end in ends if end in reached), None)))
     bands = (
         Band(begin=begin / 1e6, end=max(begin, a.end if end is None else end) / 1e6, name=name)

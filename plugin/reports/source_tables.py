@@ -9,8 +9,8 @@ from plugin.claims import Claim
 from plugin.reports.builds import named
 from plugin.reports.section import Beside, Section, Setups
 from plugin.reports.text import figure, number
+from plugin.workloads import WORKLOADS
 
-EXPECTED = re.compile(r"(\d+)(?: to (\d+))? expected$")  # the end of the note of ``rows_missing``
 SETUP = "setup"  # the entry beside a source's tables that says how it came to them
 
 
@@ -106,22 +106,11 @@ def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, An
         answer = {"pass": "yes", "refuted": "no"}.get(results[name]["outcome"], "-")
         return (f"{answer} ({measured['note']})" if measured["note"] and answer != "-" else answer), "-"
     words = f"{number(value)} {name.replace('_', ' ')}"
-    if name == "rows_counted":
-        return _rows(value, words, results)
+    own = next((each.answers[name] for each in WORKLOADS.values() if name in each.answers), None)
+    if own:
+        return own(results) or (words, "-")
     comparable = isinstance(printed, int | float) and printed and not isinstance(value, str)
     return words, f"{value / printed:.2f}" if comparable else "-"
-
-
-def _rows(value: float, words: str, results: Mapping[str, Any]) -> tuple[str, str]:
-    """Of rows it is not their number that is to be compared, as writers go on, but whether all of them are there."""
-    note = results["rows_missing"]["measurement"]["note"] if "rows_missing" in results else ""
-    expected = EXPECTED.search(note)
-    if not expected:
-        return words, "-"
-    least, most = int(expected[1]), int(expected[2] or expected[1])
-    nearest = min(max(value, least), most)
-    ratio = f"{value / nearest:.2f} of the rows expected" if nearest else "-"
-    return f"{number(value)} of {least if least == most else f'{least} to {most}'} expected", ratio
 
 
 def _setup(context: Mapping[str, str], machine: str) -> str:

@@ -1,6 +1,7 @@
 """What imports what: no circle between files of different rooms, and none longer than two files inside one."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -34,6 +35,15 @@ def reached(module: str, graph: Mapping[str, set[str]]) -> set[str]:
         found |= new
         left += new
     return found
+
+
+def test_no_workload_is_known_outside_of_its_package() -> None:
+    """Its name, its sizes, its metrics and how its test goes are behind its registration."""
+    own = re.compile("ledger|tpc-?c|warehouse|rows_|audit:", re.IGNORECASE)
+    files = [path for path in (CHECKOUT / "plugin").rglob("*.*") if path.suffix in (".py", ".html", ".js")]
+    found = [f"{path.name}: {word[0]}" for path in files for word in own.finditer(path.read_text("utf-8"))]
+    assert len(files) > 50
+    assert found == []
 
 
 def test_circles_are_of_two_files_in_one_room() -> None:
