@@ -52,6 +52,19 @@ def test_fixtures_ask_the_judge_only_whether_to_stop() -> None:
     )
 
 
+def test_a_workloads_fixtures_ask_its_judge_only_how_to_go_on() -> None:
+    """``KIND`` registers the judge; everything else in a workload's package asks its rules of stopping and plans."""
+    paths = [path for path in (FIXTURES / "workloads").rglob("*.py") if not of_a_workload(path)]
+    asked = {
+        (path.relative_to(FIXTURES).as_posix(), one)
+        for path in paths
+        for one in imported(path, "fixtures.workloads")
+        if ".judge." in one and path.name != "workload.py"
+    }
+    assert asked, "the rule looks at something"
+    assert [found for found in asked if ".judge.stopping." not in found[1]] == []
+
+
 def test_the_judge_knows_workloads_through_the_registry_alone() -> None:
     paths = [path for room in ("judge", "evidence") for path in (FIXTURES.parent / "plugin" / room).glob("*.py")]
     assert paths
