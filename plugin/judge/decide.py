@@ -32,6 +32,9 @@ CLOCKS = ("clocks_read",)
 REFUTES = ("integrity",)
 """All that a violation of safety needs to refute the claim."""
 
+TIMES: Mapping[str, float] = {"s": 1.0, "min": 60.0}
+"""Units of checks of a time, in seconds. Not of milliseconds: latencies are of one process, so of one clock."""
+
 UNJUDGED = (Outcome.REPORTED, Outcome.NOT_EVALUATED)
 """Outcomes of checks that decide nothing."""
 
@@ -119,7 +122,7 @@ def _judge(
     holds = _HOLDS[check.comparison](value, check.limit)
     unit = f" {check.unit}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
-    if check.unit == "s" and abs(value - check.limit) < apart:
+    if check.unit in TIMES and abs(value - check.limit) * TIMES[check.unit] < apart:
         doubt = (
             _not_met(unmet(CLOCKS)) if isinf(apart) else f"the clocks of the evidence are known to {apart:.2g} s only"
         )

@@ -73,6 +73,10 @@ def judged(measured: float, unit: str, *events: Event) -> Verdict:
         (30.1, "s", Outcome.INCONCLUSIVE),
         (31.0, "s", Outcome.REFUTED),
         (30.1, "rows", Outcome.REFUTED),
+        (29.992, "min", Outcome.INCONCLUSIVE),
+        (30.008, "min", Outcome.INCONCLUSIVE),
+        (29.991, "min", Outcome.PASS),
+        (30.009, "min", Outcome.REFUTED),
     ],
 )
 def test_what_is_nearer_to_its_limit_than_the_clocks_are_known_is_not_decided(
@@ -83,10 +87,11 @@ def test_what_is_nearer_to_its_limit_than_the_clocks_are_known_is_not_decided(
     assert ("known to 0.5 s" in result.why) == (outcome is Outcome.INCONCLUSIVE)
 
 
+@pytest.mark.parametrize("unit", ["s", "min"])
 @pytest.mark.parametrize("measured", [1.0, 1000.0])
-def test_a_time_is_not_decided_where_a_clock_could_not_be_read(measured: float) -> None:
+def test_a_time_is_not_decided_where_a_clock_could_not_be_read(measured: float, unit: str) -> None:
     """A source that is not read is not taken for exact: it may be any time away."""
-    verdict = judged(measured, "s", compared(n1=(5.0, 0.1), unread="n2"))
+    verdict = judged(measured, unit, compared(n1=(5.0, 0.1), unread="n2"))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     (unmet,) = (condition for condition in verdict.conditions if not condition.met)
     assert unmet.name == "clocks_read"
