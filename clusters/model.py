@@ -45,6 +45,19 @@ class Capability(StrEnum):
     YCSB = "ycsb"
 
 
+PLANNED = frozenset(
+    {
+        Capability.SWAP_VERSION,
+        Capability.STALL_DISK,
+        Capability.CHANGEFEED,
+        Capability.ONLINE_INDEX,
+        Capability.MANY_DATABASES,
+        Capability.YCSB,
+    }
+)
+"""What nothing here makes an engine or a substrate do yet: offered by none, asked for by planned claims alone."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeSpec:
     """One declared node: its name (``n1`` …) and where it stands."""

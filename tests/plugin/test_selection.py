@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from clusters.model import Capability
-from clusters.substrates import processes
+from clusters.engines import ENGINES
+from clusters.model import PLANNED, Capability
+from clusters.substrates import SUBSTRATES, processes
 from plugin import selection
 from plugin.catalogue import load
 from plugin.profiles import profile_named
@@ -53,6 +54,29 @@ def test_a_number_of_cores_is_held_against_the_host(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(selection, "carries", lambda *_: None)
     reason = selection.reason_not_evaluated(load().claim("scale-up"), 3, run)
     assert reason == "this host has 0.7 cores, and a node of size 0.75/1536 is to get 0.75"
+
+
+def test_what_is_offered_is_implemented() -> None:
+    """A claim that has its test asks for it, a fault does, or it is a cluster's shape or its backups."""
+    catalogue = load()
+    ready, planned = (
+        {one for claim in catalogue for one in claim.capabilities if (claim.status == "ready") is tested}
+        for tested in (True, False)
+    )
+    others = {Capability.CUT_LINKS, Capability.ZONES, Capability.REGIONS, Capability.BACKUP}
+    assert ENGINES["cockroach"].capabilities == ready | others
+    assert ENGINES["postgres"].capabilities <= ready | others
+    assert SUBSTRATES["processes"].offered(frozenset(Capability)) <= ready | others
+    assert planned - ready - others == PLANNED
+
+
+@pytest.mark.parametrize("capability", sorted(PLANNED))
+def test_what_nothing_implements_is_told_as_planned(capability: Capability) -> None:
+    told = {why_not(claim.id) for claim in load() if capability in claim.capabilities}
+    assert told == {"its test is planned, not written yet"}
+    run: Any = Run()
+    mine = replace(load().claim("survivability"), capabilities=frozenset({capability}))
+    assert selection.reason_not_evaluated(mine, 3, run) == f"cockroach on processes cannot {capability}"
 
 
 def asking(*capabilities: Capability) -> Any:

@@ -4,7 +4,7 @@ What is known of it before a binary is found; imported by every session, so it i
 """
 
 from clusters.engines import Choice, Engine, EngineKind, Wanted
-from clusters.model import Capability, SqlTraits
+from clusters.model import PLANNED, Capability, SqlTraits
 
 
 def _find(wanted: Wanted) -> Engine:
@@ -22,9 +22,7 @@ def _order(version: str) -> object:
 KIND = EngineKind(
     name="cockroach",
     title="CockroachDB",
-    capabilities=frozenset(Capability)
-    # What it could do, and nothing here yet makes it do.
-    - {Capability.SWAP_VERSION, Capability.STALL_DISK, Capability.YCSB},
+    capabilities=frozenset(Capability) - PLANNED,
     find=_find,
     # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own
     # for their type. A foreign key that is added looks for rows that refer to nothing by one lookup a row. The

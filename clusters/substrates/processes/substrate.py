@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from clusters.errors import BadInput, HarnessError
-from clusters.model import Capability, NodeSpec, Placement
+from clusters.model import PLANNED, Capability, NodeSpec, Placement
 from clusters.substrates import LOCAL, SUBSTRATES, SubstrateKind
 from clusters.substrates.processes import cgroups, cleanup, leases
 from clusters.substrates.processes.node_directories import housed
@@ -23,7 +23,7 @@ from clusters.waiting import to_the_end
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOSE_S = 120.0
 """How long clearing away may take: mostly the deletion of the stores."""
-_ALWAYS = frozenset(Capability) - {Capability.CUT_LINKS, Capability.STALL_DISK, Capability.NODE_RESOURCES}
+_ALWAYS = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS, Capability.NODE_RESOURCES}
 CAPABILITIES = _ALWAYS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
 """What can be done to nodes of any cluster on this machine.
 
