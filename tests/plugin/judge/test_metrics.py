@@ -1,9 +1,12 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
+from collections.abc import Mapping
+
 import pytest
+from msgspec.structs import replace
 
 from fixtures.workloads.ledger.judge.metrics import SAFETY
-from fixtures.workloads.ledger.records import Invoke, Ok, Op, RowCount, numbers
+from fixtures.workloads.ledger.records import GeneratorSecond, Invoke, Ok, Op, RowCount, numbers
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
@@ -110,10 +113,20 @@ def test_inserts_shortfall() -> None:
     assert measure(whole(parameters={}), "inserts_shortfall").value is None
 
 
-def blocked(*writes: tuple[float, float], lag_us: int = 3000) -> float | None:
-    """n1 and n2 killed from 12 (bitten at 12.1 and 12.1) to 15 s; writes sent and acknowledged at these times."""
-    told = events(fault_begin={"nodes": ["n1"], "blocks": True})
-    lines = history(quiet=range(12, 16), lag_us=lag_us)
+def blocked(*writes: tuple[float, float], late: Mapping[int, int] | None = None) -> float | None:
+    """A majority is gone from 12.1 to 20 s; writes sent and acknowledged at these times.
+
+    ``late``: the generator's lag in seconds, by the second that it recorded it in.
+    """
+    told = events(
+        fault_begin={"nodes": ["n1"], "blocks": True}, fault_undo={"at": 20.0}, fault_undone={"at": 21.0},
+        recovered={"at": 22.0},
+    )  # fmt: skip
+    lags = {second * SECOND: lag * SECOND for second, lag in (late or {}).items()}
+    lines = [
+        replace(line, lag_us=lags.get(line.t, line.lag_us)) if isinstance(line, GeneratorSecond) else line
+        for line in history(quiet=range(12, 22))
+    ]
     more = [
         line
         for n, (sent, done) in enumerate(writes)
@@ -128,14 +141,22 @@ def blocked(*writes: tuple[float, float], lag_us: int = 3000) -> float | None:
 
 def test_acknowledged_without_quorum() -> None:
     assert blocked() == 0
-    assert blocked((11.9, 12.5), (12.05, 12.5), (12.5, 15.5), (16, 17)) == 0
+    assert blocked((11.9, 12.5), (12.05, 12.5), (12.5, 20.5), (21, 22)) == 0
     assert blocked((12.5, 13), (14.9, 14.99)) == 2
 
 
 def test_what_was_sent_while_a_majority_lived_counts_by_its_acknowledgement() -> None:
-    """But for answers that were on their way, or that the clients' process was late to read."""
+    """But for answers that were on their way, or that the clients' process was late to read just then."""
     assert blocked((11.999, 14.9), (12.05, 13.2)) == 2
-    assert blocked((11.999, 14.9), lag_us=2_500_000) == 0
+    assert blocked((11.999, 14.9), late={15: 2}) == blocked((11.999, 14.9), late={14: 2}) == 0
+    assert blocked((11.999, 14.9), late={15: 1}) == 1
+
+
+def test_a_generator_that_is_late_once_excuses_no_write_of_another_second() -> None:
+    """Twenty that were acknowledged nine seconds after the majority was gone passed for a lag of a later second."""
+    twenty = [(11.999, 16.5 + n / 1000) for n in range(20)]
+    assert blocked(*twenty, late={19: 9}) == blocked(*twenty, late={13: 9}) == 20
+    assert blocked(*twenty, late={17: 9}) == 0
 
 
 @pytest.mark.parametrize(
