@@ -9,35 +9,50 @@ from pathlib import Path
 from typing import Any
 
 from plugin.evidence.records import SCHEMA
-from plugin.evidence.store import MANIFEST, digest, stored_object, trials_in, write_json
+from plugin.evidence.store import MANIFEST, TRIAL_FILE, digest, stored_object, trials_in, write_json
 
 RUN_FILE, RUN_SEAL = "run.json", "run-manifest.json"
+SIGNATURE = f"{RUN_SEAL}.sig"
 
 
 def seal_run(directory: Path, undecided: Sequence[str]) -> None:
     """Write the seal, once the session is over. ``undecided``: what was required and nobody decided."""
-    files = [RUN_FILE, *(f"{trial.relative_to(directory)}/{MANIFEST}" for trial in trials_in(directory))]
-    sealed = {name: digest(directory / name) for name in files if (directory / name).exists()}
+    sealed = {name: digest(directory / name) for name in (RUN_FILE, *_of_trials(directory))}
     write_json(directory / RUN_SEAL, {"schema": SCHEMA, "undecided": [*undecided], "sha256": sealed})
+
+
+def _of_trials(directory: Path) -> list[str]:
+    """Of each trial its manifest, or its description where the trial ended before it was sealed."""
+    files = (trial / (MANIFEST if (trial / MANIFEST).exists() else TRIAL_FILE) for trial in trials_in(directory))
+    return [str(file.relative_to(directory)) for file in files]
 
 
 def broken_run_seal(directory: Path) -> tuple[str, ...]:
     """What does not agree with the seal, in words; empty where all does, and of what is no run."""
-    if not (directory / RUN_FILE).exists():
+    if not any((directory / name).exists() for name in (RUN_FILE, RUN_SEAL, SIGNATURE)):
         return ()
     sealed = stored_object(directory / RUN_SEAL)
     if sealed is None:
         return (f"the run was never sealed ({RUN_SEAL}): it ended early, so trials may be missing",)
-    found = digests_of(sealed)
-    here = {f"{trial.relative_to(directory)}/{MANIFEST}" for trial in trials_in(directory)}
-    problems = [f"{name.removesuffix(f'/{MANIFEST}')} was added after the run" for name in sorted(here - found.keys())]
+    found = {RUN_FILE: "", **digests_of(sealed)}
+    here = _of_trials(directory)
+    known = {*map(_what, found)}
+    problems = [f"{_what(name)} was added after the run" for name in here if _what(name) not in known]
     for name, expected in found.items():
-        what = name.removesuffix(f"/{MANIFEST}")
         if not (directory / name).is_file():
-            problems.append(f"{what} is missing: the run had it when it ended")
+            problems.append(f"{_what(name)} is missing: the run had it when it ended")
         elif digest(directory / name) != expected:
-            problems.append(f"{what} was changed after the run")
+            problems.append(f"{_what(name)} was changed after the run")
+        elif name.endswith(MANIFEST) and name not in here:
+            problems.append(f"{_what(name)} has lost its {TRIAL_FILE}, without which it is no trial and is not judged")
+        elif name.endswith(TRIAL_FILE) and name not in here:
+            problems.append(f"{_what(name)} was sealed after the run, in which it had ended early")
     return tuple(problems)
+
+
+def _what(name: str) -> str:
+    """A trial by its directory, anything else by its own name."""
+    return name.removesuffix(f"/{MANIFEST}").removesuffix(f"/{TRIAL_FILE}")
 
 
 def digests_of(sealed: Mapping[str, Any]) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from clusters.errors import BadInput
-from plugin.evidence.run_seal import RUN_SEAL
+from plugin.evidence.run_seal import RUN_SEAL, SIGNATURE
 
 NAMESPACE = "roachproof"
 """A signature that was made for another purpose is none of a run."""
@@ -25,13 +25,8 @@ def check_key(key: Path) -> None:
 
 def sign_run(directory: Path, key: Path) -> None:
     """Sign the run's seal; the signature lies beside it. Raises ``BadInput``."""
-    signature_of(directory).unlink(missing_ok=True)
+    (directory / SIGNATURE).unlink(missing_ok=True)
     _sign(directory / RUN_SEAL, key)
-
-
-def signature_of(directory: Path) -> Path:
-    """Where the signature of a run is."""
-    return directory / f"{RUN_SEAL}.sig"
 
 
 def not_signed(directory: Path, public_key: Path) -> str:
@@ -41,13 +36,13 @@ def not_signed(directory: Path, public_key: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = f"cannot be read ({error}); give a public OpenSSH key, like id_ed25519.pub"
         raise BadInput(f"--signed-by {public_key}: {why}") from error
-    if not (directory / RUN_SEAL).is_file() or not signature_of(directory).is_file():
+    if not (directory / RUN_SEAL).is_file() or not (directory / SIGNATURE).is_file():
         return f"not signed: {RUN_SEAL} or its signature is missing (a run is signed with --sign KEY)"
     with TemporaryDirectory() as place:
         signers = Path(place) / "signers"
         signers.write_text(f'{NAMESPACE} namespaces="{NAMESPACE}" {key}\n', encoding="utf-8")
         done = _ssh_keygen(
-            ["verify", "-f", str(signers), "-I", NAMESPACE, "-s", str(signature_of(directory))],
+            ["verify", "-f", str(signers), "-I", NAMESPACE, "-s", str(directory / SIGNATURE)],
             (directory / RUN_SEAL).read_bytes(),
         )
     return "" if done.returncode == 0 else f"its signature is not {public_key}'s: {_said(done)}"
