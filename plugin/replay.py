@@ -12,7 +12,6 @@ from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
-from plugin.evidence.signature import not_signed
 from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
@@ -132,7 +131,7 @@ def replay(
             failed[directory] = f"the judge failed ({type(error).__name__}: {error}); please report it with the trial"
     if unreadable and not verdicts and not failed:
         raise BadInput("; ".join(unreadable))
-    stored = [stored_run(directory, run.catalogue, verdicts, failed) for directory in chosen]
+    stored = [stored_run(directory, run.catalogue, verdicts, failed, signed_by) for directory in chosen]
     trials = {trial.directory: (each, trial) for each in stored for trial in each.trials if trial.directory in verdicts}
     notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values())
     if notice:
@@ -161,8 +160,6 @@ def replay(
         writer.line(write_junit(junit, stored))
     terminal.print_undecided(writer, [one for each in stored for one in each.undecided])
     problems = [f"{each.directory}: {problem}" for each in stored for problem in each.problems]
-    if signed_by is not None:
-        problems += [f"{each.directory}: {why}" for each in stored if (why := not_signed(each.directory, signed_by))]
     for message in (*unreadable, *problems, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)
     if notice:

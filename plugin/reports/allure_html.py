@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
-from plugin.evidence.run_seal import RUN_FILE
+from plugin.evidence.run_seal import RUN_FILE, broken_run_seal
 from plugin.evidence.store import stored_object, stored_verdict, trials_in, write
 
 VERSION = "3.18.0"  # of the npm package: the one whose reports were looked at
@@ -110,13 +110,15 @@ def results_of(directory: Path) -> tuple[Path, str]:
         with contextlib.suppress(BadInput):  # it is shown as one that cannot be read
             verdicts[trial] = judge_trial(trial, catalogue)
     changed = [t for t, new in verdicts.items() if (stored_verdict(t) or {}).get("outcome") != new.outcome]
-    if own is not None and not changed:
+    broken = broken_run_seal(directory)
+    if own is not None and not changed and not broken:
         return own, ""
     results = directory / (RESULTS if own is None else f"{RESULTS}-judged-again")
     said = write_replay(results, [stored_run(directory, catalogue, verdicts)], clean=True)
     if not _results(results):
         raise BadInput(said)
     since = f", since {len(changed)} of its verdicts {'is' if len(changed) == 1 else 'are'} not what was stored"
+    since = since if changed else ", since it is not as the run left it"
     return results, f" (made from the evidence{since if own else ''})"
 
 

@@ -16,7 +16,7 @@ from plugin.reports import allure
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
-from plugin.reports.stored_run import StoredRun, StoredTrial, names_of, run_of
+from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, run_of, told_of
 from plugin.required import NOT_DECIDED
 from plugin.result import Result
 from plugin.run import Run
@@ -77,7 +77,7 @@ def write_trial(trial: StoredTrial, sink: Any, *, among: str = "") -> None:
 
 
 def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
-    """Write the result of a test, or of what is required, of which nothing is known but why there is nothing."""
+    """Write the result of what has no trial: a test that left none, what is required, what is wrong with a run."""
     full_name = allure.full_name(nodeid) if "::" in nodeid else nodeid
     result = TestResult(
         uuid=str(uuid.uuid4()),
@@ -96,6 +96,8 @@ def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
 def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     """Write the results of every trial of these runs, with categories and environment; how many. Raises ``OSError``.
 
+    What was required and not decided, and what is not as a run left it, has results of its own.
+
     Those of several runs have histories of their own: one would else hide the others as its retries.
     """
     writer: Any = AllureFileLogger
@@ -103,11 +105,12 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     trials = [(trial, name) for run, name in zip(runs, names_of(runs), strict=True) for trial in run.trials]
     for trial, name in trials:
         write_trial(trial, sink, among=name if len(runs) > 1 else "")
-    undecided = [required for run in runs for required in run.undecided]
-    for required in undecided:
-        write_broken(required, NOT_DECIDED, sink, at_ms=int(time.time() * 1e3))
+    beside = [(required, NOT_DECIDED) for required in told_of(runs, "undecided")]
+    beside += [(problem, NOT_AS_LEFT) for problem in told_of(runs, "problems")]
+    for what, why in beside:
+        write_broken(what, why, sink, at_ms=int(time.time() * 1e3))
     write_surroundings(directory, [run.described for run in runs], [trial.described for trial, _ in trials])
-    return len(trials) + len(undecided)
+    return len(trials) + len(beside)
 
 
 def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> str:

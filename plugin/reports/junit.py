@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugin.reports.properties import properties
-from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
+from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of
 from plugin.reports.text import shown
 from plugin.required import NOT_DECIDED
 from plugin.result import NO_VERDICT, SKIPPED
@@ -23,7 +23,8 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
         kinds = [_case(suite, trial) for trial in run.trials]
-        kinds += [_undecided(suite, required) for required in run.undecided]
+        kinds += [_failed(suite, "required", required, NOT_DECIDED) for required in run.undecided]
+        kinds += [_failed(suite, "evidence", problem, NOT_AS_LEFT) for problem in run.problems]
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
         suite.set("tests", str(len(kinds)))
@@ -72,10 +73,10 @@ def _case(suite: ET.Element, trial: StoredTrial) -> str:
     return kind
 
 
-def _undecided(suite: ET.Element, required: str) -> str:
-    """Add a test case for what was required and nobody decided."""
-    case = ET.SubElement(suite, "testcase", {"classname": "required", "name": _text(required), "time": "0"})
-    ET.SubElement(case, "failure", message=NOT_DECIDED)
+def _failed(suite: ET.Element, kind: str, name: str, why: str) -> str:
+    """Add a failed test case for what no trial stands for."""
+    case = ET.SubElement(suite, "testcase", {"classname": kind, "name": _text(name), "time": "0"})
+    ET.SubElement(case, "failure", message=why)
     return "failure"
 
 

@@ -18,7 +18,7 @@ from plugin.reports.charts import Chart, clock
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.source_tables import beside
-from plugin.reports.stored_run import StoredRun, StoredTrial, names_of
+from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, told_of
 from plugin.reports.text import ASSETS, SIGNS, limit_text, machine, measured_text, rendered, word
 from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
@@ -51,8 +51,9 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
         trials=shown,
         groups=(("", claims), (SABOTAGES, sabotages)),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
-        undecided=[required for run in runs for required in run.undecided],
-        problems=[problem for run in runs for problem in run.problems],
+        undecided=told_of(runs, "undecided"),
+        problems=told_of(runs, "problems"),
+        not_as_left=NOT_AS_LEFT,
         control=control,
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
@@ -14,6 +14,7 @@ from plugin.evidence.events import Event
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, undecided_of
+from plugin.evidence.signature import not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
 from plugin.judge.trial import TrialEvidence
@@ -23,6 +24,9 @@ from plugin.reports.series import Series, series
 from plugin.required import DECIDED, required_of, undecided
 from plugin.result import Result, must_be, result_of, stored_result
 from plugin.workloads import WORKLOADS
+
+NOT_AS_LEFT = "NOT AS THE RUN LEFT IT"
+"""What reports call a run whose files do not agree with its seal or its signature."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +89,8 @@ class StoredTrial:
 class StoredRun:
     """One run directory: its name, ``run.json``, and its trials.
 
-    ``undecided``: what was required and nobody decided. ``problems``: why the directory is not as the run left it.
+    ``undecided``: what was required and nobody decided. ``problems``: why the directory is not as the run left it, or
+    not as it was signed; with one, no run passes.
     """
 
     directory: Path
@@ -166,18 +171,22 @@ def stored_run(
     catalogue: Catalogue,
     verdicts: Mapping[Path, Verdict] = MappingProxyType({}),
     unjudged: Mapping[Path, str] = MappingProxyType({}),
+    signed_by: Path | None = None,
 ) -> StoredRun:
-    """Everything below a run directory, or the one trial that it is; ``unjudged``: why trials have no verdict."""
+    """Everything below a run directory, or the one trial that it is; ``unjudged``: why trials have no verdict.
+
+    ``signed_by``: the public key of who must have signed it. Raises ``BadInput`` for what is no such key.
+    """
     trials = [stored_trial(p, catalogue, verdicts.get(p), unjudged.get(p, "")) for p in trials_in(directory)]
     decided = [trial.described for trial in trials if not trial.sabotage and trial.result.outcome in DECIDED]
-    whole = (directory / RUN_FILE).exists()
-    missing = undecided(required_of(_raw(directory / RUN_FILE)), decided) if whole else []
+    forged = not_signed(directory, signed_by) if signed_by else ""
+    missing = undecided(required_of(_raw(directory / RUN_FILE)), decided)
     return StoredRun(
         directory=directory,
         described=run_of(directory),
         trials=trials,
-        undecided=[*dict.fromkeys([*(undecided_of(directory) if whole else ()), *missing])],
-        problems=broken_run_seal(directory),
+        undecided=[*dict.fromkeys([*undecided_of(directory), *missing])],
+        problems=[*broken_run_seal(directory), *filter(None, [forged])],
     )
 
 
@@ -191,6 +200,12 @@ def names_of(runs: Sequence[StoredRun]) -> list[str]:
     """What each run is called: its directory's name, its whole path where two have the same."""
     short = [run.directory.name for run in runs]
     return [name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)]
+
+
+def told_of(runs: Sequence[StoredRun], what: Literal["undecided", "problems"]) -> list[str]:
+    """What these runs say beside their trials; where there are several, after each one's name."""
+    named = zip(runs, names_of(runs), strict=True)
+    return [f"{name}: {told}" if len(runs) > 1 else told for run, name in named for told in getattr(run, what)]
 
 
 def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -3,13 +3,17 @@
 import json
 import shutil
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from plugin.evidence.run_seal import RUN_FILE, RUN_SEAL
+from plugin.evidence.run_seal import RUN_FILE, RUN_SEAL, broken_run_seal, seal_run
+from plugin.evidence.store import MANIFEST, TRIAL_FILE, seal, trials_in
+from plugin.reports.stored_run import NOT_AS_LEFT
 from plugin.required import Required, required_of, undecided
-from tests.plugin.conftest import Gate
+from tests.plugin.conftest import Gate, edited
+from tests.plugin.reports.samples import run_of, trial_of
 
 CALLED = "REQUIRED AND NOT DECIDED: question"
 
@@ -24,10 +28,10 @@ def suite(gate: Gate) -> Gate:
     return gate
 
 
-def failures(path: Path) -> list[tuple[str | None, str | None]]:
+def failures(path: Path) -> list[tuple[str, str]]:
     """Names and reasons of the test cases that did not pass."""
     cases = ET.parse(path).getroot().iter("testcase")
-    return [(case.get("name"), found.get("message")) for case in cases for found in case.iter("failure")]
+    return [(case.get("name", ""), found.get("message", "")) for case in cases for found in case.iter("failure")]
 
 
 def broken(results: Path) -> list[str]:
@@ -69,6 +73,87 @@ def test_a_trial_that_vanished_or_was_sealed_anew_is_noticed(gate: Gate) -> None
     never = gate("--judge", "out")
     assert never.status == 6, never.text
     assert "the run was never sealed" in never.text
+
+
+def vanished(trial: Path) -> None:
+    shutil.rmtree(trial)
+
+
+def nameless(trial: Path) -> None:
+    (trial / TRIAL_FILE).unlink()
+
+
+def without_the_run_s_file(trial: Path) -> None:
+    """And with ``run.json`` everything that would say that a trial is missing."""
+    shutil.rmtree(trial)
+    (trial.parents[2] / RUN_FILE).unlink()
+
+
+def without_the_seal(trial: Path) -> None:
+    (trial.parents[2] / RUN_SEAL).unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (vanished, ["claims/answer/test_claims-test_refuted is missing: the run had it when it ended"]),
+        (nameless, ["claims/answer/test_claims-test_refuted has lost its trial.json, without which"]),
+        (
+            without_the_run_s_file,
+            ["claims/answer/test_claims-test_refuted is missing: the run", "run.json is missing: the run"],
+        ),
+        (without_the_seal, ["the run was never sealed (run-manifest.json)"]),
+        (None, []),
+    ],
+)
+def test_every_report_says_that_a_run_is_not_as_it_was_left(
+    gate: Gate, change: Callable[[Path], None] | None, told: list[str]
+) -> None:
+    """Terminal, page, JUnit XML, Allure and exit status; without the refuted trial all else passes."""
+    gate(*gate.tests("passes", "refuted"), "--run-dir", "out")
+    if change:
+        change(gate.run_dir / "claims" / "answer" / "test_claims-test_refuted")
+    ran = gate("--judge", "out", "--junit-xml", "again.xml", "--alluredir", "again")
+    left = len(gate.trials)
+    assert ran.status == (6 if left == 1 else 1), ran.text
+    xml = failures(gate.path / "again.xml")
+    wrong = [name for name, why in xml if why == NOT_AS_LEFT]
+    assert len(xml) - len(wrong) == left - 1, "the refuted trial's own"
+    results = [json.loads(file.read_text()) for file in (gate.path / "again").glob("*-result.json")]
+    unlike = [each["name"] for each in results if each.get("statusDetails", {}).get("message") == NOT_AS_LEFT]
+    page = (gate.run_dir / "report.html").read_text()
+    assert page.count(NOT_AS_LEFT.capitalize()) == ran.text.count(f"ERROR: {gate.run_dir}: ") == len(told)
+    assert len(wrong) == len(unlike) == len(told)
+    for each in told:
+        assert each in " ".join(ran.text.split())
+        assert each in page
+        for named in (wrong, unlike):
+            assert any(name.startswith(each) for name in named), (each, named)
+
+
+def test_a_trial_that_ended_early_is_sealed_with_its_run(tmp_path: Path) -> None:
+    """So that it cannot vanish, nor be sealed later as if it had come to its end."""
+    run = run_of(tmp_path / "run", trials=[{"judged": False}])
+    (trial,) = trials_in(run)
+    (trial / MANIFEST).unlink()
+    seal_run(run, ())
+    assert broken_run_seal(run) == ()
+    name = str(trial.relative_to(run))
+    seal(trial)
+    assert broken_run_seal(run) == (f"{name} was sealed after the run, in which it had ended early",)
+    shutil.rmtree(trial)
+    assert broken_run_seal(run) == (f"{name} is missing: the run had it when it ended",)
+
+
+def test_a_trial_of_another_run_is_noticed(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run")
+    trial_of(run / "claims" / "survivability" / "another", judged=False)
+    assert broken_run_seal(run) == ("claims/survivability/another was added after the run",)
+    edited(run / RUN_SEAL, sha256={})
+    assert set(broken_run_seal(run)) == {
+        "run.json was changed after the run",
+        *(f"claims/survivability/{name} was added after the run" for name in ("another", "trial-0")),
+    }
 
 
 def test_what_was_required_cannot_be_taken_back(suite: Gate) -> None:

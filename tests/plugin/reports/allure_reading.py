@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plugin.catalogue import load
+from plugin.evidence.run_seal import RUN_FILE, seal_run
 from plugin.reports import allure_results
 from plugin.reports.stored_run import stored_run
 from tests.plugin.reports.samples import run_of
@@ -69,6 +70,9 @@ def written(place: Path, *trials: Mapping[str, Any], **settings: Any) -> list[Re
 
 
 def again(place: Path, run: Path, name: str = "results") -> list[Result]:
+    """The results of a run that ends as it is now."""
+    if (run / RUN_FILE).exists():
+        seal_run(run, ())
     stored = stored_run(run, load())
     assert allure_results.write_run(place / name, [stored]) == len(stored.trials)
     return read(place / name)

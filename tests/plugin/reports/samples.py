@@ -26,6 +26,7 @@ from fixtures.workloads.ledger.records import (
 from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.evidence.records import SCHEMA, ProbeSecond, RouteSecond, event_line, probe_header, probe_line
+from plugin.evidence.run_seal import seal_run
 from plugin.evidence.store import EVENTS, TRIAL_FILE, seal, write_json
 from plugin.replay import conclude
 from tests.plugin.recorded import recorded
@@ -49,6 +50,7 @@ def run_of(directory: Path, *, trials: Sequence[Mapping[str, Any]] = ({},), **se
             directory / "claims" / "survivability" / trial.get("name", f"trial-{number}"),
             **{k: v for k, v in trial.items() if k != "name"},
         )
+    seal_run(directory, ())
     return directory
 
 

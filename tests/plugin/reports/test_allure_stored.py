@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from plugin.evidence.store import EVENTS, TRIAL_FILE, VERDICT, TrialStore
 from plugin.replay import conclude
 from plugin.reports import allure_html, allure_results
 from plugin.reports.page import write_page
-from plugin.reports.stored_run import stored_run
+from plugin.reports.stored_run import NOT_AS_LEFT, stored_run
+from plugin.required import NOT_DECIDED
 from tests.plugin.conftest import edited
 from tests.plugin.reports.allure_reading import again, everything, read, written
 from tests.plugin.reports.samples import run_of, trial_of
@@ -348,6 +350,8 @@ def test_categories_tell_outcomes_apart() -> None:
 
     assert category("failed", "REFUTED: lost: 3 rows, must be == 0\nmore").startswith("Refuted")
     assert category("broken", "INCONCLUSIVE: no\nmore").startswith("Inconclusive")
+    for told in (NOT_DECIDED, NOT_AS_LEFT):
+        assert category("broken", told).startswith("Inconclusive")
     assert category("broken", "HARNESS FAILED: OSError").startswith("Harness")
     assert category("failed", "NOT AS EXPECTED: x").startswith("Sabotage")
     assert category("failed", "AssertionError: assert 1 == 2") == "Other tests"
@@ -394,3 +398,13 @@ def test_html_shows_what_today_s_judge_says(tmp_path: Path) -> None:
     (result,) = read(made)
     assert result.json["status"] == "broken"
     assert "ledger-final.tsv was changed after the run" in json.dumps(result.json)
+
+
+def test_html_shows_that_a_run_is_not_as_it_was_left(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", trials=[{"judged": True}, {"judged": True}])
+    own, _ = allure_html.results_of(run)
+    shutil.rmtree(next(run.glob("claims/*/*")))
+    made, said = allure_html.results_of(run)
+    assert made != own
+    assert said == " (made from the evidence, since it is not as the run left it)"
+    assert sorted(result.message for result in read(made)) == ["", NOT_AS_LEFT]
