@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
-from docs import pictures
 from plugin.reports import allure_html
+from tests.docs import pictures
 from tests.plugin.conftest import CHECKOUT
 from tests.plugin.reports.browser import opened
 

@@ -1,4 +1,4 @@
-"""Makes the README's pictures again, from the stored run in ``sample-run.tar.xz``: ``tox -e pictures``.
+"""Makes the README's pictures again, from the stored run in ``docs/sample-run.tar.xz``: ``tox -e pictures``.
 
 ``tox -e pictures -- --sample RUN`` puts another run into the sample's place first.
 """
@@ -19,9 +19,9 @@ from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
 from tests.plugin.reports.browser import NoBrowserError, headless
 
-HERE = Path(__file__).parent
-CHECKOUT = HERE.parent
-SAMPLE = HERE / "sample-run.tar.xz"
+CHECKOUT = Path(__file__).parents[2]
+DOCS = CHECKOUT / "docs"
+SAMPLE = DOCS / "sample-run.tar.xz"
 LEFT_OUT = ("logs", "progress", "allure-results", "allure-report", "report.html")
 """Of a stored run: what is made from the evidence, and the nodes' own words, of which a pass shows none."""
 COLUMNS = 100
@@ -143,7 +143,7 @@ def picture(browser: Any, name: str, show: Callable[[Any], None], *, size: tuple
     )
     show(view)
     view.wait_for_timeout(500)  # what fades in has done so
-    target = HERE / f"{name}.png"
+    target = DOCS / f"{name}.png"
     if whole:
         view.locator(whole).screenshot(path=target)
     else:
