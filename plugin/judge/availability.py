@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plugin.evidence.records import ProbeSecond, RouteSecond
+from plugin.evidence.records import ProbeSecond
 from plugin.judge.trial import Window
 
 SECOND = 1_000_000
@@ -42,16 +42,15 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Availability:
-    """The longest gap of each route in the window, and of all routes together.
+    """The longest gap of each route in the window.
 
     ``worst`` is the longest of any route whose endpoint is not itself a node that was hit, ``victims`` the longest of
-    the others, ``overall`` the longest stretch without a success of any route. ``None`` where there is no such route.
+    the others. ``None`` where there is no such route.
     """
 
     routes: Mapping[str, Gap]
     worst: Gap | None
     victims: Gap | None
-    overall: Gap | None
 
 
 def together(seen: Sequence[Availability]) -> Availability | None:
@@ -66,7 +65,6 @@ def together(seen: Sequence[Availability]) -> Availability | None:
         routes={name: max((one.routes[name] for one in seen), key=lambda gap: gap.seconds) for name in seen[0].routes},
         worst=longest(one.worst for one in seen),
         victims=longest(one.victims for one in seen),
-        overall=longest(one.overall for one in seen),
     )
 
 
@@ -103,7 +101,7 @@ def availability(
     ("primary") is none of the nodes and always counts.
     """
     if not seconds:
-        return Availability(routes={}, worst=None, victims=None, overall=None)
+        return Availability(routes={}, worst=None, victims=None)
     hit = frozenset(victims)
     names = list(dict.fromkeys([*routes, *(name for second in seconds for name in second.routes)]))
     bounds = _bounds(seconds)
@@ -114,7 +112,6 @@ def availability(
         routes=by_route,
         worst=max(living, key=lambda gap: gap.seconds, default=None),
         victims=max(hurt, key=lambda gap: gap.seconds, default=None),
-        overall=_overall(seconds, window) if names else None,
     )
 
 
@@ -172,30 +169,6 @@ def _stretches(name: str, seconds: Sequence[ProbeSecond], bounds: Window) -> Ite
         yield max(route.first, route.last - route.gap), route.last
         last = route.last
     yield last, bounds[1]
-
-
-def _overall(seconds: Sequence[ProbeSecond], window: Window) -> Gap:
-    """The longest stretch without any success.
-
-    Known are each route's first and last success in each second, and that between these two no stretch is longer than
-    the route's ``gap``: between two neighbouring known successes the true stretch is no longer than the smallest
-    ``gap`` of the routes that span it.
-    """
-    last, finish = _bounds(seconds)
-    longest = Gap(route="", begin=window[0], end=window[0])
-    for second in seconds:
-        spans = [route for route in second.routes.values() if route.ok]
-        for time in sorted({time for route in spans for time in (route.first, route.last)}):
-            longest = _longer(longest, last, time, spans, window)
-            last = max(last, time)
-    return _longer(longest, last, finish, (), window)
-
-
-def _longer(longest: Gap, begin: int, end: int, spans: Iterable[RouteSecond], window: Window) -> Gap:
-    if end - begin <= longest.end - longest.begin or not _overlaps(begin, end, window):
-        return longest
-    length = min([end - begin, *(route.gap for route in spans if route.first <= begin and route.last >= end)])
-    return Gap(route="", begin=end - length, end=end) if length > longest.end - longest.begin else longest
 
 
 def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:

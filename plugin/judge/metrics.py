@@ -49,12 +49,6 @@ def _gap(a: Analysis) -> Measured:
     return _longest(a, "worst", "no probed endpoint outside the hit nodes")
 
 
-@measures("gap_overall_s", "s", _PROBE)
-def _gap_overall(a: Analysis) -> Measured:
-    """Longest stretch without any success anywhere."""
-    return _longest(a, "overall", "nothing was probed")
-
-
 @measures("victim_gap_s", "s", _PROBE)
 def _victim_gap(a: Analysis) -> Measured:
     """Longest stretch without a success of the hit nodes' own clients."""
@@ -76,7 +70,7 @@ def _gap_undisturbed(a: Analysis) -> Measured:
 def _longest(a: Analysis, pick: str, none: str) -> Measured:
     found = recorded(a.availability, "there was no probe" if a.evidence.probe is None else NO_FAULT)
     gap: Gap = recorded(getattr(found, pick), none)
-    note = f"{f'{gap.route}, ' if gap.route else ''}{seconds(gap.begin)} to {seconds(gap.end)}"
+    note = f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}"
     return gap.seconds, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", ()
 
 

@@ -1,6 +1,6 @@
 """Gaps against series worked out by hand."""
 
-from plugin.evidence.records import ProbeSecond, RouteSecond
+from plugin.evidence.records import ProbeSecond
 from plugin.judge.availability import Gap, availability, holes, late
 from tests.plugin.judge.histories import SECOND, probe
 
@@ -16,7 +16,7 @@ def seconds_of(gap: Gap | None) -> float:
 def test_a_healthy_probe_has_gaps_of_its_own_interval_only() -> None:
     header, lines = probe(lambda route, tenth: True)
     found = availability(lines, header["routes"], window=WINDOW, victims=["n1"])
-    assert seconds_of(found.worst) == seconds_of(found.victims) == seconds_of(found.overall) == HEALTHY
+    assert seconds_of(found.worst) == seconds_of(found.victims) == HEALTHY
 
 
 def test_the_worst_route_counts_and_the_victims_own_does_not() -> None:
@@ -30,7 +30,6 @@ def test_the_worst_route_counts_and_the_victims_own_does_not() -> None:
     assert (found.worst.route, seconds_of(found.worst)) == ("n2/1", 3.0)  # type: ignore[union-attr]
     assert (found.worst.begin, found.worst.end) == (12 * SECOND, 15 * SECOND)  # type: ignore[union-attr]
     assert seconds_of(found.victims) == 13.0
-    assert seconds_of(found.overall) == HEALTHY
 
 
 def test_a_stretch_counts_whole_where_it_overlaps_an_edge_of_the_window() -> None:
@@ -56,30 +55,6 @@ def test_a_route_that_never_succeeded_counts_from_the_begin_of_the_probe() -> No
     assert (found.worst.route, seconds_of(found.worst)) == ("n3/1", 30.9)  # type: ignore[union-attr]
 
 
-def test_overall_is_the_stretch_in_which_nothing_succeeded() -> None:
-    header, lines = probe(lambda route, tenth: not (125 <= tenth < 152) and (route != "n2/1" or tenth % 7 == 0))
-    found = availability(lines, header["routes"], window=WINDOW, victims=["n1"])
-    assert seconds_of(found.overall) == 2.8
-
-
-def test_overall_knows_of_successes_inside_a_second() -> None:
-    """One route succeeds at the second's edges only, the other every 0.2 s all through it."""
-    lines = [
-        ProbeSecond(
-            (t + 1) * SECOND,
-            0,
-            {
-                "n1/0": RouteSecond(2, t * SECOND, t * SECOND + 990_000, 990_000),
-                "n2/0": RouteSecond(6, t * SECOND - 10_000, t * SECOND + 995_000, 201_000),
-            },
-        )
-        for t in range(1, 10)
-    ]
-    found = availability(lines, ["n1/0", "n2/0"], window=(3 * SECOND, 6 * SECOND))
-    assert seconds_of(found.overall) == 0.201
-    assert seconds_of(found.worst) == 0.99
-
-
 def test_the_one_endpoint_of_a_primary_is_never_left_out() -> None:
     header, lines = probe(lambda route, tenth: not 121 <= tenth < 180, routes=("primary/0",))
     found = availability(lines, header["routes"], window=WINDOW, victims=["n1"])
@@ -89,7 +64,7 @@ def test_the_one_endpoint_of_a_primary_is_never_left_out() -> None:
 
 def test_no_lines_no_gap() -> None:
     found = availability([], ["n1/0"], window=WINDOW)
-    assert (found.worst, found.overall, found.routes) == (None, None, {})
+    assert (found.worst, found.victims, found.routes) == (None, None, {})
 
 
 def test_holes() -> None:

@@ -25,7 +25,6 @@ EXPECTED = {
     "indeterminate": 0,
     "inserts_shortfall": 0,
     "gap_s": 3.0,
-    "gap_overall_s": 0.1,
     "gap_undisturbed_s": 0.1,
     "victim_gap_s": 5.0,
     "degraded_s": 2.0,
