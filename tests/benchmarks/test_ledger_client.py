@@ -18,7 +18,7 @@ from clusters.substrates.processes import Processes
 from clusters.topology import of as topology_of
 from fixtures.workloads.client_process import Client
 from fixtures.workloads.ledger import table
-from fixtures.workloads.ledger.records import GeneratorSecond, Invoke, Ok, Op, read_history
+from fixtures.workloads.ledger.records import GeneratorSecond, Invoke, Ok, Op, read_evidence
 from fixtures.workloads.ledger.spec import LedgerSpec
 from tests.benchmarks.measuring import Figure, spread
 
@@ -66,21 +66,21 @@ def cost(history: Path) -> tuple[float, float, list[float]]:
     begin: int | None = None
     totals = [0, 0]
     elapsed, costs = 0, []
-    with history.open(encoding="utf-8") as lines:
-        for record in read_history(lines):
-            begin = record.t if begin is None else begin
-            match record:
-                case Invoke():
-                    open_[record.op] = rows.get(record.kind, 0)
-                case Ok():
-                    inserted += open_.pop(record.op)
-                    operations += 1
-                case GeneratorSecond():
-                    if last is not None and last.t - begin >= WARM_S * 1e6 and inserted:
-                        elapsed += record.t - last.t
-                        totals = [totals[0] + inserted, totals[1] + operations]
-                        costs.append(record.cpu_us / 1e6 * INSERTS_PER_S / inserted)
-                    inserted, operations, last = 0, 0, record
+    read = read_evidence(history.parent).history
+    for record in read() if read else ():
+        begin = record.t if begin is None else begin
+        match record:
+            case Invoke():
+                open_[record.op] = rows.get(record.kind, 0)
+            case Ok():
+                inserted += open_.pop(record.op)
+                operations += 1
+            case GeneratorSecond():
+                if last is not None and last.t - begin >= WARM_S * 1e6 and inserted:
+                    elapsed += record.t - last.t
+                    totals = [totals[0] + inserted, totals[1] + operations]
+                    costs.append(record.cpu_us / 1e6 * INSERTS_PER_S / inserted)
+                inserted, operations, last = 0, 0, record
     if len(costs) < MEASURED_S - 2:
         raise HarnessError(f"the client recorded {len(costs)} s of its {MEASURED_S:.0f} s: nothing was measured")
     return totals[0] / elapsed * 1e6, totals[1] / elapsed * 1e6, costs
