@@ -135,13 +135,13 @@ def text(*, pattern: str = "", what: str = "a text that is not empty") -> Rule[s
     return rule
 
 
-def number(*, minimum: float = 0, above: float | None = None, maximum: float = math.inf) -> Rule[float]:
-    """A finite number, at least ``minimum`` or, where given, greater than ``above``, and at most ``maximum``."""
-    bound = f"at least {minimum:g}" if above is None else f"greater than {above:g}"
+def number(*, above: float | None = None, maximum: float = math.inf) -> Rule[float]:
+    """A finite number, at least 0 or, where given, greater than ``above``, and at most ``maximum``."""
+    bound = "at least 0" if above is None else f"greater than {above:g}"
     bound += f" and at most {maximum:g}" if maximum < math.inf else ""
 
     @ruled(
-        {"type": "number", **({"minimum": minimum} if above is None else {"exclusiveMinimum": above})}
+        {"type": "number", **({"minimum": 0} if above is None else {"exclusiveMinimum": above})}
         | ({"maximum": maximum} if maximum < math.inf else {})
     )
     def rule(value: Any, place: Place) -> float:
@@ -153,7 +153,7 @@ def number(*, minimum: float = 0, above: float | None = None, maximum: float = m
             result = math.inf
         if not math.isfinite(result):
             raise place.must(value, f"a finite number, {bound}", "nothing can be compared with it; give a figure")
-        if not minimum <= result <= maximum or (above is not None and result <= above):
+        if not 0 <= result <= maximum or (above is not None and result <= above):
             raise place.must(value, bound, "give a figure that can be met")
         return result
 

@@ -103,10 +103,6 @@ def looks(*at: int) -> Looks:
     return Looks(at=at, alpha=LEVEL if count <= 1 else LEVEL_A_LOOK if count <= 3 else LEVEL / count)
 
 
-SEQUENTIAL = looks(5, 8, 12)
-"""The default."""
-
-
 PAIR, AGAINST_MEAN = 2.0, 1.5
 """The variance of a log ratio in variances of one run: of two runs; of one against the mean of two."""
 
@@ -213,8 +209,7 @@ class Compared:
     """What all ratios together say at the last look that was reached, or the first that decided.
 
     ``refuted`` names the ratios outside the margin, after Holm's correction. ``visible``: the smallest true difference
-    that would have been told from none (log ratio), the worst of all ratios. ``unused``: pairs that were run beyond the
-    last look reached, and do not count.
+    that would have been told from none (log ratio), the worst of all ratios.
     """
 
     decision: Decision
@@ -226,7 +221,6 @@ class Compared:
     n: int
     refuted: tuple[str, ...] = ()
     visible: float | None = None
-    unused: int = 0
     aa: tuple[Ratio, ...] = ()
 
     def __str__(self) -> str:
@@ -286,7 +280,7 @@ def percent(log_value: float) -> float:
 def compare(
     pairs: Mapping[str, Sequence[float]],
     margin: Margin,
-    declared: Looks = SEQUENTIAL,
+    declared: Looks,
     *,
     aa: Mapping[str, Sequence[float]] | None = None,
     figures: int = 1,
@@ -337,7 +331,6 @@ def _look(
         n=at,
         refuted=refuted if decision is Decision.REFUTED else (),
         visible=max(visible, default=None),
-        unused=max(map(len, pairs.values())) - at,
         aa=noise,
     )
 
@@ -373,13 +366,12 @@ class Plan:
     """What so many blocks can show at a margin, the first side run twice in each.
 
     ``found``: the loss in percent that is refuted with 90 % probability; ``passes``: how likely two sides that do not
-    differ pass; ``refuted``: how likely they are refuted.
+    differ pass.
     """
 
     blocks: int
     found: float
     passes: float
-    refuted: float
 
     def __str__(self) -> str:
         return (
@@ -404,4 +396,4 @@ def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> P
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
-    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0], refuted=chance(0, alpha / figures)[1])
+    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0])

@@ -74,9 +74,8 @@ class Convergence:
     Times in seconds of the series; ``None`` for what it does not show, and ``why`` then says so.
 
     ``left``: how often every node was near the mean and then one no longer; ``even_s``: for how long all were at the
-    end; ``even_share``: the part of the time since they first were in which all nodes were. ``rest_s``: how long
-    nothing has changed at the end. ``gained``: replicas that nodes had more than at first when they were balanced, or
-    at the end.
+    end. ``rest_s``: how long nothing has changed at the end. ``gained``: replicas that nodes had more than at first
+    when they were balanced, or at the end.
     """
 
     state: State
@@ -87,7 +86,6 @@ class Convergence:
     rest_s: float = 0.0
     left: int = 0
     even_s: float = 0.0
-    even_share: float = 0.0
     gained: int = 0
 
 
@@ -141,12 +139,11 @@ def converge(
     if balanced is not None and end < len(series):  # the last excursion is part of that tenth of the time, too
         out = series[-1].t - series[end - 1].t - even_s
         balanced = balanced if out <= (1 - EVEN_SHARE) * (series[-1].t - balanced) else None
-    even_share = _even_share(series, inside)
     settled, why_not_settled = _settled(series, quiet_s, quiet_from, balanced)
     state, why = (
         (State.BALANCED, "")
         if balanced is not None
-        else _unbalanced(series, nodes, stall_s or quiet_s, left, even_share, even_s, hold_s)
+        else _unbalanced(series, nodes, stall_s or quiet_s, left, _even_share(series, inside), even_s, hold_s)
     )
     at = next((spread for spread in series if spread.t == balanced), series[-1])
     first, last = series[0].on(nodes), at.on(nodes)
@@ -159,7 +156,6 @@ def converge(
         rest_s=_rest_at_end(series, quiet_s),
         left=left,
         even_s=even_s,
-        even_share=even_share,
         gained=sum(max(0, now - before) for before, now in zip(first, last, strict=True)),
     )
 

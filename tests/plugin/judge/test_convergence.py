@@ -178,7 +178,6 @@ def test_an_excursion_may_last_as_many_samples_as_the_time_has(late: float) -> N
 def test_even_but_still_trading_is_not_uneven() -> None:
     answer = traded(trading(out_every=20, out_for=1)[:-1])
     assert (answer.state, answer.balanced, answer.left) == (State.BALANCED, 0, 4)
-    assert answer.even_share == pytest.approx(0.96, abs=0.01)
     assert answer.settled is None, "which is another result"
 
 
