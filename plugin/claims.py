@@ -79,6 +79,10 @@ class Estimate:
     disk_mib: float = 0
 
 
+OTHERS = "others"
+"""In a table of limits: every profile that it does not name."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckSpec:
     """One line of a claim as declared: its limit is one number, a table by profile, or ``None`` of a report.
@@ -98,8 +102,8 @@ class CheckSpec:
     note: str = ""
 
     def resolve(self, profile: str) -> Check:
-        """The check on this profile; a limit by profile that does not name it resolves to ``None``."""
-        limit = self.limit.get(profile) if isinstance(self.limit, Mapping) else self.limit
+        """The check on this profile; a limit by profile that names neither it nor ``OTHERS`` resolves to ``None``."""
+        limit = self.limit.get(profile, self.limit.get(OTHERS)) if isinstance(self.limit, Mapping) else self.limit
         return Check(
             metric=self.metric,
             comparison=self.comparison,

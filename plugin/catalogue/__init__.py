@@ -35,7 +35,7 @@ from clusters.errors import BadInput
 from clusters.model import Capability, NodeResources
 from clusters.topology import MOST_NODES
 from plugin import profiles
-from plugin.claims import CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
+from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
@@ -183,7 +183,7 @@ def _parameters(value: Any, place: Place) -> Mapping[str, Mapping[Suite, tuple[o
     return found
 
 
-_BY_PROFILE = keyed(name_of(profiles.shipped(), "a profile"), number())
+_BY_PROFILE = keyed(name_of([*profiles.shipped(), OTHERS], "a profile"), number())
 
 
 @ruled({"anyOf": [number().schema, _BY_PROFILE.schema]})
@@ -235,6 +235,9 @@ def _check(value: Any, place: Place) -> CheckSpec:
         raise (place / "limit").wrong(
             f'{shown(check.limit)}: {problem}; give a table {{ <profile> = <limit> }}, or kind = "absolute"'
         )
+    if check.kind is Kind.PROFILE and isinstance(check.limit, Mapping) and OTHERS in check.limit:
+        problem = "a profile limit holds only on hardware that matches the source's"
+        raise (place / "limit").wrong(f'{OTHERS!r}: {problem}; name the profiles, or say kind = "relative"')
     if check.kind is Kind.ABSOLUTE and isinstance(check.limit, Mapping):
         way_out = 'give one number, or kind = "profile"'
         raise (place / "limit").wrong(f"an absolute limit holds on any hardware, this is a table by profile; {way_out}")

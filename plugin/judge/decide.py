@@ -13,6 +13,7 @@ from itertools import chain
 from math import isfinite, isinf
 from operator import eq, ge, gt, le, lt
 
+from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import KNOWN_METRICS, measure
@@ -75,7 +76,10 @@ def decide(
         return [conditions[name] for name in names if not conditions[name].met]
 
     apart = uncertainty_s(evidence.events)
-    results = tuple(_judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart) for check in checks)
+    results = tuple(
+        _elsewhere(evidence, check) or _judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart)
+        for check in checks
+    )
     asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
     asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were evaluated
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
@@ -88,6 +92,14 @@ def decide(
         tuned=tuple(tuned),
         context={**evidence.context, "profile": evidence.profile, **evidence.parameters},
     )
+
+
+def _elsewhere(evidence: TrialEvidence, check: Check) -> CheckResult | None:
+    """The check not evaluated, where its metric says that there is nothing to evaluate in this evidence."""
+    info = KNOWN_METRICS.get(check.metric)
+    if check.kind is Kind.REPORT or info is None or not (why := info.elsewhere(analysis(evidence))):
+        return None
+    return CheckResult(check=check, measurement=measure(evidence, check.metric), outcome=Outcome.NOT_EVALUATED, why=why)
 
 
 def _judge(

@@ -37,6 +37,8 @@ class MetricInfo:
     With ``safety`` a violation counts as soon as the records can be relied on (``integrity``), whatever else is
     missing; a pass needs all of ``needs`` all the same. With ``timed`` the limit is one of time, which a machine that
     is busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
+    ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
+    it says nothing where there is.
     """
 
     unit: str
@@ -45,6 +47,7 @@ class MetricInfo:
     measure: Callable[[Analysis], Measured]
     safety: bool = False
     timed: bool = False
+    elsewhere: Callable[[Analysis], str] = lambda _: ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from plugin.evidence.trailer import trailer
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.replay import conclude
 from tests.fixtures.workloads.tpcc.judge.runs import pairs, ramp
-from tests.plugin.judge.histories import SECOND, SEED, event, events, probe
+from tests.plugin.judge.histories import SEED, event, events, probe
 from tests.plugin.judge.whole_trial import history, host, last_read, seen
 
 CATALOGUE = load()
@@ -83,7 +83,7 @@ def _checked(runs: Sequence[str]) -> list[Event]:
 def _tpcc(directory: Path, claim: str, profile: str, of: TrialEvidence) -> None:
     runs: Mapping[str, TpccRun] = of.workloads["tpcc"]
     told = sorted([*of.events, *_checked([*runs]), event(9999, "trial.end")], key=lambda each: each.t)
-    machine = [HostSecond(t=second * SECOND, cpu=42.0, others=1.0) for second in range(1, 20)]
+    machine = [HostSecond(t=second.t, cpu=42.0, others=1.0) for second in of.host]
     files: dict[str, Iterable[str]] = {EVENTS: map(event_line, told), HOST: _host(machine)}
     for name, run in runs.items():
         end = tpcc_line(TpccEnd(why="duration", audit=run.audit))

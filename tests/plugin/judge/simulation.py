@@ -28,11 +28,21 @@ NOISES, LOSSES = (0.5, 1.0, 2.0, 3.0, 4.0, 8.0), (0.0, 5.0, 15.0, 20.0)
 """Percent: the standard deviation of one run, and what a side does less."""
 
 
-def blocks(random: Random, n: int, *, noise: float, loss: float = 0.0, sides: int = 2) -> dict[str, Logs]:
-    """So many blocks of sides, the last of which does ``loss`` percent less, each run with ``noise`` percent."""
+UNEQUAL = ((2.0, 2.0), (1.0, 2.0), (1.0, 4.0), (1.0, 8.0), (4.0, 1.0))
+"""Percent: the noise of the side that is run twice, and of the other."""
+
+
+def blocks(
+    random: Random, n: int, *, noise: float, loss: float = 0.0, sides: int = 2, others: float | None = None
+) -> dict[str, Logs]:
+    """So many blocks of sides, the last of which does ``loss`` percent less, each run with ``noise`` percent.
+
+    ``others``: the noise of the sides that are run once, where it is another.
+    """
     levels = [0.0] * (sides - 1) + [log(1 - loss / 100)]
-    sd = log(1 + noise / 100)
-    runs = [[random.gauss(level, sd) for level in (0.0, *levels)] for _ in range(n)]
+    sd, sd_of_others = (log(1 + percent / 100) for percent in (noise, noise if others is None else others))
+    spreads = (sd, sd, *[sd_of_others] * (sides - 1))
+    runs = [[random.gauss(*run) for run in zip((0.0, *levels), spreads, strict=True)] for _ in range(n)]
     again = [run[0] - run[1] for run in runs]
     found = {
         f"{side} / 0": Logs([run[side + 1] - (run[0] + run[1]) / 2 for run in runs], 0.0, again, AGAINST_MEAN)
@@ -54,11 +64,12 @@ def decisions(
     sides: int = 2,
     figures: int = 1,
     sessions: int = SESSIONS,
+    others: float | None = None,
 ) -> dict[Decision, float]:
     """How often each decision comes out."""
     random, counts = Random(f"{noise} {loss} {margin} {sides} {figures}"), dict.fromkeys(Decision, 0)
     for _ in range(sessions):
-        found = blocks(random, declared.at[-1], noise=noise, loss=loss, sides=sides)
+        found = blocks(random, declared.at[-1], noise=noise, loss=loss, sides=sides, others=others)
         counts[compare(found, margin, declared, figures=figures).decision] += 1
     return {decision: count / sessions for decision, count in counts.items()}
 
@@ -80,7 +91,15 @@ def table() -> str:
             first, *_, last = plan(margin, LOOKS, noise=noise, figures=figures)
             told.append(f"| {noise:g} % | {' | '.join(cells)} | {first.found:.1f} %, then {last.found:.1f} % |")
         told.append("")
-    return "\n".join(told)
+    told += ["**parity, ±10 %, sides that are not equally noisy**", ""]
+    told += ["| run twice | the other | no difference | at the margin |", "|---" * 4 + "|"]
+    for noise, others in UNEQUAL:
+        cells = []
+        for loss in (0.0, 100 * (1 - 1 / 1.1)):
+            found = decisions(noise=noise, loss=loss, margin=equivalence(10), others=others)
+            cells.append(f"{100 * found[Decision.HOLDS]:.1f} / {100 * found[Decision.REFUTED]:.1f}")
+        told.append(f"| {noise:g} % | {others:g} % | {' | '.join(cells)} |")
+    return "\n".join([*told, ""])
 
 
 if __name__ == "__main__":
