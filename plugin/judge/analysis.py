@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from plugin.judge.availability import Availability, Gap, availability, nearby, together, undisturbed
+from plugin.judge.availability import Availability, availability, nearby, together
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
 
 T = TypeVar("T")
@@ -33,16 +33,6 @@ class Analysis:
             availability(nearby(seconds, routes, one.window), routes, window=one.window, victims=one.victims)
             for one in self.timeline.disturbances
         )
-
-    @cached_property
-    def undisturbed(self) -> Gap | None:
-        """The longest gap that no disturbance explains; ``None`` without a probe or a time to watch."""
-        window = self.timeline.watched
-        if self.evidence.probe is None or window is None:
-            return None
-        header, seconds = self.evidence.probe
-        disturbed = [one.window for one in self.timeline.disturbances]
-        return undisturbed(seconds, routes_of(header.get("routes")), window=window, disturbed=disturbed)
 
     @cached_property
     def availability(self) -> Availability | None:

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plugin.evidence.records import ProbeSecond
-from plugin.judge.trial import Window
+from plugin.judge.trial import Window, outside
 
 SECOND = 1_000_000
 """The probe writes a line of each whole second."""
 
-END_US = 2_000_000
-"""How long before the end of its window the probe's last line may begin: a second is written when it is over."""
+EDGE_US = 2_000_000
+"""How long after the begin of its window the probe's first line may begin, as writers may be started beside it, and
+before its end the last: a second is written when it is over."""
 
 LAG_US = 500_000
 """A probe whose own clock tick comes later than this proves nothing about the server."""
@@ -69,22 +70,31 @@ def together(seen: Sequence[Availability]) -> Availability | None:
 
 
 def undisturbed(
-    seconds: Sequence[ProbeSecond], routes: Iterable[str], *, window: Window, disturbed: Sequence[Window]
+    seconds: Sequence[ProbeSecond],
+    routes: Iterable[str],
+    *,
+    window: Window,
+    excused: Sequence[Window],
+    gone: Mapping[str, int],
 ) -> Gap | None:
-    """The longest stretch of any route in the window that touches none of the ``disturbed`` ones.
+    """The longest part of a stretch of any route in the window that lies outside all the ``excused`` ones, in order.
 
-    ``None`` where there is no such stretch.
+    Whoever was hit counts like anybody else there, but for nodes that are ``gone``, each since that time. ``None``
+    where there is no such part.
     """
     if not seconds:
         return None
-    bounds = _bounds(seconds)
-    stretches = (
-        Gap(route=name, begin=begin, end=end)
-        for name in dict.fromkeys(routes)
-        for begin, end in _stretches(name, seconds, bounds)
-        if _overlaps(begin, end, window) and not any(_overlaps(begin, end, one) for one in disturbed)
-    )
-    return max(stretches, key=lambda gap: gap.seconds, default=None)
+    bounds, longest = _bounds(seconds), None
+    for name in dict.fromkeys(routes):
+        since = gone.get(endpoint(name), bounds[1])
+        mine = [*(one for one in excused if one[0] < since), (since, max(since, bounds[1]))]
+        for stretch in _stretches(name, seconds, bounds):
+            if longest is not None and stretch[1] - stretch[0] <= longest.end - longest.begin:
+                continue
+            for begin, end in outside(stretch, mine):
+                if _overlaps(begin, end, window) and (longest is None or end - begin > longest.end - longest.begin):
+                    longest = Gap(route=name, begin=begin, end=end)
+    return longest
 
 
 def endpoint(route: str) -> str:
@@ -176,9 +186,9 @@ def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
     if not seconds:
         return ("the probe recorded nothing",)
     found = []
-    if seconds[0].t > window[0]:
+    if seconds[0].t > window[0] + EDGE_US:
         found.append(f"the probe begins at {seconds[0].t / 1e6:.1f} s, the window at {window[0] / 1e6:.1f} s")
-    if seconds[-1].t < window[1] - END_US:
+    if seconds[-1].t < window[1] - EDGE_US:
         found.append(f"the probe ends at {seconds[-1].t / 1e6:.1f} s, the window at {window[1] / 1e6:.1f} s")
     for one, other in itertools.pairwise(seconds):
         if other.t - one.t > SECOND and _overlaps(one.t + SECOND, other.t, window):

@@ -166,17 +166,24 @@ def _replicated_before(a: Analysis) -> Answer:
 # ---- the probe and the machine
 
 
-def _watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
-    """The window that the probe must watch, its routes, and its seconds."""
+def watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
+    """The window that the probe must watch, from the first write until writing ended; its routes, and its seconds.
+
+    Raises ``NotRecorded`` without a probe or a fault.
+    """
     header, lines = recorded(a.evidence.probe, "there was no probe")
-    window = recorded(a.timeline.watched, "no fault was recorded, so there is no window to watch")
-    return window, routes_of(header.get("routes")), lines
+    line = a.timeline
+    faults = recorded(line.faults or None, "no fault was recorded, so there is no window to watch")
+    activity = activity_of(a)
+    begins = [faults[0].begin, *(line.baseline or ())[:1], *(activity.attempts[:1] if activity else ())]
+    end = line.writing_end if line.writing_end is not None else line.end
+    return (min(begins), max(min(begins), end)), routes_of(header.get("routes")), lines
 
 
-@requires("probe_complete", "keep the probe running from before the baseline until writing has ended; see its log")
+@requires("probe_complete", "keep the probe running from before the first write until writing has ended; see its log")
 def _probe_complete(a: Analysis) -> Answer:
-    """The probe watched every route of every node from the baseline until writing ended."""
-    window, routes, lines = _watched(a)
+    """The probe watched every route of every node from the first write until writing ended."""
+    window, routes, lines = watched(a)
     fault = recorded(a.timeline.disturbed, "no fault was recorded")[0]
     buckets = {route.rpartition("/")[2] for route in routes}
     reached = {name for line in lines if line.t <= fault for name, route in line.routes.items() if route.ok}
@@ -201,7 +208,7 @@ def _unwatched(a: Analysis, routes: Sequence[str]) -> list[str]:
 @requires("probe_on_time", "leave the machine less to do")
 def _probe_on_time(a: Analysis) -> Answer:
     """The probe kept its own schedule all the time."""
-    window, _, lines = _watched(a)
+    window, _, lines = watched(a)
     count, worst = late(lines, window)
     why = f"largest lag {worst / 1e6:.2f} s, limit {LAG_US / 1e6:.1f} s"
     return not count, f"late in {count} seconds, {why}" if count else why

@@ -3,7 +3,8 @@
 from clusters.events import NodeDeath
 from plugin.evidence.events import NotRecovered, seen
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.availability import Gap
+from plugin.judge.availability import Gap, undisturbed
+from plugin.judge.conditions import watched
 from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, nothing, recorded, seconds
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.model import Measurement
@@ -57,13 +58,15 @@ def _victim_gap(a: Analysis) -> Measured:
 
 @measures("gap_undisturbed_s", "s", _PROBE, timed=True)
 def _gap_undisturbed(a: Analysis) -> Measured:
-    """Longest stretch without a success of any range at any gateway that no fault explains.
+    """Longest stretch without a success of any range at any gateway, as far as no fault explains it.
 
-    From the baseline until writing ended, all disturbances with their recoveries aside.
+    From the first write until writing ended: what lies outside of all disturbances, each of which ends with the
+    recovery that was declared after it. A victim's own gateway counts, too, unless its node was never brought back.
     """
-    recorded(a.evidence.probe, "there was no probe")
-    recorded(a.timeline.watched, NO_FAULT)
-    gap = recorded(a.undisturbed, "the probe watched no time outside of the disturbances")
+    window, routes, lines = watched(a)
+    excused = [one.window for one in a.timeline.excused]
+    gap = undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
+    gap = recorded(gap, "the probe watched no time outside of the disturbances")
     return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
 
 

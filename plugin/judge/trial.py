@@ -1,6 +1,6 @@
 """The evidence of one trial as the judge gets it, and where its phases begin and end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,7 +78,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disturbance:
-    """From a fault's first action to the recovery that was declared after it, the next one's begin, or the trial's end.
+    """From a fault's first action to the recovery that was declared after it, or the trial's end.
 
     ``kind``: of its last fault.
     """
@@ -122,19 +122,10 @@ class Timeline:
         return begin, max(begin, self.recovered if self.recovered is not None else self.end)
 
     @property
-    def watched(self) -> Window | None:
-        """What a probe must have watched: from the baseline, or else the first fault, until writing ended."""
-        if not self.faults:
-            return None
-        begin = self.baseline[0] if self.baseline else self.faults[0].begin
-        return begin, max(begin, self.writing_end if self.writing_end is not None else self.end)
-
-    @property
-    def disturbances(self) -> tuple[Disturbance, ...]:
+    def excused(self) -> tuple[Disturbance, ...]:
         """Faults one after another, each with its own recovery; those that begin before it belong to the same one.
 
-        Each lasts until shortly before the next one begins, so that nothing between them is overlooked, and the last
-        success of the next one's victims is none of its own.
+        Outside of them nothing excuses an outage.
         """
         found: list[Disturbance] = []
         for fault in sorted(self.faults, key=lambda fault: fault.begin):
@@ -144,6 +135,15 @@ class Timeline:
             end = next((time for time in self.recoveries if time >= done), self.end)
             victims = (same.victims if same else frozenset()) | frozenset(fault.nodes)
             found.append(Disturbance(window=(begin, max(begin, end)), victims=victims, kind=fault.kind))
+        return tuple(found)
+
+    @property
+    def disturbances(self) -> tuple[Disturbance, ...]:
+        """As ``excused``, but each lasts until shortly before the next one begins.
+
+        So nothing between them is overlooked, and the last success of the next one's victims is none of its own.
+        """
+        found = self.excused
         ends = [
             *(max(one.window[1], later.window[0] - BETWEEN_US) for one, later in pairwise(found)),
             *(one.window[1] for one in found[-1:]),
@@ -157,9 +157,28 @@ class Timeline:
         return None if not times or None in times else max(time for time in times if time is not None)
 
     @property
+    def gone(self) -> Mapping[str, int]:
+        """The nodes that nobody brought back after a fault, and when that began."""
+        last = {node: fault for fault in self.faults for node in fault.nodes}
+        return {node: fault.begin for node, fault in last.items() if fault.undone is None}
+
+    @property
     def victims(self) -> frozenset[str]:
         """All nodes that a fault was aimed at."""
         return frozenset(node for fault in self.faults for node in fault.nodes)
+
+
+def outside(window: Window, others: Iterable[Window]) -> Iterator[Window]:
+    """The parts of a window that lie outside of all others, which are in order."""
+    begin, end = window
+    for other in others:
+        if other[0] >= end:
+            break
+        if other[0] > begin:
+            yield begin, other[0]
+        begin = max(begin, other[1])
+    if begin < end:
+        yield begin, end
 
 
 def lasted(fault: Fault, end: int) -> Window:

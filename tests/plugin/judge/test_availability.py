@@ -74,7 +74,8 @@ def test_holes() -> None:
     assert "between 15.0 s and 17.0 s" in holes([s for s in lines if s.t not in (15 * SECOND, 16 * SECOND)], WINDOW)[0]
     assert holes([s for s in lines if s.t not in (3 * SECOND, 4 * SECOND, 25 * SECOND, 26 * SECOND)], WINDOW) == ()
     assert len(holes(lines[::2], WINDOW)) == 4, "every second line is gone"
-    assert "begins at 13.0 s" in holes(lines[13:], WINDOW)[0]
+    assert "begins at 15.0 s" in holes(lines[15:], WINDOW)[0]
+    assert holes(lines[14:], WINDOW) == (), "writers may be started beside the probe"
     assert "ends at 17.0 s" in holes(lines[:18], WINDOW)[0]
 
 

@@ -151,10 +151,10 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         lambda: {"events": events(provisioned={"nodes": ["n1", "n2", "n3", "n4"]})},
         "node n4 has no route",
     ),
-    "probe begins after the baseline": (
+    "probe begins after the first write": (
         "probe_complete",
-        lambda: {"probe": without(range(3))},
-        "the probe begins at 3.0 s",
+        lambda: {"probe": without(range(4)), "events": events(baseline_begin={"at": 5.0})},
+        "the probe begins at 4.0 s, the window at 1.0 s",
     ),
     "probe ends early": ("probe_complete", lambda: {"probe": probe(seen, until=15)}, "the probe ends at 14.0 s"),
     "probe late": ("probe_on_time", lambda: {"probe": late_probe()}, "0.60 s"),

@@ -160,13 +160,47 @@ def test_a_generator_that_is_late_once_excuses_no_write_of_another_second() -> N
 
 @pytest.mark.parametrize(
     ("away", "gap"),
-    [(range(30, 70), 4.1), (range(240, 291), 5.2), (range(115, 125), 0.1), (range(195, 205), 0.1)],
+    [(range(30, 70), 4.1), (range(240, 291), 5.2), (range(105, 200), 1.6), (range(121, 240), 4.0)],
     ids=["before the fault", "after recovery", "into the fault", "out of the recovery"],
 )
-def test_an_outage_that_no_fault_explains(away: range, gap: float) -> None:
-    found = measure(whole(probe=probe(lambda route, tenth: tenth not in away)), "gap_undisturbed_s")
+@pytest.mark.parametrize("whose", ["", "n1/"], ids=["everybody's", "the victim's"])
+def test_an_outage_as_far_as_no_fault_explains_it(away: range, gap: float, whose: str) -> None:
+    """The fault begins at 12 s and recovery is declared at 20 s: from then on the victim's gateway counts, too."""
+    watched = probe(lambda route, tenth: tenth not in away or not route.startswith(whose))
+    found = measure(whole(probe=watched), "gap_undisturbed_s")
     assert found.value == pytest.approx(gap)
     assert measure(whole(probe=None), "gap_undisturbed_s").value is None
+
+
+def test_the_gateway_of_a_node_that_nobody_brought_back_is_not_missed() -> None:
+    dead = probe(lambda route, tenth: not (route.startswith("n1/") and tenth > 120))
+    gone = events(fault_undo=None, fault_undone=None)
+    assert measure(whole(probe=dead), "gap_undisturbed_s").value == pytest.approx(10.9)
+    assert measure(whole(probe=dead, events=gone), "gap_undisturbed_s").value == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("victim", ["n1/", "n2/"])
+def test_between_two_faults_an_outage_is_explained_by_neither(victim: str) -> None:
+    """Of both nodes' gateways: each was back when recovery was declared."""
+    second = [
+        event(26, "fault.begin", fault="kill", nodes=["n2"]),
+        event(26.1, "fault.bit", node="n2", proof="gone"),
+        event(27, "fault.undo", nodes=["n2"]),
+        event(27.5, "fault.undone", nodes=["n2"]),
+        event(28, "recovered"),
+    ]
+    told = sorted([*events(), *second], key=lambda e: e.t)
+    watched = probe(lambda route, tenth: not (route.startswith(victim) and 205 <= tenth < 255))
+    assert measure(whole(events=told, probe=watched), "gap_undisturbed_s").value == pytest.approx(5.1)
+
+
+def test_an_outage_counts_from_the_first_write_on() -> None:
+    """Which comes before the baseline: rows must be acknowledged until that begins."""
+    late = events(baseline_begin={"at": 6.0})
+    watched = probe(lambda route, tenth: not 15 <= tenth < 55)
+    found = measure(whole(events=late, probe=watched), "gap_undisturbed_s")
+    assert found.value == pytest.approx(4.1)
+    assert found.note.endswith("1.4 s to 5.5 s")
 
 
 def test_rows_are_counted_as_they_were_read_one_by_one() -> None:
