@@ -9,13 +9,16 @@ import pytest
 
 from clusters import topology
 from clusters.engines import ENGINES, Engine
+from clusters.model import Capability
+from clusters.substrates.processes import cannot_cut
 from fixtures.judge import Judge
+from fixtures.trial import Trial
 from fixtures.workloads.tpcc import loaded_cluster as loading
 from fixtures.workloads.tpcc.fixture import Side, Tpcc, Work
 from fixtures.workloads.tpcc.judge.runs import MeasuredRuns
 from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
-from tests.sabotage.throttle import Throttle, held_rows, late_answers, stumbling
+from tests.sabotage.throttle import Throttle, held_rows, late_answers, slow_link, stumbling
 from tests.sabotage.wrong_mix import EasierSpec
 from tests.slow import slow
 
@@ -27,7 +30,9 @@ SIZE = 0.6
 """CPUs of the node, so that what else the machine does hardly matters: all sides are held to so much, whatever is left
 over."""
 
-A_THIRD, LATE, HOT = "a third of its CPU", "answers late", "rows held by somebody else"
+A_THIRD, LATE, HOT, SLOW_LINK = "a third of its CPU", "answers late", "rows held by somebody else", "a slow link"
+KBIT = 256
+"""What leaves the node behind the slow link in a second."""
 SLOWER = tuple(f"latency_{name}_growth_interval" for name in ("p50", "p90", "p99"))
 
 HURRIED = Work(warehouses=1, ramp_s=1, measured_s=8, workers=4)
@@ -40,10 +45,12 @@ quiet = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def small(tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, cpus: float | None = None) -> AsyncIterator[Loaded]:
-    """A single node."""
+async def small(
+    tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, nodes: int = 1, cpus: float | None = None
+) -> AsyncIterator[Loaded]:
+    """A single node, or some."""
     resources = replace(tpcc.resources, cpus=cpus)
-    side = Side(name="small", engine=engine, topology=topology.of(nodes=1), resources=resources)
+    side = Side(name="small", engine=engine, topology=topology.of(nodes=nodes), resources=resources)
     async with tpcc.loaded(side, warehouses, name=side.name) as loaded:
         yield loaded
 
@@ -83,20 +90,35 @@ async def test_a_side_whose_rows_are_hot(tpcc: Tpcc, judge: Judge, engine: Engin
     assert judge.refuted("tpmc_ratio_interval", "fell_behind")
 
 
-async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = False) -> None:
+@quiet
+@pytest.mark.sabotage("parity", engine="cockroach")
+async def test_a_side_one_of_whose_links_is_slow(
+    tpcc: Tpcc, trial: Trial, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On one side all that a node of three sends to clients and nodes leaves at 256 kbit/s; there is CPU to spare."""
+    if (why := cannot_cut()) is not None:
+        pytest.skip(f"no network of the cluster's own can be made here: {why}")
+    links = replace(trial.claim, capabilities=trial.claim.capabilities | {Capability.CUT_LINKS})
+    monkeypatch.setattr(trial, "claim", links)
+    await offered(tpcc, engine, FREE, SLOW_LINK, nodes=3)
+    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+
+
+async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = False, nodes: int = 1) -> None:
     """The claim's own path, with think times, on one small cluster: half of what it can do is offered to all sides."""
-    async with small(tpcc, engine, cpus=float(tpcc.host.cores)) as loaded:
+    async with small(tpcc, engine, nodes=nodes, cpus=float(tpcc.host.cores)) as loaded:
         await at_rest(loaded)
         throttle = Throttle(loaded.cluster)
         throttle.limit(SIZE)
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
         work = None
         async for block, name, side in tpcc.order(*sides, warehouses=1, looks=(3, 6), old_and_new=old_and_new):
-            work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2, measured_s=8)
+            work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2)
             throttle.limit(SIZE * (0.33 if side.name == A_THIRD else 1))
             direct = loaded.cluster
             hot = held_rows(direct) if side.name == HOT else nullcontext()
-            async with hot, late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
+            link = slow_link(direct, direct.nodes[-1], KBIT) if side.name == SLOW_LINK else nullcontext()
+            async with hot, link, late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
                 await tpcc.run(loaded, work, side=name, block=block)
             loaded.cluster = direct
         throttle.limit(None)

@@ -1,7 +1,8 @@
-"""Less CPU for nodes that run, answers that come late, rows that are held, and a stumbling load generator."""
+"""Less CPU for nodes that run, slow links, late answers, rows that are held, and a stumbling load generator."""
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from clusters.cluster import Cluster
 from clusters.errors import HarnessError
 from clusters.model import Endpoint
 from clusters.sql import SqlError
-from clusters.substrates.processes import cgroups
+from clusters.substrates.processes import cgroups, namespaces
 from fixtures.background import beside
 
 PERIOD_US = 100_000
@@ -71,6 +72,29 @@ async def stumbling(program: str, *, held_s: float = 0.4, free_s: float = 0.1) -
         for process in psutil.Process().children(recursive=True):
             if program in _command(process):
                 process.send_signal(signal.SIGCONT)
+
+
+@contextlib.asynccontextmanager
+async def slow_link(cluster: Cluster, node: str, kbit: int) -> AsyncIterator[None]:
+    """What a node sends, to clients and other nodes, leaves at so many kbit/s; it must have a namespace and a limit."""
+
+    def shape(command: str, **options: Any) -> None:
+        from pyroute2 import IPRoute
+
+        opened = os.open(f"/proc/{_pids(_group(cluster, node))[0]}/ns/net", os.O_RDONLY)
+        try:
+            with namespaces.inside(opened, home=namespaces.own()), IPRoute() as netlink:
+                (link,) = netlink.link_lookup(ifname="eth0")
+                netlink.tc(command, "tbf", index=link, **options)
+        finally:
+            os.close(opened)
+
+    # a thread of its own, since it goes into the node's network
+    await asyncio.to_thread(shape, "add", rate=f"{kbit}kbit", burst=8192, latency="1s")
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(shape, "del")
 
 
 @contextlib.asynccontextmanager
