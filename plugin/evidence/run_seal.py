@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clusters.executables import sha256
 from plugin.evidence.records import SCHEMA
-from plugin.evidence.store import MANIFEST, TRIAL_FILE, digest, stored_object, trials_in, write_json
+from plugin.evidence.store import MANIFEST, TRIAL_FILE, stored_object, trials_in, write_json
 
 RUN_FILE, RUN_SEAL = "run.json", "run-manifest.json"
 SIGNATURE = f"{RUN_SEAL}.sig"
@@ -17,7 +18,7 @@ SIGNATURE = f"{RUN_SEAL}.sig"
 
 def seal_run(directory: Path, undecided: Sequence[str]) -> None:
     """Write the seal, once the session is over. ``undecided``: what was required and nobody decided."""
-    sealed = {name: digest(directory / name) for name in (RUN_FILE, *_of_trials(directory))}
+    sealed = {name: sha256(directory / name) for name in (RUN_FILE, *_of_trials(directory))}
     write_json(directory / RUN_SEAL, {"schema": SCHEMA, "undecided": [*undecided], "sha256": sealed})
 
 
@@ -41,7 +42,7 @@ def broken_run_seal(directory: Path) -> tuple[str, ...]:
     for name, expected in found.items():
         if not (directory / name).is_file():
             problems.append(f"{_what(name)} is missing: the run had it when it ended")
-        elif digest(directory / name) != expected:
+        elif sha256(directory / name) != expected:
             problems.append(f"{_what(name)} was changed after the run")
         elif name.endswith(MANIFEST) and name not in here:
             problems.append(f"{_what(name)} has lost its {TRIAL_FILE}, without which it is no trial and is not judged")

@@ -13,6 +13,7 @@ from typing import Any
 from clusters import clocks
 from clusters.errors import BadInput, HarnessError
 from clusters.events import Happened
+from clusters.executables import sha256
 from plugin.evidence.events import Event, without_secrets
 from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.redaction import redacted, redacted_json
@@ -64,12 +65,6 @@ def write(path: Path, text: str) -> Path:
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file in one step. Raises ``OSError``."""
     write(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class TrialStore:
@@ -124,7 +119,7 @@ class TrialStore:
 
 def seal(directory: Path) -> None:
     """Write the digest of every evidence file of a trial into its manifest, so that a later edit is noticed."""
-    files = {name: digest(directory / name) for name in sealed_files(directory)}
+    files = {name: sha256(directory / name) for name in sealed_files(directory)}
     write_json(directory / MANIFEST, {"schema": SCHEMA, "sha256": files})
 
 
@@ -195,6 +190,6 @@ def broken_seals(directory: Path) -> tuple[str, ...]:
         file = directory / name
         if not file.is_file():
             problems.append(f"{name} is missing")
-        elif digest(file) != expected:
+        elif sha256(file) != expected:
             problems.append(f"{name} was changed after the run")
     return tuple(problems)

@@ -15,18 +15,24 @@ def merged(seconds: Iterable[ProbeSecond], window: Window, victims: Collection[s
 
     ``None`` where none of them has a success.
     """
+    return together(
+        encoded
+        for second in seconds
+        if window[0] <= second.t < window[1]
+        for endpoint, encoded in second.latency.items()
+        if endpoint not in victims
+    )
+
+
+def together(encoded: Iterable[str]) -> "HdrHistogram | None":
+    """One histogram of all these encoded ones; ``None`` where they count nothing."""
     from hdrh.histogram import HdrHistogram
 
     whole: HdrHistogram | None = None
-    for second in seconds:
-        if not window[0] <= second.t < window[1]:
-            continue
-        for endpoint, encoded in second.latency.items():
-            if endpoint in victims:
-                continue
-            histogram = HdrHistogram.decode(encoded)
-            if whole is None:
-                whole = histogram
-            else:
-                whole.add(histogram)
+    for text in encoded:
+        histogram = HdrHistogram.decode(text)
+        if whole is None:
+            whole = histogram
+        else:
+            whole.add(histogram)
     return whole if whole is not None and whole.get_total_count() else None

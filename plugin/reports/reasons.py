@@ -7,6 +7,7 @@ from typing import Any
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
+from plugin.reports.text import capital
 from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED, ended_early
 
 
@@ -27,7 +28,7 @@ def decided(trial: StoredTrial) -> tuple[str, Sequence[Point]]:
         return why, ()
     missing = _missing(trial.verdict, advise=outcome != ENDED_EARLY)
     if outcome == ENDED_EARLY:
-        return f"{_capital(ended_early(trial.events))}. Nothing was decided.", missing
+        return f"{capital(ended_early(trial.events))}. Nothing was decided.", missing
     if outcome == "inconclusive" and missing:
         count, all_ = len(missing), len(trial.verdict["conditions"])
         told = f"{count} of {all_} conditions {'is' if count == 1 else 'are'} not met"
@@ -59,10 +60,6 @@ def meaning(metric: str) -> str:
     """What a metric of the judge's own is; nothing of one that a test records."""
     known = KNOWN_METRICS.get(metric)
     return known.description if known else ""
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _missing(verdict: Mapping[str, Any], *, advise: bool) -> list[Point]:

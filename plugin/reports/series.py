@@ -13,6 +13,7 @@ from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint, nearby
+from plugin.judge.latency import together
 from plugin.judge.trial import Fault, TrialEvidence, Window
 from plugin.workloads import WORKLOADS, activity_of
 
@@ -200,16 +201,8 @@ def _of_writes(activity: Activity, seconds: int) -> dict[str, list[float | None]
 
 def _percentiles(encoded: Iterable[str]) -> Mapping[str, float]:
     """Over all endpoints together, in milliseconds."""
-    from hdrh.histogram import HdrHistogram
-
-    whole: HdrHistogram | None = None
-    for text in encoded:
-        histogram = HdrHistogram.decode(text)
-        if whole is None:
-            whole = histogram
-        else:
-            whole.add(histogram)
-    if whole is None or not whole.get_total_count():
+    whole = together(encoded)
+    if whole is None:
         return {}
     values = whole.get_percentile_to_value_dict(PERCENTILES)
     found = {f"p{share:g}": values[share] / 1e3 for share in PERCENTILES}

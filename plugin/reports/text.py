@@ -23,6 +23,12 @@ def shown(result: Result) -> str:
     return f"{result.expected.upper()} AS EXPECTED" if result.expected else word(result.outcome)
 
 
+def capital(line: str) -> str:
+    """A sentence's first letter, unless it begins with a name such as v21.1."""
+    first = line.partition(" ")[0]
+    return line[:1].upper() + line[1:] if first.isalpha() else line
+
+
 def number(value: float | str | None) -> str:
     """A measured value: whole numbers whole, others with three significant places at least; infinity is text."""
     if value is None:

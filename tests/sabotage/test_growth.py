@@ -16,6 +16,7 @@ from clusters.waiting import wait_until
 from fixtures.background import beside
 from fixtures.growth import Growth
 from fixtures.judge import Judge
+from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.convergence import State
 from plugin.judge.growth import phases
@@ -37,7 +38,7 @@ async def execute(cluster: Cluster, *statements: str) -> None:
             await connection.execute(statement, timeout=30)
 
 
-async def grow(growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, ...] = ()) -> State:
+async def grow(trial: Trial, growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, ...] = ()) -> State:
     """As the claim's test does, to one size; returns where the replicas stood at the end."""
     async with growth.watched():
         async with ledger.writing(at_least=0):
@@ -45,7 +46,7 @@ async def grow(growth: Growth, ledger: Ledger, to: int, nodes: tuple[NodeSpec, .
             await growth.out(to, nodes=nodes)
         await growth.settled()
     await ledger.audit()
-    return phases(growth.evidence)[-1].found.state
+    return phases(trial.evidence)[-1].found.state
 
 
 def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, **changed: str) -> None:
@@ -68,32 +69,36 @@ def started_with(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, node: str, *
 
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
-async def test_no_replica_may_move(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
+async def test_no_replica_may_move(
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
     """Nodes count as even whatever they hold, so that nothing is moved to the new ones."""
     # Nothing is to be seen but that nothing happens: shorter than the claim waits.
     growth.sizes = replace(growth.sizes, stall_s=16.0, quiet_s=8.0)
     await execute(cluster, "SET CLUSTER SETTING kv.allocator.range_rebalance_threshold = 100")
-    assert await grow(growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
+    assert await grow(trial, growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
     assert judge.refuted("balanced")
 
 
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
-async def test_replicas_move_at_a_crawl(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
+async def test_replicas_move_at_a_crawl(
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+) -> None:
     """Replicas are copied at 1 MiB/s, the least that v26.1 takes; each of the ballast's ranges has 4 MiB."""
     growth.sizes = replace(growth.sizes, limit_s=24.0)
     filler = f"repeat('x', {FILLER_KIB << 10}) FROM generate_series(0, {growth.sizes.ranges - 1}) AS g (part)"
     for number in range(4096 // FILLER_KIB):
         await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
     await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
-    assert await grow(growth, ledger, 4) is State.MOVING
+    assert await grow(trial, growth, ledger, 4) is State.MOVING
     assert judge.inconclusive("time_enough")
 
 
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_replicas_are_pinned_to_the_old_nodes(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
 ) -> None:
     """All ranges must stay in the zone of the old nodes, and the new one is in another."""
     places = (
@@ -105,7 +110,7 @@ async def test_replicas_are_pinned_to_the_old_nodes(
         "DATABASE system",
     )
     await execute(cluster, *(f"ALTER {place} CONFIGURE ZONE USING constraints = '[+zone=zone-1]'" for place in places))
-    state = await grow(growth, ledger, 4, (NodeSpec(name="n4", zone="zone-2"),))
+    state = await grow(trial, growth, ledger, 4, (NodeSpec(name="n4", zone="zone-2"),))
     assert state in (State.NOT_BEGUN, State.STALLED)
     assert judge.refuted("balanced")
 
@@ -113,12 +118,12 @@ async def test_replicas_are_pinned_to_the_old_nodes(
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_the_new_node_has_no_room(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new node's store is as small as can be, and nearly full."""
     started_with(monkeypatch, cluster, "n4", store=f"path={{store}},size={STORE_MIB}MiB")
     filled(monkeypatch, cluster)
-    assert await grow(growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
+    assert await grow(trial, growth, ledger, 4) in (State.NOT_BEGUN, State.STALLED)
     assert judge.refuted("balanced")
 
 
@@ -143,7 +148,7 @@ def filled(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_a_node_dies_while_replicas_move(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new node aborts as soon as it has joined."""
     add = cluster.add
@@ -154,7 +159,7 @@ async def test_a_node_dies_while_replicas_move(
 
     monkeypatch.setattr(cluster, "add", added)
     with pytest.raises(NodeDied, match="n4 ended with exit code 2, by itself"):
-        await grow(growth, ledger, 4)
+        await grow(trial, growth, ledger, 4)
     assert judge.refuted("nodes_died")
 
 
@@ -197,12 +202,12 @@ async def test_a_node_that_cannot_be_emptied(
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_a_node_that_never_joins(
-    ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new node looks for the cluster where nobody is."""
     started_with(monkeypatch, cluster, "n4", join="127.0.0.1:1")
-    await grow(growth, ledger, 4)
-    assert any(event.name == "join.failed" for event in growth.evidence.events)
+    await grow(trial, growth, ledger, 4)
+    assert any(event.name == "join.failed" for event in trial.evidence.events)
     assert judge.refuted("balanced")
 
 

@@ -73,10 +73,10 @@ async def test_a_new_version_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engin
 
 @quiet
 @pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_that_answers_late(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+async def test_a_new_version_that_answers_late(trial: Trial, tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Each answer of what stands for the new version comes 15 ms later; it serves every order all the same."""
     await offered(tpcc, engine, FREE, LATE, old_and_new=True)
-    found = measure(tpcc.evidence, "tpmc_loss_interval")
+    found = measure(trial.evidence, "tpmc_loss_interval")
     assert found.value is not None
     assert found.value < 10, "an open schedule hides it from tpmC"
     assert judge.refuted("latency_p50_growth_interval")
@@ -127,15 +127,15 @@ async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = F
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
-async def test_nodes_with_a_little_less_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+async def test_nodes_with_a_little_less_cpu(trial: Trial, tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, for the verdict at 70 %; the load does not think."""
     await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, looks=(8,))
-    found = MeasuredRuns(tpcc.evidence)
+    found = MeasuredRuns(trial.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     assert slower[1] < 0, f"a tenth of the CPU less does not show in tpmC: {slower}"
     assert waits[0] > 0, f"a tenth of the CPU less does not show in p90: {waits}"
-    lost = measure(tpcc.evidence, "headroom_lost")
+    lost = measure(trial.evidence, "headroom_lost")
     assert lost.value is not None
     assert lost.value > 0
     assert f"p90 of {NINE_TENTHS} / {FREE}" in lost.note

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from plugin.evidence.store import digest
+from clusters.executables import sha256
 from tests.plugin.conftest import CHECKOUT, Gate
 from tests.plugin.killed_runs import on_its_own
 from tests.plugin.test_gate import SLOW, wait_for
@@ -68,7 +68,7 @@ def test_a_page_that_cannot_be_written_changes_nothing(gate: Gate) -> None:
 
 def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> None:
     gate(*gate.tests("passes", "refuted"), "--run-dir", "out")
-    before = {path: digest(path) for path in gate.run_dir.rglob("*") if path.is_file() and path.name != "report.html"}
+    before = {path: sha256(path) for path in gate.run_dir.rglob("*") if path.is_file() and path.name != "report.html"}
     assert "Claims: 1 pass, 1 refuted" in (gate.run_dir / "report.html").read_text()
     gate.edit("claims.toml", "limit = 42", "limit = 41")
     again = gate("--judge", "out")
@@ -81,7 +81,7 @@ def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> N
     )
     assert gate("--judge", "out", "--report", "elsewhere/mine.html").lines[-1] == "report: elsewhere/mine.html"
     assert (gate.path / "elsewhere" / "mine.html").exists()
-    assert {path: digest(path) for path in before} == before
+    assert {path: sha256(path) for path in before} == before
     assert "after the run" not in gate("--judge", "out").text
 
 
