@@ -48,10 +48,10 @@ _HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
 }
 
 
-def needed(check: Check, claim: Sequence[str] = ()) -> tuple[str, ...]:
-    """All conditions a pass of the check needs: always, by its metric's nature, its own, and the claim's."""
-    info = KNOWN_METRICS.get(check.metric)
-    return tuple(dict.fromkeys([*ALWAYS, *(info.needs if info else ()), *check.needs, *claim]))
+def needed(metric: str, own: Sequence[str], claim: Sequence[str] = ()) -> tuple[str, ...]:
+    """All conditions a pass of a check needs: always, by its metric's nature, its own, and the claim's."""
+    info = KNOWN_METRICS.get(metric)
+    return tuple(dict.fromkeys([*ALWAYS, *(info.needs if info else ()), *own, *claim]))
 
 
 def decide(
@@ -80,7 +80,8 @@ def decide(
         _elsewhere(evidence, check) or _judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart)
         for check in checks
     )
-    asked = [needed(result.check, needs) for result in results if result.outcome not in UNJUDGED]
+    judged = (result.check for result in results if result.outcome not in UNJUDGED)
+    asked = [needed(check.metric, check.needs, needs) for check in judged]
     asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were evaluated
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
     return Verdict(
@@ -117,7 +118,7 @@ def _judge(
 
     if check.kind is Kind.REPORT:
         # Shown whatever the evidence is worth; a reader must see what it is worth.
-        doubts = unmet(needed(check, needs))
+        doubts = unmet(needed(check.metric, check.needs, needs))
         return result(Outcome.REPORTED, f"to be read with care: {_not_met(doubts)}" if doubts else "")
     if check.limit is None:
         reason = "the limit holds on other hardware only" if check.kind is Kind.PROFILE else "no limit is declared here"
@@ -143,7 +144,7 @@ def _judge(
     excused = unmet(excuses) if not holds and info is not None and info.timed else []
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
-    missing = [*unmet(needed(check, needs)), *excused]
+    missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]
     if missing:
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {_not_met(missing)}")
     return result(Outcome.PASS if holds else Outcome.REFUTED, compared)

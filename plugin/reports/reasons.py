@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
+from plugin.judge.decide import ALWAYS, CLOCKS, EXCUSES, UNJUDGED, needed
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import capital
@@ -26,7 +27,8 @@ def decided(trial: StoredTrial) -> tuple[str, Sequence[Point]]:
     outcome, why, expected = trial.result.outcome, trial.result.why, trial.result.expected
     if trial.verdict is None:
         return why, ()
-    missing = _missing(trial.verdict, advise=outcome != ENDED_EARLY)
+    needs = trial.claim.needs if trial.claim else trial.described.get("needs", ())
+    missing = _missing(trial.verdict, needs, advise=outcome != ENDED_EARLY)
     if outcome == ENDED_EARLY:
         return f"{capital(ended_early(trial.events))}. Nothing was decided.", missing
     if outcome == "inconclusive" and missing:
@@ -62,12 +64,17 @@ def meaning(metric: str) -> str:
     return known.description if known else ""
 
 
-def _missing(verdict: Mapping[str, Any], *, advise: bool) -> list[Point]:
-    """The conditions for want of which nothing was decided; not those that only a reported check asks for."""
+def _missing(verdict: Mapping[str, Any], needs: Sequence[str], *, advise: bool) -> list[Point]:
+    """The conditions for want of which nothing was decided; not those that only a reported check asks for.
+
+    ``needs``: those of the claim.
+    """
+    judged = (result["check"] for result in verdict["results"] if result["outcome"] not in UNJUDGED)
+    asked = {*ALWAYS, *EXCUSES, *CLOCKS, *needs}
+    asked.update(*(needed(check["metric"], check.get("needs", ())) for check in judged))
     unmet = [condition for condition in verdict["conditions"] if not condition["met"]]
-    named = [condition for condition in unmet if f"{condition['name']} is not met" in verdict["why"]]
     found = []
-    for condition in named or unmet:
+    for condition in [condition for condition in unmet if condition["name"] in asked] or unmet:
         name = condition["name"]
         known = KNOWN_CONDITIONS.get(name)
         text = f"{condition['why']}." + (f" To change: {advice(name)}." if advise else "")

@@ -4,6 +4,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,20 @@ def test_what_is_missing_of_the_evidence_is_said_with_a_way_out(run: Path, seen:
     trial = stored_trial(run / "claims" / "survivability" / "c-killed", load())
     assert trial.result.outcome == ENDED_EARLY
     assert decided(trial)[1], "the same without a browser"
+
+
+def test_what_only_a_reported_check_asks_for_decides_nothing(run: Path) -> None:
+    """By what each check needs, in whatever words the verdict says it."""
+    trial = stored_trial(run / "claims" / "survivability" / "f-unproven", load())
+    assert trial.verdict
+    shown = {"check": {"metric": "lag", "needs": ["lag_known"], "limit": None}, "outcome": "reported"}
+    verdict = {
+        **trial.verdict,
+        "why": "lag_known is not met, says somebody",
+        "results": [*trial.verdict["results"], shown],
+        "conditions": [*trial.verdict["conditions"], {"name": "lag_known", "met": False, "why": "nobody asked"}],
+    }
+    assert [point.name for point in decided(replace(trial, verdict=verdict))[1]] == ["fault_bit"]
 
 
 def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> None:
