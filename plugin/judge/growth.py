@@ -1,7 +1,8 @@
 """The phases in which a cluster grew or shrank, and what the samples of each show.
 
 A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those
-that the cluster is to have then; ``quiet.begin`` when traffic has ended and it is looked whether replicas come to rest.
+that the cluster is to have then; ``quiet.begin`` when traffic has ended and waiting for replicas to come to rest
+begins.
 """
 
 from collections.abc import Callable, Sequence

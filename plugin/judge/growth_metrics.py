@@ -323,7 +323,7 @@ def _time_enough(a: Analysis) -> Answer:
 
 @requires("traffic_ended", "end every load before the quiet period begins")
 def _traffic_ended(a: Analysis) -> Answer:
-    """No client of the load sent a write while it was looked whether replicas come to rest."""
+    """No client of the load sent a write while replicas were to come to rest."""
     activity = activity_of(a)
     sent = activity.attempts if activity else ()
     quiet = [(phase, sum(1e6 * (phase.quiet_from or 0.0) < t < 1e6 * phase.end for t in sent)) for phase in _quiet(a)]

@@ -23,7 +23,7 @@ REFUSAL_S = {True: 20.0, False: 60.0}
 through all of theirs; at the default one the first of 174 left within seconds, the last after 190 s."""
 
 POLL_S = 1.0
-"""How often it is looked whether they stay."""
+"""How often to look whether they stay."""
 
 
 Command = Callable[..., Awaitable[str]]
