@@ -106,6 +106,11 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         lambda: {"final": last_read(history(), unread=[1])},
         "buckets never read: 1;",
     ),
+    "hardly a read": (
+        "reads_answered",
+        lambda: {"history": history(until=22)},
+        "80 reads answered from 12.0 s on, at least 100 asked",
+    ),
     "no proof": ("fault_bit", lambda: {"events": events(fault_bit=None)}, "kill of n1"),
     "proof of another": ("fault_bit", lambda: {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
     "one of two proven": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.workloads.ledger.judge.metrics import SAFETY
+from fixtures.workloads.ledger.records import Ok
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import event, events, trial
@@ -182,6 +183,15 @@ def test_a_gap_beyond_its_limit_is_open_where_the_fault_did_not_hit() -> None:
     verdict = decide(evidence, [check("gap_s", Comparison.LE, 1)])
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "did not hit" in verdict.why
+
+
+@pytest.mark.parametrize("metric", ["stale", "torn"])
+def test_what_only_reads_show_is_not_known_without_them(metric: str) -> None:
+    """None of the reads was answered, and none of those was stale."""
+    unread = [line for line in history() if not (isinstance(line, Ok) and line.seen)]
+    verdict = decide(whole(history=unread), [check(metric)])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "0 reads answered from 12.0 s on" in verdict.why
 
 
 def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refutation() -> None:

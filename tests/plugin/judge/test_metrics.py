@@ -1,12 +1,22 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from fixtures.workloads.ledger.judge.metrics import SAFETY
-from fixtures.workloads.ledger.records import GeneratorSecond, Invoke, Ok, Op, RowCount, numbers
+from fixtures.workloads.ledger.records import (
+    Failed,
+    GeneratorSecond,
+    HistoryLine,
+    Invoke,
+    Ok,
+    Op,
+    RowCount,
+    Unknown,
+    numbers,
+)
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
@@ -24,6 +34,7 @@ EXPECTED = {
     "acknowledged": ROWS,
     "indeterminate": 0,
     "inserts_shortfall": 0,
+    "failed_undisturbed": 0,
     "gap_s": 3.0,
     "gap_undisturbed_s": 0.1,
     "victim_gap_s": 5.0,
@@ -110,6 +121,52 @@ def test_rows_missing_is_how_far_the_count_is_off(counted: int, missing: int) ->
 def test_inserts_shortfall() -> None:
     assert measure(whole(parameters={"inserts": str(ROWS + 7)}), "inserts_shortfall").value == 7
     assert measure(whole(parameters={}), "inserts_shortfall").value is None
+
+
+def with_failures(kind: Op, at: Iterable[float], answer: type[Failed | Unknown] = Failed) -> list[HistoryLine]:
+    """The whole trial's history with an operation beside that fails after a tenth of a second, at each of these times.
+
+    None of those reads that were answered is left where reads fail.
+    """
+    reads = {line.op for line in history() if isinstance(line, Invoke) and line.kind is Op.READ and kind is Op.READ}
+    lines = [line for line in history()[:-1] if not (isinstance(line, Invoke | Ok) and line.op in reads)]
+    for number, t in enumerate(at):
+        op, key = 10**9 + number, 0 if kind is Op.READ else ROWS + number
+        lines.append(Invoke(round(t * SECOND), op, "w3", "n3", kind, numbers([key]), int(kind is not Op.READ)))
+        lines.append(answer(round((t + 0.1) * SECOND), op, "XX000"))
+    return [*sorted(lines, key=lambda line: line.t), history()[-1]]
+
+
+EACH_TENTH = [second + 0.05 + tenth / 10 for second in range(1, 30) for tenth in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "answer", "share"),
+    [
+        (Op.INSERT, EACH_TENTH, Failed, 100 / 31),
+        (Op.INSERT, EACH_TENTH, Unknown, 100 / 31),
+        (Op.READ, EACH_TENTH, Failed, 100),
+        (Op.INSERT, [t for t in EACH_TENTH if 12 < t < 19.9], Failed, 0),
+        (Op.INSERT, [11.95, 30.05], Failed, 0),
+        (Op.INSERT, [t for t in EACH_TENTH if 21 < t < 22], Failed, 100 * 10 / (10 + 21 * RATE)),
+    ],
+    ids=["writes", "unknown", "reads", "disturbed", "over the edge", "once recovered"],
+)
+def test_the_share_that_fails_while_nothing_is_disturbed(
+    kind: Op, at: Sequence[float], answer: type[Failed | Unknown], share: float
+) -> None:
+    """The baseline, what is before and after it, and what comes once recovery was declared."""
+    found = measure(whole(history=with_failures(kind, at, answer)), "failed_undisturbed")
+    assert found.value == pytest.approx(share, rel=0.02)
+    assert "reads" in found.note
+
+
+def test_operations_that_fail_while_the_cluster_changes_its_size_are_not_undisturbed() -> None:
+    lines = with_failures(Op.INSERT, [t for t in EACH_TENTH if t > 13])
+    told = [event(1, "baseline.begin"), event(11, "baseline.end"), event(30.1, "writing.end")]
+    assert measure(whole(history=lines, events=told), "failed_undisturbed").value == pytest.approx(2.0, rel=0.1)
+    grows = event(12, "resize.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
+    assert measure(whole(history=lines, events=[*told[:2], grows, *told[2:]]), "failed_undisturbed").value == 0
 
 
 def blocked(*writes: tuple[float, float], late: Mapping[int, int] | None = None) -> float | None:

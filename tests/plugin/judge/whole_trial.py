@@ -1,4 +1,4 @@
-"""A whole trial as it should be: n1 killed under a ledger of 300 inserts a second, everything survives."""
+"""A whole trial as it should be: n1 killed under a ledger of 300 inserts and 10 reads a second, everything survives."""
 
 import functools
 from typing import Any
@@ -21,12 +21,16 @@ from plugin.judge.trial import HostSecond, TrialEvidence
 from tests.plugin.judge.histories import SECOND, SEED, events, final, probe, row, trial
 
 RATE = 300
+READS = 10
 
 
 def history(
     *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000, cpu_us: int = 80_000
 ) -> list[HistoryLine]:
-    """``RATE`` inserts in each second but the ``quiet`` ones, acknowledged after 2 ms; n1 cut off at 12.1 s."""
+    """``RATE`` inserts and ``READS`` reads in each second but the ``quiet`` ones, answered after 2 ms.
+
+    n1 is cut off at 12.1 s.
+    """
     return [*_history(first, until, quiet, lag_us, cpu_us)]
 
 
@@ -43,12 +47,16 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> 
             t = second * SECOND + i * SECOND // RATE
             lines += [Invoke(t, key, "w2", "n2", Op.INSERT, numbers([key]), 1), Ok(t + 2000, key, numbers())]
             key += 1
+        for i in range(0 if second in quiet else READS):
+            t, op = second * SECOND + 5000 + i * SECOND // READS, 10**8 + READS * second + i
+            lines += [Invoke(t, op, "r1", "n3", Op.READ, numbers([key - RATE]), 0), Ok(t + 2000, op, numbers([1]))]
     lines.sort(key=lambda line: line.t)
     return (*lines, HistoryEnd(until * SECOND + 100))
 
 
 def keys(lines: list[HistoryLine]) -> list[int]:
-    return [line.keys[0] for line in lines if isinstance(line, Invoke)]
+    """Of all that was inserted."""
+    return [line.keys[0] for line in lines if isinstance(line, Invoke) and line.kind is Op.INSERT]
 
 
 def last_read(lines: list[HistoryLine], *, without: tuple[int, ...] = (), **options: Any) -> list[FinalLine]:

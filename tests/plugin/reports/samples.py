@@ -34,6 +34,7 @@ from tests.plugin.recorded import recorded
 SECOND = 1_000_000
 SEED = 7
 BUCKETS = 9
+READS = 5
 
 
 def run_of(directory: Path, *, trials: Sequence[Mapping[str, Any]] = ({},), **settings: Any) -> Path:
@@ -136,7 +137,7 @@ def _ledger(
     down: Sequence[tuple[int, int]],
     hit: Sequence[tuple[str, int]],
 ) -> "array[int]":
-    """Writes ``rate`` inserts a second and returns the keys that were acknowledged.
+    """Writes ``rate`` inserts and ``READS`` reads a second and returns the keys that were acknowledged.
 
     Whoever writes through a node that is ``hit`` loses its connection.
     """
@@ -160,6 +161,10 @@ def _ledger(
                 file.write(f"U\t{t + answer}\t{op}\ttimeout\n" if lost else f"O\t{t + answer}\t{op}\t\n")
                 if not lost:
                     written.append(op)
+                    for read in range(READS if i == 0 else 0):
+                        sent, seen = t + answer + 10 * read, 10**12 + READS * second + read
+                        file.write(f"I\t{sent}\t{seen}\tr1\t{names[number]}\tread\t{op}\t0\n")
+                        file.write(f"O\t{sent + 5}\t{seen}\t1\n")
                 op += 1
         file.write(history_line(HistoryEnd((seconds - 1) * SECOND)))
     return written
