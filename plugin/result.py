@@ -101,13 +101,16 @@ def _told(events: Sequence[Errored | Skipped | SabotageUnexpected]) -> str:
 
 
 def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
-    """What a sabotage names and its verdict is; empty where it differs. Old evidence names no metric: any will do."""
+    """What a sabotage names and its verdict is; empty where it differs.
+
+    One that names nothing came to nothing: it is a claim's trial that somebody calls a sabotage.
+    """
     asked = [expected for _, expected in seen(events, SabotageExpected)]
     named = asked[-1] if asked else SabotageExpected()
     metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))
     if verdict["outcome"] == "refuted":
         failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "refuted"}
-        return "refuted" if not asked or failed & metrics else ""
+        return "refuted" if failed & metrics else ""
     unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
     met = verdict["outcome"] == "inconclusive" and conditions and conditions <= unmet <= conditions | may
     return "inconclusive" if met else ""

@@ -28,7 +28,14 @@ class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
 
 
 class TrialEnd(Happened, frozen=True, kw_only=True, tag="trial.end"):
-    """The test has gathered all its evidence."""
+    """The test has gathered all its evidence. It is the trailer of what the harness itself recorded by then.
+
+    ``lines``: of events before it; ``crc``: CRC-32, in hexadecimal, of the trial's description, its measurements and
+    these events, in that order. Trials of before have neither.
+    """
+
+    lines: int | UnsetType = UNSET
+    crc: str | UnsetType = UNSET
 
 
 class ProvisionBegin(Happened, frozen=True, kw_only=True, tag="provision.begin"):

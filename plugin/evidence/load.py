@@ -13,7 +13,7 @@ from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import SCHEMA, MalformedRecord, read_events, read_lines, read_probe
-from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals, sealed_files
+from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals, changed_since_end, sealed_files
 from plugin.evidence.trailer import contradicted
 from plugin.judge.model import Measurement
 from plugin.judge.trial import HostSecond, TrialEvidence
@@ -74,6 +74,7 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
     """The evidence of a trial. What is cut off, malformed or was edited is listed in its ``problems``."""
     problems = list(broken_seals(directory))
     problems += filter(None, (contradicted(directory / name) for name in sealed_files(directory)))
+    problems += changed_since_end(directory)
 
     def whole(name: str, parse: Callable[[Iterable[str]], Iterator[T]]) -> list[T]:
         found = _whole(directory / name, parse, problems)

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ from clusters import clocks
 from clusters.errors import BadInput, HarnessError
 from clusters.events import Happened
 from clusters.executables import sha256
-from plugin.evidence.events import Event, without_secrets
-from plugin.evidence.records import SCHEMA, event_line
+from plugin.evidence.events import Event, TrialEnd, without_secrets
+from plugin.evidence.records import SCHEMA, MalformedRecord, event_line, read_events
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Verdict
 
@@ -88,7 +90,11 @@ class TrialStore:
         self.describe(description)
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Write what the trial is (``trial.json``); may be called again when more is known."""
+        """Write what the trial is (``trial.json``); may be called again when more is known, until the store is closed.
+
+        Raises ``HarnessError`` then: the trial's end has its checksum.
+        """
+        self._still_open(TRIAL_FILE)
         origin = {"origin_ns": self.origin_ns, "began_ms": self.began_ms, "clock": clocks.own()}
         write_json(self.directory / TRIAL_FILE, redacted_json({"schema": SCHEMA, **origin, **description}))
 
@@ -99,16 +105,25 @@ class TrialStore:
     def event(self, what: Happened) -> None:
         """Record that something was done or seen, now."""
         try:
-            os.write(self._events, event_line(without_secrets(Event(self.now(), what))).encode())
+            os.write(self._events, _line(self.directory, Event(self.now(), what)))
         except OSError as error:
             raise HarnessError(f"evidence cannot be written to {self.directory} ({error.strerror})") from error
 
     def measurement(self, metric: str, value: float, unit: str = "", note: str = "") -> None:
-        """Record a measurement of a test's own. Raises ``TypeError`` or ``ValueError`` for what is no number."""
+        """Record a measurement of a test's own. Raises ``TypeError`` or ``ValueError`` for what is no number.
+
+        Raises ``HarnessError`` once the store is closed: the trial's end has the checksum of all measurements.
+        """
+        self._still_open(MEASUREMENTS)
         number = value if isinstance(value, int) else float(value)
         said = {"metric": metric, "value": number, "unit": redacted(unit), "note": redacted(note)}
         with (self.directory / MEASUREMENTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(said) + "\n")
+
+    def _still_open(self, name: str) -> None:
+        if self._events < 0:
+            why = "the trial has ended; record everything before judge.decide()"
+            raise HarnessError(f"{name} cannot be written to {self.directory}: {why}")
 
     def close(self) -> None:
         """Close the files; the store writes no more."""
@@ -126,11 +141,50 @@ def seal(directory: Path) -> None:
 def record(directory: Path, what: Happened) -> None:
     """Record an event in a trial whose store may be closed. (An ``error`` lets no judge pass the trial, ever.)"""
     origin_ns = json.loads((directory / TRIAL_FILE).read_text(encoding="utf-8"))["origin_ns"]
-    event = without_secrets(Event((time.monotonic_ns() - origin_ns) // 1000, what))
-    with (directory / EVENTS).open("a", encoding="utf-8") as file:
-        file.write(event_line(event))
+    line = _line(directory, Event((time.monotonic_ns() - origin_ns) // 1000, what))
+    with (directory / EVENTS).open("ab") as file:
+        file.write(line)
     if (directory / MANIFEST).exists():
         seal(directory)
+
+
+def _line(directory: Path, event: Event) -> bytes:
+    """The event as it is written after those that are there: without secrets, the trial's end as their trailer."""
+    if isinstance(event.what, TrialEnd):
+        with (directory / EVENTS).open("rb") as before:
+            event = Event(event.t, trial_end(directory, before))
+    return event_line(without_secrets(event)).encode()
+
+
+def trial_end(directory: Path, before: Iterable[bytes]) -> TrialEnd:
+    """The end of a trial as the trailer of its description, its measurements and these lines of events."""
+    lines = [*before]
+    files = (directory / name for name in (TRIAL_FILE, MEASUREMENTS))
+    recorded = b"".join([*(file.read_bytes() for file in files if file.exists()), *lines])
+    return TrialEnd(lines=len(lines), crc=f"{zlib.crc32(recorded):08x}")
+
+
+def changed_since_end(directory: Path) -> Iterator[str]:
+    """Where the end of a trial, as its trailer, is contradicted, in words."""
+    path = directory / EVENTS
+    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+    for at, line in enumerate(lines):
+        told = _end_in(line)
+        if told != TrialEnd() and told != (found := trial_end(directory, lines[:at])):
+            yield (
+                f"{TRIAL_FILE}, {MEASUREMENTS} or {EVENTS} is not as it was when the trial ended: {found.lines} events "
+                f"came before, CRC-32 {found.crc}; its end says {told.lines}, {told.crc}"
+            )
+
+
+def _end_in(line: bytes) -> TrialEnd:
+    """The end of a trial that a line of events is; one that says nothing of any other line."""
+    if b"trial.end" in line:
+        with suppress(MalformedRecord):
+            for event in read_events([line.decode("utf-8", "replace")]):
+                if isinstance(event.what, TrialEnd):
+                    return event.what
+    return TrialEnd()
 
 
 def store_verdict(directory: Path, verdict: Verdict) -> None:

@@ -1,5 +1,7 @@
 """The last line of an evidence file that was written to its end: how many lines came before it, and their checksum.
 
+Of what the harness itself records the trial's end is the trailer (``plugin.evidence.store.trial_end``).
+
 It finds what changed between the writing of a file and the sealing of its trial, and what was edited and sealed anew.
 """
 
@@ -16,6 +18,14 @@ LONGEST = 100
 def trailer(lines: int, crc: int) -> str:
     """The line, newline included; ``crc`` is ``zlib.crc32`` of all lines before it."""
     return f"# {lines} lines, CRC-32 {crc:08x}\n"
+
+
+def add_trailer(path: Path) -> None:
+    """Append the trailer to a file that is written to its end; where nothing was written there is none."""
+    if path.exists():
+        written = path.read_bytes()
+        with path.open("a", encoding="utf-8") as file:
+            file.write(trailer(written.count(b"\n"), zlib.crc32(written)))
 
 
 def contradicted(path: Path) -> str:

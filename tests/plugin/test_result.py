@@ -62,6 +62,7 @@ def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: 
     [
         (LOST, [REFUTED, END], "REFUTED AS EXPECTED"),
         (OPEN, [DOUBTED, END], "INCONCLUSIVE AS EXPECTED"),
+        (LOST, [END], "NOT AS EXPECTED"),
         (PASS, [REFUTED, END], "NOT AS EXPECTED"),
         (OPEN, [REFUTED, END], "NOT AS EXPECTED"),
         (LOST, [DOUBTED, END], "NOT AS EXPECTED"),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
 from math import inf, nan
 from pathlib import Path
@@ -97,13 +97,13 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 EDITS = (drop, double, swap, cut, change_character, change_word, change_word, change_value, change_value, change_value)
 
 
-def edit(directory: Path, random: Random, *, but: Sequence[str] = ()) -> str:
-    """One edit of one file of a trial, not of those named, and what it was.
+def edit(directory: Path, random: Random) -> str:
+    """One edit of one file of a trial, and what it was.
 
     Kinds of files are as likely as each other, however many or long they are.
     """
     kinds: dict[str, list[Path]] = {}
-    for path in sorted(path for path in directory.rglob("*") if path.is_file() and path.name not in but):
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         kinds.setdefault(path.name.partition("-")[0], []).append(path)
     file = random.choice(random.choice([*kinds.values()]))
     lines = file.read_text().splitlines(keepends=True)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from zlib import crc32
 
 from fixtures.workloads.ledger.records import (
     FINAL,
@@ -19,8 +18,8 @@ from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.evidence.load import HOST, PROBE
 from plugin.evidence.records import SCHEMA, event_line, probe_header, probe_line
-from plugin.evidence.store import EVENTS, TRIAL_FILE
-from plugin.evidence.trailer import trailer
+from plugin.evidence.store import EVENTS, TRIAL_FILE, trial_end
+from plugin.evidence.trailer import add_trailer
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.replay import conclude
 from tests.fixtures.workloads.tpcc.judge.runs import pairs, ramp
@@ -30,23 +29,32 @@ from tests.plugin.judge.whole_trial import history, host, last_read, seen
 CATALOGUE = load()
 LOST = 17
 """The acknowledged row that the final read lacks."""
+EQUAL = {"3 nodes": 97.0, "6 nodes": 97.0, "3 nodes (A/A)": 97.0}
+"""The efficiency of sides that are equally fast."""
 
 
 def _write(
-    directory: Path, claim_id: str, profile: str, files: Mapping[str, Iterable[str]], **described: object
+    directory: Path,
+    claim_id: str,
+    profile: str,
+    files: Mapping[str, Iterable[str]],
+    told: Sequence[Event],
+    **described: object,
 ) -> None:
-    """Store a trial of these files, sealed and judged. Those of workloads and of the probe end with the trailer."""
+    """Store a trial of these files, sealed and judged, each with its trailer; that of the events is the trial's end."""
     claim = CATALOGUE.claims[claim_id]
     about = {
         "schema": SCHEMA, "claim": claim_id, "parameters": {}, "profile": profile, "seed": SEED, "sabotage": False,
         "context": {"engine": "cockroach", "nodes": "3"}, "checks": [], "needs": [*claim.needs], "tuned": [],
         "origin_ns": 1, "began_ms": 1, "test": f"tests/claims/test_{claim_id}.py::test_it", **described,
     }  # fmt: skip
-    for name, text in {TRIAL_FILE: [json.dumps(about, indent=1)], **files}.items():
-        written = list(text)
-        ends = name not in (TRIAL_FILE, EVENTS, HOST)
-        end = trailer(len(written), crc32("".join(written).encode())) if ends else ""
-        (directory / name).write_text("".join(written) + end)
+    (directory / TRIAL_FILE).write_text(json.dumps(about, indent=1))
+    for name, text in files.items():
+        (directory / name).write_text("".join(text))
+        add_trailer(directory / name)
+    before = [event_line(event) for event in told[:-1]]
+    end_of_trial = Event(told[-1].t, trial_end(directory, (line.encode() for line in before)))
+    (directory / EVENTS).write_text("".join([*before, event_line(end_of_trial)]))
     conclude(directory, CATALOGUE)
 
 
@@ -61,34 +69,33 @@ def lost_row(directory: Path, *, refuted: bool = True) -> None:
     lines = history()
     header, seconds = probe(seen)
     files = {
-        EVENTS: map(event_line, events()),
         HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
         FINAL: [FINAL_HEADER + "\n", *map(final_line, last_read(lines, without=(LOST,) if refuted else ()))],
         PROBE: [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)],
         HOST: _host(host(others=1.0)),
     }
-    _write(directory, "survivability", "laptop", files, parameters={"inserts": "2000"}, buckets=3)
+    _write(directory, "survivability", "laptop", files, events(), parameters={"inserts": "2000"}, buckets=3)
 
 
-def _checked(runs: Sequence[str]) -> list[Event]:
-    """TPC-C's consistency conditions hold, after loading and after all runs."""
+def _checked(runs: Sequence[str], broken: str) -> list[Event]:
+    """TPC-C's consistency conditions hold after loading, and after all runs all but this ``broken`` one."""
     violated = {f"3.3.2.{number}": 0 for number in range(1, 13)}
-    after = {name: count for name, count in violated.items() if name != "3.3.2.11"}
+    after = {name: int(name == broken) for name in violated if name != "3.3.2.11"}
     return [
         event(2, "tpcc.checked", after=[], violated=violated),
         event(9000, "tpcc.checked", after=[*runs], violated=after),
     ]
 
 
-def _tpcc(directory: Path, claim: str, profile: str, of: TrialEvidence) -> None:
+def _tpcc(directory: Path, claim: str, profile: str, of: TrialEvidence, *, broken: str = "") -> None:
     runs: Mapping[str, TpccRun] = of.workloads["tpcc"]
-    told = sorted([*of.events, *_checked([*runs]), event(9999, "trial.end")], key=lambda each: each.t)
+    told = sorted([*of.events, *_checked([*runs], broken), event(9999, "trial.end")], key=lambda each: each.t)
     machine = [HostSecond(t=second.t, cpu=42.0, others=1.0) for second in of.host]
-    files: dict[str, Iterable[str]] = {EVENTS: map(event_line, told), HOST: _host(machine)}
+    files: dict[str, Iterable[str]] = {HOST: _host(machine)}
     for name, run in runs.items():
         end = tpcc_line(TpccEnd(why="duration", audit=run.audit))
         files[f"tpcc-{name}.jsonl"] = [tpcc_line(run.header), *map(tpcc_line, run.seconds), end]
-    _write(directory, claim, profile, files)
+    _write(directory, claim, profile, files, told)
 
 
 def slower_version(directory: Path, *, refuted: bool = True) -> None:
@@ -100,7 +107,7 @@ def slower_version(directory: Path, *, refuted: bool = True) -> None:
 
 def slower_side(directory: Path, *, refuted: bool = True) -> None:
     """Six nodes reach 70 % of what is asked, three 97 %."""
-    sides = {"3 nodes": 97.0, "6 nodes": 70.0 if refuted else 97.0, "3 nodes (A/A)": 97.0}
+    sides = {**EQUAL, "6 nodes": 70.0 if refuted else 97.0}
     of = pairs(sides, blocks=3, declared={"looks": [3]}, warehouses=1000, seconds=5)
     _tpcc(directory, "parity", "laptop", of)
 
@@ -113,12 +120,32 @@ def small_capacity(directory: Path, *, refuted: bool = True) -> None:
 
 def inconsistent_answer(directory: Path, *, refuted: bool = True) -> None:
     """The database contradicted itself once, while sides are equally fast."""
-    of = pairs({"3 nodes": 97.0, "6 nodes": 97.0, "3 nodes (A/A)": 97.0}, blocks=3, declared={"looks": [3]}, seconds=30)
+    of = pairs(EQUAL, blocks=3, declared={"looks": [3]}, seconds=30)
     runs: dict[str, TpccRun] = dict(of.workloads["tpcc"])
     if refuted:
         *before, last = runs["b1a1"].seconds
         runs["b1a1"] = replace(runs["b1a1"], seconds=(*before, replace(last, errors={INCONSISTENT: 1})))
     _tpcc(directory, "parity", "laptop", replace(of, workloads={"tpcc": runs}))
+
+
+def broken_condition(directory: Path, *, refuted: bool = True) -> None:
+    """One of TPC-C's consistency conditions is violated once, after runs in which sides are equally fast."""
+    of = pairs(EQUAL, blocks=3, declared={"looks": [3]}, warehouses=1000, seconds=5)
+    _tpcc(directory, "parity", "laptop", of, broken="3.3.2.1" if refuted else "")
+
+
+def dead_node(directory: Path, *, refuted: bool = True) -> None:
+    """A node ended by itself, and no other file tells of it."""
+    of = pairs(EQUAL, blocks=3, declared={"looks": [3]}, warehouses=1000, seconds=5)
+    died = [event(500, "node.died", node="n1", code=2)] if refuted else []
+    _tpcc(directory, "parity", "laptop", replace(of, events=[*of.events, *died]))
+
+
+def third_side(directory: Path, *, refuted: bool = True) -> None:
+    """Nine nodes reach 60 % of what is asked, and the source does not show them saturated."""
+    sides = {**EQUAL, "9 nodes": 60.0 if refuted else 97.0}
+    of = pairs(sides, blocks=3, declared={"looks": [3], "saturated": []}, warehouses=1000, seconds=5)
+    _tpcc(directory, "parity", "laptop", of)
 
 
 TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
@@ -127,5 +154,8 @@ TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
     "slower side": (slower_side, ["tpmc_ratio_interval", "fell_behind"]),
     "small capacity": (small_capacity, ["capacity_warehouses"]),
     "inconsistent answer": (inconsistent_answer, ["inconsistent_answers"]),
+    "broken condition": (broken_condition, ["inconsistent"]),
+    "dead node": (dead_node, ["nodes_died"]),
+    "third side": (third_side, ["tpmc_ratio_interval", "fell_behind"]),
 }
 """How each is written, and the metrics that refute it."""

@@ -1,6 +1,14 @@
-"""A single edit of a refuted trial's evidence: it is never passed, and neither judge nor replay fails over it."""
+"""A single edit of a refuted trial's evidence: it is never passed, and neither judge nor replay fails over it.
+
+Sealed anew is the manifest of the trial: the digests are those of the files as they are then. Each file still ends with
+its own checksum, what the harness recorded with that of the trial's end, and these contradict any edit. Whoever makes
+the checksum anew, too, has evidence of another measurement; the seal of the run finds that, and where it is made
+anew as well, nothing but its signature does.
+"""
 
 import io
+import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +24,10 @@ from hypothesis import strategies as st
 
 from clusters.errors import BadInput
 from plugin import run as runs
-from plugin.evidence.events import TrialBegin, TrialEnd
-from plugin.evidence.store import MEASUREMENTS, TrialStore, seal
+from plugin.evidence.events import Event, TrialBegin, TrialEnd
+from plugin.evidence.records import event_line
+from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, seal_run
+from plugin.evidence.store import EVENTS, TRIAL_FILE, TrialStore, broken_seals, seal, trial_end
 from plugin.judge.model import Outcome, Verdict
 from plugin.replay import conclude, judge_trial, replay
 from plugin.status import Status
@@ -84,6 +94,52 @@ def test_no_single_edit_passes_it(stored: Callable[[str], Path], name: str, seal
         assert verdict is None or verdict.outcome in left, (what, verdict.why)
 
 
+EDITED = [
+    ("broken condition", EVENTS, r'"3.3.2.1": 1', '"3.3.2.1": 0'),
+    ("dead node", EVENTS, r"(?m)^.*node\.died.*\n", ""),
+    ("third side", EVENTS, r'"saturated": \[\]', '"saturated": ["9 nodes"]'),
+    ("slower side", TRIAL_FILE, r'"sabotage": false', '"sabotage": true'),
+    ("small capacity", TRIAL_FILE, r'"profile": "small"', '"profile": "laptop"'),
+]
+
+
+def edited(directory: Path, file: str, what: str, becomes: str) -> None:
+    text, count = re.subn(what, becomes, (directory / file).read_text())
+    assert count == 1
+    (directory / file).write_text(text)
+    seal(directory)
+
+
+@pytest.mark.parametrize(("name", "file", "what", "becomes"), EDITED, ids=[case[0] for case in EDITED])
+def test_what_would_excuse_it_contradicts_the_trial_s_end(
+    stored: Callable[[str], Path], tmp_path: Path, name: str, file: str, what: str, becomes: str
+) -> None:
+    """It stands nowhere else; the digests are those of the edited file."""
+    copy = Path(shutil.copytree(stored(name), tmp_path / "copy"))
+    edited(copy, file, what, becomes)
+    assert broken_seals(copy) == ()
+    verdict = judge_trial(copy, CATALOGUE)
+    assert verdict.outcome in (Outcome.REFUTED, Outcome.INCONCLUSIVE)
+    (integrity,) = (condition for condition in verdict.conditions if condition.name == "integrity")
+    assert "is not as it was when the trial ended" in integrity.why
+
+
+def test_who_makes_all_checksums_anew_is_found_by_the_run_s_seal_alone(
+    stored: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    trial = Path(shutil.copytree(stored("broken condition"), run / "claims" / "parity" / "trial"))
+    (run / RUN_FILE).write_text("{}")
+    seal_run(run, ())
+    edited(trial, EVENTS, r'"3.3.2.1": 1', '"3.3.2.1": 0')
+    *before, end = (trial / EVENTS).read_bytes().splitlines(keepends=True)
+    made = Event(json.loads(end)["t"], trial_end(trial, before))
+    (trial / EVENTS).write_bytes(b"".join([*before, event_line(made).encode()]))
+    seal(trial)
+    assert judge_trial(trial, CATALOGUE).outcome is Outcome.PASS, "evidence of another measurement"
+    assert broken_run_seal(run) == ("claims/parity/trial was changed after the run",)
+
+
 @pytest.fixture(scope="module")
 def replay_run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> runs.Run:
     """As ``--judge`` has one, with a claim of one's own."""
@@ -116,10 +172,9 @@ def answered(replay_run: runs.Run, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_no_single_edit_makes_a_replay_fail(
     answered: Path, replay_run: runs.Run, sealed_anew: bool, random: Random
 ) -> None:
-    """Not of what was measured: that stands nowhere else, and sealed anew it is another measurement."""
     with TemporaryDirectory() as directory:
         copy = Path(shutil.copytree(answered, Path(directory) / "copy"))
-        what = edit(copy, random, but=[MEASUREMENTS])
+        what = edit(copy, random)
         if sealed_anew:
             seal(copy)
         said = io.StringIO()

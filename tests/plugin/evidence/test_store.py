@@ -21,6 +21,7 @@ from plugin.evidence.store import (
     VERDICT,
     TrialStore,
     broken_seals,
+    changed_since_end,
     make_run_directory,
     record,
     seal,
@@ -92,6 +93,10 @@ def test_a_closed_store_writes_no_more(store: TrialStore) -> None:
     store.close()
     with pytest.raises(HarnessError, match="cannot be written"):
         store.event(OwnEvent(name="late"))
+    with pytest.raises(HarnessError, match=r"the trial has ended; record everything before judge\.decide\(\)"):
+        store.measurement("answer", 42)
+    with pytest.raises(HarnessError, match=r"trial\.json cannot be written"):
+        store.describe({})
     assert names(store) == ["only"]
 
 
@@ -156,6 +161,43 @@ def test_an_error_is_recorded_after_the_store_is_closed(store: TrialStore) -> No
     record(store.directory, Errored(what="and once more"))
     assert names(store) == ["trial.end", "error", "error"]
     assert broken_seals(store.directory) == ()
+
+
+def test_the_end_of_a_trial_is_the_trailer_of_what_was_recorded(store: TrialStore) -> None:
+    """Of its description, its measurements and all events before; what is recorded later is none of it."""
+    store.event(OwnEvent(name="begun"))
+    store.measurement("answer", 42)
+    store.event(TrialEnd())
+    store.close()
+    record(store.directory, Errored(what="and later"))
+    record(store.directory, TrialEnd())
+    assert [*changed_since_end(store.directory)] == []
+    events = (store.directory / EVENTS).read_text()
+    ends = [json.loads(line) for line in events.splitlines() if "trial.end" in line]
+    assert [end["lines"] for end in ends] == [1, 3]
+    for name, old, new, contradicted in (
+        (EVENTS, "begun", "began", 2),
+        (EVENTS, "and later", "and never", 1),
+        (EVENTS, events.splitlines(keepends=True)[2], "", 1),
+        (EVENTS, '"lines": 1, ', "", 2),
+        (MEASUREMENTS, "42", "41", 2),
+        (TRIAL_FILE, '"answer"', '"question"', 2),
+    ):
+        path = store.directory / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        found = [*changed_since_end(store.directory)]
+        assert len(found) == contradicted, (old, found)
+        assert all("is not as it was when the trial ended" in problem for problem in found)
+        path.write_text(text)
+
+
+def test_an_end_that_says_nothing_of_what_was_before_is_read(store: TrialStore) -> None:
+    """As those of early releases, and one that is no event."""
+    with (store.directory / EVENTS).open("a") as file:
+        file.write('{"t": 1, "event": "trial.end"}\n{"t": 2, "event": "trial.end", "lines": []}\n')
+    assert [*changed_since_end(store.directory)] == []
 
 
 def test_a_json_file_is_whole_or_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
