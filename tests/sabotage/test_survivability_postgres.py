@@ -90,6 +90,7 @@ async def test_a_frozen_primary_that_acknowledged_alone(
     assert judge.refuted("lost")
 
 
+@slow
 @pytest.mark.sabotage("survivability-disk-lost", engine="postgres")
 async def test_a_lost_disk_of_a_primary_that_acknowledged_alone(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
@@ -104,6 +105,7 @@ async def test_a_lost_disk_of_a_primary_that_acknowledged_alone(
     assert judge.refuted("lost")
 
 
+@slow
 @pytest.mark.sabotage("survivability-quorum", engine="postgres")
 async def test_the_last_of_three_that_acknowledges_alone(
     ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
