@@ -1,14 +1,22 @@
-"""The fixture ``gate``: pytest with the plugin, run as a user runs it, where no CockroachDB is at hand."""
+"""What several directories of tests ask for.
+
+``gate``: pytest with the plugin, run as a user runs it, where no CockroachDB is at hand. ``chromium``: a browser; tests
+that ask for it are skipped where there is none.
+"""
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.plugin.reports.browser import NoBrowserError, headless
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -278,6 +286,17 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     (tmp_path / "claims.toml").write_text(CATALOGUE)
     (tmp_path / "test_claims.py").write_text(TESTS)
     return Gate(path=tmp_path, run_dir=tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium."""
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(headless())
+        except NoBrowserError as missing:
+            pytest.skip(f"looks at a page in a browser: {missing}")
+        yield browser
 
 
 def edited(path: Path, **changes: object) -> None:
