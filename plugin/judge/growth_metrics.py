@@ -68,7 +68,7 @@ def _took(phase: Phase) -> float:
     return (phase.found.balanced if phase.found.balanced is not None else phase.end) - phase.begin
 
 
-@measures("balanced_s", "s", _SAMPLED)
+@measures("balanced_s", "s", _SAMPLED, timed=True)
 def _balanced_s(a: Analysis) -> Measured:
     """From the first action of a change of size until every node stays near the mean; the longest of all changes."""
     found = _phases(a)
@@ -77,13 +77,13 @@ def _balanced_s(a: Analysis) -> Measured:
     return _told([(_took(phase), f"{phase.name}: {_took(phase):.0f} s") for phase in found])
 
 
-@measures("balanced_3_to_6_min", "min", _SAMPLED)
+@measures("balanced_3_to_6_min", "min", _SAMPLED, timed=True)
 def _balanced_3_to_6(a: Analysis) -> Measured:
     """How long 3 → 6 nodes took until even."""
     return _balanced_min(a, 3, 6)
 
 
-@measures("balanced_6_to_9_min", "min", _SAMPLED)
+@measures("balanced_6_to_9_min", "min", _SAMPLED, timed=True)
 def _balanced_6_to_9(a: Analysis) -> Measured:
     """How long 6 → 9 nodes took until even."""
     return _balanced_min(a, 6, 9)
@@ -98,7 +98,7 @@ def _balanced_min(a: Analysis, before: int, after: int) -> Measured:
     return _took(mine[-1]) / 60, mine[-1].name, ()
 
 
-@measures("replicas_moved_per_s", "1/s", _SAMPLED)
+@measures("replicas_moved_per_s", "1/s", _SAMPLED, timed=True)
 def _rate(a: Analysis) -> Measured:
     """Replicas that nodes gained, a second until even; the slowest change."""
     found = [phase for phase in _phases(a) if phase.found.balanced is not None and _took(phase) > 0]
@@ -145,7 +145,7 @@ def _settled(a: Analysis) -> Measured:
     return nothing(some(moving)) if moving else (1, "; ".join(good), ())
 
 
-@measures("settled_s", "s", _SAMPLED)
+@measures("settled_s", "s", _SAMPLED, timed=True)
 def _settled_s(a: Analysis) -> Measured:
     """From the first action of the change of size until the quiet period began."""
     took = [(p, p.found.settled - p.begin) for p in _phases(a) if p.found.settled is not None]
@@ -179,7 +179,7 @@ def _gauged(a: Analysis, pick: Callable[[LayoutSample], object]) -> list[LayoutS
     return [sample for phase in _phases(a) for sample in phase.samples if pick(sample) is not None]
 
 
-@measures("ranges_unavailable", "ranges", _GAUGED)
+@measures("ranges_unavailable", "ranges", _GAUGED, timed=True)
 def _unavailable(a: Analysis) -> Measured:
     """Unavailable ranges, the most in any sample."""
     told = _gauged(a, lambda sample: sample.unavailable)
@@ -191,7 +191,7 @@ def _unavailable(a: Analysis) -> Measured:
     return worst.unavailable, note, ()
 
 
-@measures("ranges_underreplicated_at_end", "ranges", _GAUGED)
+@measures("ranges_underreplicated_at_end", "ranges", (*_GAUGED, "time_enough_to_repair"), timed=True)
 def _underreplicated(a: Analysis) -> Measured:
     """Ranges that lack replicas in the last sample."""
     return _left_over(a, lambda sample: sample.underreplicated, "how many ranges lack replicas")
@@ -250,7 +250,7 @@ def _moves(a: Analysis) -> Measured:
 # ---- nodes that are taken out
 
 
-@measures("decommissioned", "", ("integrity",))
+@measures("decommissioned", "", ("integrity", "time_enough_to_leave"), timed=True)
 def _decommissioned(a: Analysis) -> Measured:
     """1 when every node could be taken out for good."""
     leaving = [phase for phase in phases(a.evidence) if phase.kind == "in"]
@@ -265,7 +265,7 @@ def _decommissioned(a: Analysis) -> Measured:
     return 1, ", ".join(e.node for e in gone), ()
 
 
-@measures("drained", "", ("integrity",))
+@measures("drained", "", ("integrity",), timed=True)
 def _drained(a: Analysis) -> Measured:
     """1 when every node that was taken out handed over its work and ended in order."""
     gone = [event for _, event in seen(a.evidence.events, events.NodeRemoved)]
@@ -311,14 +311,54 @@ def _sampled(a: Analysis) -> Answer:
 
 @requires("time_enough", "give replicas more time: a larger rebalance.limit_s in the profile")
 def _time_enough(a: Analysis) -> Answer:
-    """No replica was still on its way when the time was up, unless the source's own time was, too."""
+    """No replica was still on its way when the time was up, unless the source's own time was, too.
+
+    Nor was a node that never took clients given replicas already.
+    """
+    found = _phases(a)
+    told = [
+        f"{phase.name}: {phase.found.why}"
+        for phase in found
+        if phase.found.state is State.MOVING and not _sources_time_is_up(a, phase)
+    ]
+    for t, failed in seen(a.evidence.events, events.JoinFailed):
+        if any(sample.replicas.get(failed.node) for phase in found for sample in phase.known if sample.t <= t):
+            told.append(f"{failed.node} had replicas already: {failed.why}")
+    return not told, some(told) or "replicas lay evenly, or moved no more, before the time was up"
+
+
+def _sources_time_is_up(a: Analysis, phase: Phase) -> bool:
+    """Whether the source was done by then, where it says so: any other limit is our own patience."""
+    source = a.evidence.limits.get(f"balanced_{phase.before}_to_{len(phase.nodes)}_min")
+    return source is not None and (phase.last - phase.begin) / 60 > source
+
+
+@requires("time_enough_to_repair", "give replicas more time: a larger rebalance.limit_s in the profile")
+def _time_enough_to_repair(a: Analysis) -> Answer:
+    """No range lacked replicas while some still moved when the time was up, unless the source's own time was, too."""
+    phase = _phases(a)[-1]
+    last = phase.last_told(lambda sample: sample.underreplicated)
+    lacking = last.underreplicated if last else 0
+    why = f"{phase.name}: {lacking or 0} ranges lack replicas at the end, no replica moved in the last"
+    still = lacking and phase.found.rest_s < phase.stall_s and not _sources_time_is_up(a, phase)
+    return not still, f"{why} {phase.found.rest_s:.0f} s ({phase.stall_s:g} s asked)"
+
+
+@requires("time_enough_to_leave", "give nodes more time to leave: a larger rebalance.limit_s in the profile")
+def _time_enough_to_leave(a: Analysis) -> Answer:
+    """No node that could not be taken out was still being emptied when the time was up."""
     told = []
     for phase in _phases(a):
-        took = (phase.last - phase.begin) / 60
-        source = a.evidence.limits.get(f"balanced_{phase.before}_to_{len(phase.nodes)}_min")
-        if phase.found.state is State.MOVING and (source is None or took <= source):
-            told.append(f"{phase.name}: {phase.found.why}")
-    return not told, some(told) or "replicas lay evenly, or moved no more, before the time was up"
+        for t, failed in seen(a.evidence.events, events.RemoveFailed):
+            if not phase.begin <= t / 1e6 < phase.end:
+                continue
+            late = t / 1e6 - min(phase.stall_s, (t / 1e6 - phase.begin) / 2)
+            held = [sample.replicas.get(failed.node, 0) for sample in phase.known if sample.t / 1e6 >= late]
+            if not held:
+                told.append(f"{failed.node}: nobody looked how many replicas it held then")
+            elif held[-1] < held[0]:
+                told.append(f"{failed.node} went on from {held[0]} to {held[-1]} replicas")
+    return not told, some(told) or "every node left, or lost no replica any more before the time was up"
 
 
 @requires("traffic_ended", "end every load before the quiet period begins")

@@ -44,13 +44,13 @@ _OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS})
 measures = _OWN.declare
 
 
-@measures("gap_s", "s", _PROBE)
+@measures("gap_s", "s", _PROBE, timed=True)
 def _gap(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway that was not hit itself."""
     return _longest(a, "worst", "no probed endpoint outside the hit nodes")
 
 
-@measures("victim_gap_s", "s", _PROBE)
+@measures("victim_gap_s", "s", _PROBE, timed=True)
 def _victim_gap(a: Analysis) -> Measured:
     """Longest stretch without a success of the hit nodes' own clients."""
     return _longest(a, "victims", "no probed endpoint is a hit node's own")
@@ -90,7 +90,7 @@ def _unrecovered(a: Analysis) -> Measured:
     return 0, "", ()
 
 
-@measures("recovery_s", "s", _RECOVERY)
+@measures("recovery_s", "s", _RECOVERY, timed=True)
 def _recovery(a: Analysis) -> Measured:
     """From the begin of the last undoing to declared recovery."""
     undo = recorded(max((f.undo for f in a.timeline.faults if f.undo is not None), default=None), "no fault was undone")
@@ -98,7 +98,7 @@ def _recovery(a: Analysis) -> Measured:
     return (recovered - undo) / 1e6, "from the begin of the last undoing to recovery", ()
 
 
-@measures("repair_s", "s", _RECOVERY)
+@measures("repair_s", "s", _RECOVERY, timed=True)
 def _repair(a: Analysis) -> Measured:
     """From the first fault action to declared recovery."""
     if not a.timeline.faults:

@@ -89,6 +89,7 @@ async def test_a_single_replica_is_away_as_long_as_its_node(
     assert judge.refuted("gap_s")
 
 
+@slow
 @pytest.mark.sabotage("survivability-drain", engine="cockroach")
 async def test_a_single_replica_cannot_be_drained_away(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

@@ -188,6 +188,11 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         lambda: {"history": late_once()},
         "3.00 s at the most",
     ),
+    "inserts that still came when they were given up": (
+        "time_enough_to_insert",
+        lambda: {"events": [*events(), event(29, "inserts_short", why="8000 of 9000 rows after 60 s")]},
+        "8000 of 9000 rows after 60 s; the last write was acknowledged 0.1 s before writing ended",
+    ),
     "late generator": ("generator_on_schedule", lambda: {"history": history(lag_us=260_000)}, "260 ms"),
     "generator at its limit": ("generator_on_schedule", lambda: {"history": history(cpu_us=950_000)}, "95 % of a core"),
     "generator with holes": (
@@ -228,6 +233,13 @@ def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
 def test_other_work_that_left_room_makes_no_crowd(load: dict[str, float]) -> None:
     found = condition(whole(host=host(**load)), "machine_free")
     assert found.met, found.why
+
+
+def test_inserts_that_came_no_more_had_time_enough() -> None:
+    short = [*events(), event(29, "inserts_short", why="5000 of 9000 rows after 60 s")]
+    found = condition(whole(history=history(quiet=range(19, 30)), events=short), "time_enough_to_insert")
+    assert found.met
+    assert "the last write was acknowledged 11.1 s before writing ended" in found.why
 
 
 def test_a_crowd_before_the_fault_is_none_of_its_own() -> None:

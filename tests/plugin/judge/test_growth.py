@@ -1,6 +1,6 @@
 """What is measured of a cluster that grows, from events and samples made by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -141,6 +141,21 @@ def test_replicas_that_still_move_when_our_time_is_up_refute_nothing() -> None:
     assert value(stalled, "balanced") == 0
 
 
+@pytest.mark.parametrize(("limit", "met"), [(None, False), (1.0, False), (0.5, True)])
+def test_ranges_that_still_get_their_replicas_when_our_time_is_up_refute_nothing(
+    limit: float | None, met: bool
+) -> None:
+    lacking = [changed(s, underreplicated=4) if s.underreplicated == 0 else s for s in grown().layout]
+    moving = [changed(s, moves=(s.moves or 0) + 2 * n) for n, s in enumerate(lacking)]
+    limits = {} if limit is None else {"balanced_6_to_9_min": limit}
+    found = condition(replace(grown(layout=moving), limits=limits), "time_enough_to_repair")
+    assert found.met is met
+    assert "6 → 9: 4 ranges lack replicas at the end, no replica moved in the last 0 s (24 s asked)" in found.why
+    assert condition(grown(layout=lacking), "time_enough_to_repair").met, "nothing was done about it any more"
+    for whole_again in (grown(), grown(layout=moving[:1] + [changed(s, underreplicated=0) for s in moving[1:]])):
+        assert condition(whole_again, "time_enough_to_repair").met
+
+
 def test_what_refutes() -> None:
     lost = [changed(s, unavailable=2) if s.t == 30 * SECOND else s for s in grown().layout]
     assert value(grown(layout=lost), "ranges_unavailable") == 2
@@ -257,6 +272,26 @@ def test_a_node_that_cannot_be_taken_out() -> None:
     assert value(grown(), "drained") is None
 
 
+@pytest.mark.parametrize(
+    ("left", "met"),
+    [(lambda t: 60 - t, False), (lambda t: max(20, 60 - 3 * t), True), (lambda _: 20, True)],
+    ids=["still leaving", "stuck", "never begun"],
+)
+def test_a_node_that_is_still_being_emptied_when_our_time_is_up_refutes_nothing(
+    left: Callable[[int], int], met: bool
+) -> None:
+    """It is given up 40 s after its removal began: what it lost in the last 20 s tells."""
+    samples = [
+        LayoutSample(t=(10 + t) * SECOND, replicas={**dict.fromkeys(SIX[:5], 30), "n6": left(t)}, moves=t)
+        for t in range(0, 44, 2)
+    ]
+    failed = event(50, "remove.failed", node="n6", why="20 replicas left after 40 s")
+    found = condition(shrunk(failed, layout=samples), "time_enough_to_leave")
+    assert found.met is met, found.why
+    assert not condition(shrunk(failed, layout=samples[:5]), "time_enough_to_leave").met, "nobody looked"
+    assert condition(shrunk(layout=samples), "time_enough_to_leave").met
+
+
 def test_ranges_without_a_home() -> None:
     samples = [changed(sample, homeless=number % 2) for number, sample in enumerate(phase(60, SIX, SIX[:4]))]
     of = shrunk(layout=samples[:4])
@@ -327,6 +362,17 @@ def test_a_node_that_never_joined_is_the_reason() -> None:
     found = measure(replace(of, events=sorted(late, key=lambda each: each.t)), "balanced")
     assert found.value == 0
     assert found.note == "n4 never joined: n4 to take clients: refused"
+
+
+def test_a_node_that_had_replicas_already_was_still_joining() -> None:
+    """What it was given up for is our own time, as it is one of the cluster's."""
+    of = grown()
+    late = [*of.events, event(58, "join.failed", node="n4", why="n4 to take clients: refused")]
+    found = condition(replace(of, events=sorted(late, key=lambda each: each.t)), "time_enough")
+    assert not found.met
+    assert found.why == "n4 had replicas already: n4 to take clients: refused"
+    alone = [*of.events, event(58, "join.failed", node="n44", why="n44 to take clients: refused")]
+    assert condition(replace(of, events=sorted(alone, key=lambda each: each.t)), "time_enough").met
 
 
 def test_a_removal_that_must_be_refused() -> None:

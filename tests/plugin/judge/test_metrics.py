@@ -290,10 +290,13 @@ def test_resumed() -> None:
 
 
 def test_nothing_is_acknowledged_any_more() -> None:
-    found = measure(whole(history=history(until=14)), "unresumed")
+    lines = history(quiet=range(14, 30))
+    found = measure(whole(history=lines), "unresumed")
     assert found.value == 1
     assert "0 writes acknowledged in the" in found.note
-    assert measure(whole(history=history(until=14), events=events(writing_end=None)), "unresumed").value is None
+    assert measure(whole(history=lines, events=events(writing_end=None)), "unresumed").value is None
+    stopped = measure(whole(history=history(until=14)), "unresumed")
+    assert (stopped.value, stopped.note) == (None, "the clients stood still themselves, for 16.1 s")
 
 
 def test_a_node_that_ended_by_itself() -> None:

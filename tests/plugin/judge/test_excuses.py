@@ -1,0 +1,116 @@
+"""What takes too long refutes, unless other work had the machine, or the load's own clients stood still."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fixtures.workloads.ledger.records import Failed, GeneratorSecond, HistoryLine, Ok
+from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
+from plugin.judge.decide import decide
+from plugin.judge.metrics import KNOWN_METRICS
+from plugin.judge.model import Check, Comparison, Kind, Outcome
+from plugin.judge.trial import HostSecond
+from tests.plugin.judge.histories import SECOND, event, events, probe
+from tests.plugin.judge.whole_trial import history, last_read, seen, whole
+
+END = 60
+TIMES = {
+    "fault_undo": 45.5, "fault_undone": 46.0, "recovered": 48.0, "writing_end": END + 0.1, "audit_begin": END + 0.2,
+    "audit_end": END + 1.0, "trial_end": END + 1.1,
+}  # fmt: skip
+"""n1, killed at 12 s, is started again, and all is well again."""
+GROWS = event(12, "resize.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
+LATE = event(59, "not_recovered", limit_s=13.0, why="53 of 88 ranges lack replicas")
+
+
+def told(*more: Any, **changes: Any) -> list[Any]:
+    times = {name: {"at": at} for name, at in TIMES.items()}
+    return sorted([*events(**{**times, **changes}), *more], key=lambda each: each.t)
+
+
+def unanswered() -> list[HistoryLine]:
+    """Every read fails."""
+    return [
+        Failed(line.t, line.op, "XX000") if isinstance(line, Ok) and line.seen else line for line in history(until=END)
+    ]
+
+
+LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
+    "gap_s": (Comparison.LE, 30, {"probe": probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 440, until=END)}),
+    "gap_undisturbed_s": (Comparison.LE, 5, {"probe": probe(lambda _, tenth: not 510 < tenth < 580, until=END)}),
+    "unrecovered": (Comparison.EQ, 0, {"events": told(LATE, recovered=None)}),
+    "failed_undisturbed": (Comparison.LE, 1, {"history": unanswered()}),
+    "unreadable": (Comparison.EQ, 0, {"final": last_read(history(until=END), unreadable=[1])}),
+    "inserts_shortfall": (Comparison.EQ, 0, {"parameters": {"inserts": "100000"}}),
+    "degraded_s": (Comparison.LE, 30, {"history": history(until=END, quiet=range(12, 44))}),
+    "throughput_buckets_kept": (Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44))}),
+    "resumed_s": (Comparison.LE, 3, {"history": history(until=END, quiet=range(12, 52))}),
+    "unresumed": (Comparison.EQ, 0, {"history": history(until=END, quiet=range(12, END))}),
+    "write_gap_s": (
+        Comparison.LE, 30, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
+    ),
+    "throughput_kept_resizing": (
+        Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
+    ),
+}  # fmt: skip
+"""What lasts too long, by the metric that says so, and the check that it exceeds."""
+
+WITHOUT_CLIENTS = {"gap_s", "gap_undisturbed_s", "unrecovered", "unreadable"}
+"""What is seen by others than the load's own clients."""
+
+
+def outcome(metric: str, *, others: float = 1.0, **changes: Any) -> Outcome:
+    comparison, limit, fields = LASTING[metric]
+    lines = changes.get("history", fields.get("history", history(until=END)))
+    check = Check(
+        metric=metric, comparison=comparison, limit=limit, kind=Kind.ABSOLUTE, mark="R", source="us",
+        unit=KNOWN_METRICS[metric].unit,
+    )  # fmt: skip
+    evidence = whole(
+        **{
+            "events": told(),
+            "history": lines,
+            "final": last_read(lines),
+            "probe": probe(seen, until=END),
+            "host": [HostSecond(t=second * SECOND, cpu=100.0, others=others) for second in range(1, END)],
+            **fields,
+            **changes,
+        }
+    )
+    return decide(evidence, [check]).outcome
+
+
+@pytest.mark.parametrize("metric", LASTING)
+def test_it_refutes_unless_other_work_had_the_machine(metric: str) -> None:
+    assert outcome(metric) is Outcome.REFUTED
+    assert outcome(metric, others=60.0) is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("metric", LASTING)
+def test_clients_that_stood_still_by_their_own_record_refute_nothing(metric: str) -> None:
+    """For 40 s, after which they are as late."""
+    lines = LASTING[metric][2].get("history", history(until=END))
+    frozen = [
+        replace(line, lag_us=40 * SECOND) if isinstance(line, GeneratorSecond) and line.t == 52 * SECOND else line
+        for line in lines
+        if not (isinstance(line, GeneratorSecond) and 12 * SECOND <= line.t < 52 * SECOND)
+    ]
+    left = Outcome.REFUTED if metric in WITHOUT_CLIENTS else Outcome.INCONCLUSIVE
+    assert outcome(metric, history=frozen) is left
+
+
+@pytest.mark.parametrize("metric", sorted({*KNOWN_METRICS} - {*TPCC_METRICS}))
+def test_whatever_is_a_time_or_a_speed_is_excused_by_a_machine_that_was_taken(metric: str) -> None:
+    info = KNOWN_METRICS[metric]
+    assert info.timed or info.unit not in ("s", "min", "ms", "1/s", "ops/s")
+
+
+@pytest.mark.parametrize("others", [1.0, 60.0])
+def test_a_row_that_is_gone_refutes_on_any_machine(others: float) -> None:
+    lines = history(until=END)
+    fields = {"history": lines, "final": last_read(lines, without=(17,)), "events": told()}
+    host = [HostSecond(t=second * SECOND, cpu=100.0, others=others) for second in range(1, END)]
+    lost = Check(metric="lost", comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="us")
+    assert decide(whole(**fields, host=host), [lost]).outcome is Outcome.REFUTED
