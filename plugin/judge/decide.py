@@ -31,7 +31,7 @@ CLOCKS = ("clocks_read",)
 """What a check of a time rests on, where a clock was not read."""
 
 REFUTES = ("integrity",)
-"""All that a violation of safety needs to refute the claim."""
+"""All that a violation of safety needs to refute the claim: records that can be relied on."""
 
 TIMES: Mapping[str, float] = {"s": 1.0, "min": 60.0}
 """Units of checks of a time, in seconds. Not of milliseconds: latencies are of one process, so of one clock."""
@@ -62,7 +62,8 @@ def decide(
     ``needs`` are the conditions of the claim as a whole, ``tuned`` what was set for the test's sake.
 
     Any refuted check refutes the claim. Otherwise any judged check that is inconclusive, or any unmet condition of the
-    claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed.
+    claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed; inconclusive where
+    its records cannot be relied on: they do not even say which claim it is.
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
     evidence = replace(evidence, limits=limits)  # a comparison must know its margin
@@ -164,7 +165,7 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
     failed = [r for r in judged if r.outcome is Outcome.REFUTED]
     if failed:
         return Outcome.REFUTED, "; ".join(f"{r.check.metric}: {r.why}" for r in failed)
-    if not judged:
+    if not judged and not any(condition.name in REFUTES for condition in unmet):
         return (
             Outcome.NOT_EVALUATED,
             "no check of the claim can be judged here: each is only reported or has its limit elsewhere",
