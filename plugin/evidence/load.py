@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, Struct, ValidationError, convert
 
 from clusters.errors import BadInput
-from plugin.evidence.events import KNOWN, Event, TrialEnd, seen, tag
+from plugin.evidence.events import KNOWN, Event, SabotageExpected, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
 from plugin.evidence.records import SCHEMA, MalformedRecord, read_events, read_lines, read_probe
 from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals, changed_since_end, sealed_files
@@ -86,6 +86,8 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
     events = whole(EVENTS, _events)
     if not seen(events, TrialEnd):
         problems.append("the test ended before it had gathered all its evidence (no trial.end)")
+    if seen(events, SabotageExpected) and not trial.get("sabotage"):
+        problems.append(f"{TRIAL_FILE} says that it is no sabotage, and an event what the sabotage must come to")
     return TrialEvidence(
         claim=trial["claim"],
         parameters={name: str(value) for name, value in trial["parameters"].items()},

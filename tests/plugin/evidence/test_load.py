@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
+from plugin.evidence.events import SabotageExpected, TrialEnd
 from plugin.evidence.load import HOST, describe_trial, load_trial
-from plugin.evidence.store import TRIAL_FILE, TrialStore
+from plugin.evidence.store import TRIAL_FILE, TrialStore, seal
 from plugin.judge.trial import HostSecond
 
 DESCRIBED: dict[str, Any] = {
@@ -61,3 +62,15 @@ def test_a_line_that_is_no_second_of_the_host_is_left_out(line: str, tmp_path: P
     home = trial(tmp_path)
     (home / HOST).write_text(f'{{"t": 5, "cpu_percent": 40}}\n{line}\n{{"t": 9, "cpu_percent": 50}}\n')
     assert load_trial(home, describe_trial(home)).host == [HostSecond(5, 40.0), HostSecond(9, 50.0)]
+
+
+@pytest.mark.parametrize("sabotage", [True, False])
+def test_a_claim_s_trial_names_nothing_that_a_sabotage_must_come_to(sabotage: bool, tmp_path: Path) -> None:
+    store = TrialStore(tmp_path / "trial", {**DESCRIBED, "sabotage": sabotage})
+    store.event(SabotageExpected(metrics=["lost"]))
+    store.event(TrialEnd())
+    store.close()
+    seal(store.directory)
+    problems = load_trial(store.directory, describe_trial(store.directory)).problems
+    assert [problem for problem in problems if "says that it is no sabotage" in problem] == list(problems)
+    assert bool(problems) is not sabotage
