@@ -1,7 +1,8 @@
 """The seal of a run: what was required of it and not decided, and digests of its description and of its trials' seals.
 
-A trial that vanished, or was sealed anew, is noticed. Digests find accidents, not forgers: whoever can write the run
-directory can write its seal, too. A signature of the seal finds those (``plugin.evidence.signature``).
+A trial that vanished, or was sealed anew, is noticed, also where ``run.json`` vanished with it: a run is known by its
+seal or its signature alone. Digests find accidents, not forgers: whoever can write the run directory can write its
+seal, too. A signature of the seal finds those (``plugin.evidence.signature``).
 """
 
 from collections.abc import Mapping, Sequence
