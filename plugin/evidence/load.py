@@ -164,6 +164,8 @@ def _measurements(lines: Iterable[str]) -> Iterator[Measurement]:
         found = Measurement(**json.loads(line))
         if not isinstance(found.value, int | float):
             raise TypeError("its value is no number")
+        if not all(isinstance(text, str) for text in (found.metric, found.unit, found.note)) or found.examples:
+            raise TypeError("its metric, unit and note are not all texts, or it has more than these and a value")
         return found
 
     return read_lines(lines, measurement, "a measurement")

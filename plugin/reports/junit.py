@@ -18,7 +18,21 @@ NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010
 
 
 def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
-    """Write a test suite a run, with a test case a trial. Returns the line that says where it is, or why it is not."""
+    """Write a test suite a run, with a test case a trial. Returns the line that says where it is, or why it is not.
+
+    Never raises: a verdict stands without its report.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ET.ElementTree(_suites(runs)).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        return f"JUnit XML: not written: {path}: {error.strerror}; give another place with --junit-xml FILE"
+    except Exception as error:
+        return f"JUnit XML: not written: {type(error).__name__}: {error}"
+    return f"JUnit XML: {path}"
+
+
+def _suites(runs: Sequence[StoredRun]) -> ET.Element:
     suites = ET.Element("testsuites")
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
@@ -28,12 +42,7 @@ def write_junit(path: Path, runs: Sequence[StoredRun]) -> str:
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
         suite.set("tests", str(len(kinds)))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ET.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        return f"JUnit XML: not written: {path}: {error.strerror}; give another place with --junit-xml FILE"
-    return f"JUnit XML: {path}"
+    return suites
 
 
 def live(config: pytest.Config) -> list[Any]:

@@ -1,17 +1,21 @@
 """A stored run as its reports see it: what each trial is, its evidence second by second, and its verdict."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from msgspec import ValidationError, convert
+from msgspec.structs import fields
 
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.claims import Claim
 from plugin.evidence import events
 from plugin.evidence.events import Event
-from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.load import Described, describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, undecided_of
 from plugin.evidence.signature import not_signed
@@ -112,7 +116,7 @@ def stored_trial(
         described = describe_trial(directory)
         evidence = load_trial(directory, described)
     except BadInput as error:
-        described, why = _raw(directory / TRIAL_FILE), redacted(str(error))
+        described, why = _readable(_raw(directory / TRIAL_FILE)), redacted(str(error))
         result = result_of(sabotage=bool(described.get("sabotage")), verdict=None, events=(), problem=why)
         return StoredTrial(
             directory=directory, described=described, claim=None, verdict=None, series=None,
@@ -191,9 +195,13 @@ def stored_run(
 
 
 def run_of(directory: Path) -> Mapping[str, Any]:
-    """The ``run.json`` that a run or a trial of it has; nothing where there is none."""
+    """The ``run.json`` that a run or a trial of it has; nothing where there is none.
+
+    Its ``settings`` and its ``host`` are objects, or not there.
+    """
     home = next((d for d in (directory, *directory.parents) if (d / RUN_FILE).exists()), directory)
-    return _raw(home / RUN_FILE)
+    found = _raw(home / RUN_FILE)
+    return {n: value for n, value in found.items() if n not in ("settings", "host") or isinstance(value, Mapping)}
 
 
 def names_of(runs: Sequence[StoredRun]) -> list[str]:
@@ -217,6 +225,16 @@ def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         if not all(isinstance(entry, dict) and keys <= entry.keys() for entry in verdict[name]):
             return None
     return verdict
+
+
+def _readable(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of a trial's description is of the type that reports expect, where not all of it is."""
+    kinds = {each.name: each.type for each in fields(Described)}
+    found = {}
+    for name, value in described.items():
+        with suppress(ValidationError):
+            found[name] = convert(value, kinds.get(name, str | int))
+    return found
 
 
 def _raw(path: Path) -> Mapping[str, Any]:

@@ -158,6 +158,22 @@ def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
     assert "REFUTED" in page
 
 
+def test_what_is_of_another_type_is_left_out_of_every_report(gate: Gate) -> None:
+    """Each is said, and no report is missing for it."""
+    trials = run(gate, "refuted", "passes", "inconclusive")
+    edited(trials["passes"] / TRIAL_FILE, sides={"old": True}, sentence="The answer.")
+    (trials["inconclusive"] / MEASUREMENTS).write_text('{"metric": "questions", "value": 3, "note": null}\n')
+    edited(gate.run_dir / "run.json", settings=[], host=True)
+    again = gate("--judge", "out", "--junit-xml", "again.xml", "--alluredir", "again")
+    assert again.status == 4, again.text
+    assert "its metric, unit and note are not all texts" in said(again.text)
+    assert "run.json was changed after the run" in said(again.text)
+    assert "not written" not in again.text
+    assert "The answer." in (gate.run_dir / "report.html").read_text()
+    assert (gate.path / "again.xml").read_text().count("<testcase ") == 3 + 1, "the trials, and the run"
+    assert len(list((gate.path / "again").glob("*-result.json"))) == 3 + 1
+
+
 def test_a_profile_that_is_unknown(gate: Gate) -> None:
     edited(run(gate, "passes")["passes"] / TRIAL_FILE, profile="labtop")
     again = gate("--judge", "out")

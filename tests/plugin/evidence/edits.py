@@ -96,9 +96,12 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 EDITS = (drop, double, swap, cut, change_character, change_word, change_word, change_value, change_value, change_value)
 
+REMOVED = 0.1
+"""The share of edits that remove a file."""
+
 
 def edit(directory: Path, random: Random) -> str:
-    """One edit of one file of a trial, and what it was.
+    """One edit of one file of a trial or a run, or its removal, and what it was.
 
     Kinds of files are as likely as each other, however many or long they are.
     """
@@ -106,6 +109,9 @@ def edit(directory: Path, random: Random) -> str:
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         kinds.setdefault(path.name.partition("-")[0], []).append(path)
     file = random.choice(random.choice([*kinds.values()]))
+    if random.random() < REMOVED:
+        file.unlink()
+        return f"{file.name} removed"
     lines = file.read_text().splitlines(keepends=True)
     how = random.choice(EDITS)
     how(lines, random)

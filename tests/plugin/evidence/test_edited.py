@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 from clusters.errors import BadInput
 from plugin import run as runs
 from plugin.evidence.events import Event, TrialBegin, TrialEnd
-from plugin.evidence.records import event_line
+from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, seal_run
-from plugin.evidence.store import EVENTS, TRIAL_FILE, TrialStore, broken_seals, seal, trial_end
+from plugin.evidence.store import EVENTS, TRIAL_FILE, TrialStore, broken_seals, seal, trial_end, trials_in, write_json
 from plugin.judge.model import Outcome, Verdict
 from plugin.replay import conclude, judge_trial, replay
 from plugin.status import Status
@@ -151,33 +151,39 @@ def replay_run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def answered(replay_run: runs.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small trial that is refuted."""
+    """A run of two small trials, one of which is refuted."""
+    run = tmp_path_factory.mktemp("answered") / "run"
     described = {
         "claim": "answer", "sentence": "The answer is 42.", "test": "test_it.py::test_it", "sabotage": False,
         "parameters": {"guess": 1}, "profile": "laptop", "suite": "gate", "seed": 1, "target": "", "needs": [],
         "context": {"engine": "cockroach", "version": "v24.1.3"}, "tuned": [], "checks": [], "fingerprint": {"x": "y"},
         "sides": {"a": {"date": "today"}}, "observed": {"a": {"commit": "1"}},
     }  # fmt: skip
-    store = TrialStore(tmp_path_factory.mktemp("answered") / "trial", described)
-    store.event(TrialBegin())
-    store.measurement("answer", 41)
-    store.event(TrialEnd())
-    store.close()
-    conclude(store.directory, replay_run.catalogue)
-    return store.directory
+    for answer in (41, 42):
+        store = TrialStore(run / "claims" / "answer" / str(answer), described)
+        store.event(TrialBegin())
+        store.measurement("answer", answer)
+        store.event(TrialEnd())
+        store.close()
+        conclude(store.directory, replay_run.catalogue)
+    required = [{"claim": "answer"}]
+    write_json(run / RUN_FILE, {"schema": SCHEMA, "settings": {"suite": "gate"}, "host": {}, "required": required})
+    seal_run(run, ())
+    return run
 
 
 @pytest.mark.parametrize("sealed_anew", [False, True])
 @settings(deadline=None, max_examples=40)
 @given(random=randoms)
-def test_no_single_edit_makes_a_replay_fail(
+def test_no_single_edit_makes_a_replay_fail_or_a_refuted_run_green(
     answered: Path, replay_run: runs.Run, sealed_anew: bool, random: Random
 ) -> None:
+    """Of any file of the run; sealed anew are its trials."""
     with TemporaryDirectory() as directory:
         copy = Path(shutil.copytree(answered, Path(directory) / "copy"))
         what = edit(copy, random)
-        if sealed_anew:
-            seal(copy)
+        for trial in trials_in(copy) if sealed_anew else ():
+            seal(trial)
         said = io.StringIO()
         try:
             status: int = replay(
@@ -193,5 +199,7 @@ def test_no_single_edit_makes_a_replay_fail(
             what,
             said.getvalue(),
         )
-        assert (status == Status.REFUTED) == ("1 refuted" in said.getvalue()), (what, said.getvalue())
+        first = Status.REFUTED if "1 refuted" in said.getvalue() else Status.INCONCLUSIVE
+        assert status in (first, Status.BAD_INPUT), (what, said.getvalue())
         assert "the judge failed" not in said.getvalue(), what
+        assert "not written" not in said.getvalue(), (what, said.getvalue())
