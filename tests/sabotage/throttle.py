@@ -19,6 +19,8 @@ from clusters.substrates.processes import cgroups, namespaces
 from fixtures.background import beside
 
 PERIOD_US = 100_000
+ROOT_QDISC = 0xFFFFFFFF
+"""TC_H_ROOT of linux/pkt_sched.h."""
 
 
 class Throttle:
@@ -78,23 +80,23 @@ async def stumbling(program: str, *, held_s: float = 0.4, free_s: float = 0.1) -
 async def slow_link(cluster: Cluster, node: str, kbit: int) -> AsyncIterator[None]:
     """What a node sends, to clients and other nodes, leaves at so many kbit/s; it must have a namespace and a limit."""
 
-    def shape(command: str, **options: Any) -> None:
+    def shape(*command: str, **options: Any) -> None:
         from pyroute2 import IPRoute
 
         opened = os.open(f"/proc/{_pids(_group(cluster, node))[0]}/ns/net", os.O_RDONLY)
         try:
             with namespaces.inside(opened, home=namespaces.own()), IPRoute() as netlink:
                 (link,) = netlink.link_lookup(ifname="eth0")
-                netlink.tc(command, "tbf", index=link, **options)
+                netlink.tc(*command, index=link, **options)
         finally:
             os.close(opened)
 
     # a thread of its own, since it goes into the node's network
-    await asyncio.to_thread(shape, "add", rate=f"{kbit}kbit", burst=8192, latency="1s")
+    await asyncio.to_thread(shape, "add", "tbf", rate=f"{kbit}kbit", burst=8192, latency="1s")
     try:
         yield
     finally:
-        await asyncio.to_thread(shape, "del")
+        await asyncio.to_thread(shape, "del", parent=ROOT_QDISC)
 
 
 @contextlib.asynccontextmanager
