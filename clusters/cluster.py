@@ -21,7 +21,7 @@ from clusters.model import (
     Topology,
 )
 from clusters.substrates import Substrate
-from clusters.waiting import wait_until
+from clusters.waiting import hold, wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
@@ -126,9 +126,7 @@ class Cluster:
             await self._until(f"{self.engine.kind.name} to come up", self._booted, START_TIMEOUT_S)
         except HarnessError:
             # What failed to reach a node that is just dying must not hide why it died.
-            for _ in range(5):
-                self.watch()
-                await asyncio.sleep(0.1)
+            await hold(0.5, watch=self.watch)
             raise
 
     async def _booted(self) -> Health:

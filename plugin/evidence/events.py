@@ -104,7 +104,7 @@ class BallastFilled(Happened, frozen=True, kw_only=True, tag="ballast.filled"):
     range_kib: int = 0
 
 
-class ResizeBegin(Happened, frozen=True, kw_only=True, tag="resize.begin"):
+class ScaleBegin(Happened, frozen=True, kw_only=True, tag="scale.begin"):
     """The number of nodes is about to change: ``kind`` ``out`` or ``in``, ``nodes`` those that are to be there then.
 
     ``quiet_s``: how long no replica may move for them to be at rest; ``stall_s``: after how long without a move no more
@@ -120,7 +120,7 @@ class ResizeBegin(Happened, frozen=True, kw_only=True, tag="resize.begin"):
     removed: Sequence[str] | UnsetType = UNSET
 
 
-class ResizeEnd(Happened, frozen=True, kw_only=True, tag="resize.end"):
+class ScaleEnd(Happened, frozen=True, kw_only=True, tag="scale.end"):
     """Waiting for this change of the number of nodes is over."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from clusters.events import FaultBegin, Provisioned, Replicated
-from plugin.evidence.events import Errored, ResizeBegin, seen
+from plugin.evidence.events import Errored, ScaleBegin, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, routes_of
@@ -216,7 +216,7 @@ def _probe_on_time(a: Analysis) -> Answer:
 
 def host_seconds(a: Analysis) -> list[HostSecond]:
     """The seconds in which other work counts: from the first fault on, where it was recorded."""
-    first = [t for kind in (FaultBegin, ResizeBegin) if (t := a.timeline.reached.get(kind)) is not None]
+    first = [t for kind in (FaultBegin, ScaleBegin) if (t := a.timeline.reached.get(kind)) is not None]
     return [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
 
 

@@ -1,6 +1,6 @@
 """The phases in which a cluster grew or shrank, and what the samples of each show.
 
-A test records ``resize.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those
+A test records ``scale.begin {kind, nodes, quiet_s, stall_s, hold_s}`` before the first action, ``nodes`` being those
 that the cluster is to have then; ``quiet.begin`` when traffic has ended and waiting for replicas to come to rest
 begins.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from plugin.evidence.events import QuietBegin, QuietEnd, ResizeBegin, ResizeEnd, seen
+from plugin.evidence.events import QuietBegin, QuietEnd, ScaleBegin, ScaleEnd, seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.convergence import Convergence, Spread, converge
 from plugin.judge.trial import TrialEvidence
@@ -86,14 +86,14 @@ class Phase:
 
 def phases(evidence: TrialEvidence) -> Sequence[Phase]:
     """All phases in their order."""
-    begins = [(t, begin) for t, begin in seen(evidence.events, ResizeBegin) if begin.nodes]
+    begins = [(t, begin) for t, begin in seen(evidence.events, ScaleBegin) if begin.nodes]
     if not begins:
         return ()
     last = max((event.t for event in evidence.events), default=0)
     ends = [*(t for t, _ in begins[1:]), max(last, evidence.layout[-1].t if evidence.layout else 0) + 1]
     declared = evidence.context.get("nodes", "")
     before = int(declared) if declared.isdigit() else 0
-    ended = [at for kind in (ResizeEnd, QuietEnd) for at, _ in seen(evidence.events, kind)]
+    ended = [at for kind in (ScaleEnd, QuietEnd) for at, _ in seen(evidence.events, kind)]
     found = []
     for (t, begin), end in zip(begins, ends, strict=True):
         nodes = tuple(begin.nodes)

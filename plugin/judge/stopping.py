@@ -33,7 +33,7 @@ def comparison_decided(compared: Iterable["Compared"]) -> bool:
 def replicas_balanced_or_still(evidence: TrialEvidence, since_s: float) -> bool:
     """Whether the last change of size is over: replicas lay evenly for long enough, or nothing moves any more.
 
-    Both times are those that the change of size declared (``ResizeBegin``: ``hold_s``, ``stall_s``). ``since_s``: from
+    Both times are those that the change of size declared (``ScaleBegin``: ``hold_s``, ``stall_s``). ``since_s``: from
     when it is waited, in seconds on the trial's timeline; nothing is given up sooner than ``stall_s`` after it.
     """
     for phase in phases(evidence)[-1:]:

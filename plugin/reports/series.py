@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
-from plugin.evidence.events import NodeJoined, NodeRemoved, ProvisionBegin, ResizeBegin, TrialEnd, WritingEnd, seen
+from plugin.evidence.events import NodeJoined, NodeRemoved, ProvisionBegin, ScaleBegin, TrialEnd, WritingEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
@@ -260,15 +260,15 @@ def _nodes(a: _Trial) -> Mapping[str, tuple[Band, ...]]:
             since = fault.undone
         _add(bands, since, a.end, "up")
         lanes[node] = tuple(bands)
-    return _resized(a, lanes)
+    return _scaled(a, lanes)
 
 
-def _resized(a: _Trial, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple[Band, ...]]:
+def _scaled(a: _Trial, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple[Band, ...]]:
     """The lanes of nodes that came later or were taken out."""
     begun: dict[str, int] = {}
     for event in a.evidence.events:
         match event.what:
-            case ResizeBegin(added=added, removed=removed):
+            case ScaleBegin(added=added, removed=removed):
                 begun |= dict.fromkeys(added or (), event.t)
                 for name in removed or ():
                     lanes[name] = _cut(lanes.get(name, ()), event.t / 1e6, a.end / 1e6, "leaving")

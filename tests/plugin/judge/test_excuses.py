@@ -21,7 +21,7 @@ TIMES = {
     "audit_end": END + 1.0, "trial_end": END + 1.1,
 }  # fmt: skip
 """n1, killed at 12 s, is started again, and all is well again."""
-GROWS = event(12, "resize.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
+GROWS = event(12, "scale.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
 LATE = event(59, "not_recovered", limit_s=13.0, why="53 of 88 ranges lack replicas")
 
 
@@ -51,7 +51,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "write_gap_s": (
         Comparison.LE, 30, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
-    "throughput_kept_resizing": (
+    "throughput_kept_scaling": (
         Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
 }  # fmt: skip

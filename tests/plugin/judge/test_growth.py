@@ -52,8 +52,8 @@ def phase(
 def grown(*, layout: Sequence[LayoutSample] | None = None, quiet: int | None = 75, **resize: Any) -> TrialEvidence:
     """3 → 6 nodes at 10 s, 6 → 9 at 60 s, no traffic from 75 s on."""
     events = [
-        event(10, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24, **resize),
-        event(60, "resize.begin", kind="out", nodes=NINE, quiet_s=20, stall_s=24, **resize),
+        event(10, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24, **resize),
+        event(60, "scale.begin", kind="out", nodes=NINE, quiet_s=20, stall_s=24, **resize),
     ]
     events += [event(quiet, "quiet.begin")] if quiet else []
     samples = [*phase(10, THREE, SIX), *phase(60, SIX, NINE)] if layout is None else layout
@@ -241,12 +241,12 @@ def test_why_replicas_moved_is_told_in_the_servers_words() -> None:
 
 
 def test_an_event_without_nodes_is_no_phase() -> None:
-    assert phases(trial(events=[event(1, "resize.begin", nodes=[])])) == ()
+    assert phases(trial(events=[event(1, "scale.begin", nodes=[])])) == ()
 
 
 def shrunk(*told: Any, layout: Sequence[LayoutSample] = ()) -> TrialEvidence:
     begin = [
-        event(at, "resize.begin", kind="in", nodes=rest, quiet_s=20, stall_s=24)
+        event(at, "scale.begin", kind="in", nodes=rest, quiet_s=20, stall_s=24)
         for at, rest in ((10, SIX[:5]), (60, SIX[:4]))
     ]
     return trial(events=sorted([*begin, *told], key=lambda e: e.t), layout=layout, context={"nodes": "6"})
@@ -339,7 +339,7 @@ def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
 
 def test_the_longest_stretch_without_a_write() -> None:
     # the whole trial's writers are acknowledged nothing from 14 to 17 s
-    loaded = event(13, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
+    loaded = event(13, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
     found = measure(whole(events=sorted([*events(), loaded], key=lambda each: each.t)), "write_gap_s")
     assert found.value is not None
     assert 0 < found.value < 5
@@ -348,9 +348,9 @@ def test_the_longest_stretch_without_a_write() -> None:
 
 
 def test_rest_while_writers_still_write_is_not_rest_without_traffic() -> None:
-    ended = whole(events=[*events(), event(30.2, "resize.begin", nodes=SIX), event(30.5, "quiet.begin")])
+    ended = whole(events=[*events(), event(30.2, "scale.begin", nodes=SIX), event(30.5, "quiet.begin")])
     assert condition(ended, "traffic_ended").met
-    writing = whole(events=[*events(), event(12, "resize.begin", nodes=SIX), event(29, "quiet.begin")])
+    writing = whole(events=[*events(), event(12, "scale.begin", nodes=SIX), event(29, "quiet.begin")])
     found = condition(writing, "traffic_ended")
     assert not found.met
     assert "299 writes sent" in found.why
@@ -390,12 +390,12 @@ def test_a_removal_that_must_be_refused() -> None:
 def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
     """The cluster of a scale-in is grown first, before anything is written."""
     # the whole trial's baseline is 2 to 12 s
-    quiet = event(0.5, "resize.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
-    loaded = event(13, "resize.begin", kind="in", nodes=SIX[:5], quiet_s=20, stall_s=24)
+    quiet = event(0.5, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
+    loaded = event(13, "scale.begin", kind="in", nodes=SIX[:5], quiet_s=20, stall_s=24)
     both = sorted([*events(), quiet, loaded], key=lambda each: each.t)
-    kept = measure(whole(events=both), "throughput_kept_resizing")
+    kept = measure(whole(events=both), "throughput_kept_scaling")
     assert kept.note == "15 of 18 buckets of 1 s at 80 % of 300 writes a bucket or more", (
         "from 13 s to the end of writing"
     )
-    only = measure(whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_resizing")
+    only = measure(whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_scaling")
     assert only.value is None

@@ -59,9 +59,9 @@ EXPECTED = {
     "inconsistent": None,
     "nodes_down_at_once": 1,
     "nodes_with_old_resources": None,
-    "throughput_kept_resizing": None,
+    "throughput_kept_scaling": None,
     "write_gap_s": None,
-    "latency_p99_resizing_ms": None,
+    "latency_p99_scaling_ms": None,
 }
 
 
@@ -165,7 +165,7 @@ def test_operations_that_fail_while_the_cluster_changes_its_size_are_not_undistu
     lines = with_failures(Op.INSERT, [t for t in EACH_TENTH if t > 13])
     told = [event(1, "baseline.begin"), event(11, "baseline.end"), event(30.1, "writing.end")]
     assert measure(whole(history=lines, events=told), "failed_undisturbed").value == pytest.approx(2.0, rel=0.1)
-    grows = event(12, "resize.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
+    grows = event(12, "scale.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
     assert measure(whole(history=lines, events=[*told[:2], grows, *told[2:]]), "failed_undisturbed").value == 0
 
 

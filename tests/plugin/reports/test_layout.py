@@ -63,9 +63,9 @@ def test_picture_and_table_have_them() -> None:
 
 def test_nodes_that_come_and_go_have_their_lanes() -> None:
     events = [
-        event(10, "resize.begin", kind="out", nodes=SIX, added=SIX[3:], quiet_s=20, stall_s=24),
+        event(10, "scale.begin", kind="out", nodes=SIX, added=SIX[3:], quiet_s=20, stall_s=24),
         *(event(12 + number, "node.joined", node=node) for number, node in enumerate(SIX[3:5])),
-        event(60, "resize.begin", kind="in", nodes=[*SIX[:4]], removed=["n5"], quiet_s=20, stall_s=24),
+        event(60, "scale.begin", kind="in", nodes=[*SIX[:4]], removed=["n5"], quiet_s=20, stall_s=24),
         event(80, "node.removed", node="n5", code=0),
     ]
     lanes = drawn(replace(shrunk(), events=events)).nodes
