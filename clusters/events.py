@@ -93,3 +93,39 @@ class NodeResized(Happened, frozen=True, kw_only=True, tag="node.resized"):
     node: str
     shown: Mapping[str, int | float] = {}
     size: str | UnsetType = UNSET
+
+
+class NodeSwapped(Happened, frozen=True, kw_only=True, tag="node.swapped"):
+    """A node runs again after it was given another version.
+
+    ``wanted`` is what it was given, ``build`` what it calls itself; ``able`` and ``active`` are those of
+    ``RunningVersion``. ``seconds``: from its stop until it took clients.
+    """
+
+    node: str
+    wanted: str
+    build: str = ""
+    able: str = ""
+    active: str = ""
+    seconds: float = 0.0
+
+
+class SwapFailed(Happened, frozen=True, kw_only=True, tag="swap.failed"):
+    """A node did not come back with the version that it was given, and was started with its former one."""
+
+    node: str
+    wanted: str
+    why: str = ""
+
+
+class VersionKept(Happened, frozen=True, kw_only=True, tag="version.kept"):
+    """The cluster was told to keep the version in force, so that there is a way back."""
+
+    active: str = ""
+
+
+class VersionFinal(Happened, frozen=True, kw_only=True, tag="version.final"):
+    """The version that all nodes run was made final. ``active``: by node, what it says is in force."""
+
+    active: Mapping[str, str] = {}
+    seconds: float = 0.0

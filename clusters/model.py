@@ -47,7 +47,6 @@ class Capability(StrEnum):
 
 PLANNED = frozenset(
     {
-        Capability.SWAP_VERSION,
         Capability.STALL_DISK,
         Capability.CHANGEFEED,
         Capability.ONLINE_INDEX,
@@ -196,6 +195,24 @@ class NodeGauges:
     leases: int | None = None
     unavailable: int | None = None
     underreplicated: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunningVersion:
+    """What a running node says of its version, in its makers' words.
+
+    ``build`` is what it is. ``able`` is the newest version of data and protocol that this build knows, ``active`` the
+    one in force: they differ until a new version was made final.
+    """
+
+    build: str
+    able: str
+    active: str
+
+    @property
+    def final(self) -> bool:
+        """Whether its version is in force."""
+        return self.able == self.active
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,7 @@ substrate's.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from clusters.model import (
@@ -24,6 +25,7 @@ from clusters.model import (
     Placement,
     ProcessSpec,
     RangeInfo,
+    RunningVersion,
     SqlTraits,
 )
 from clusters.registry import Registry
@@ -87,6 +89,21 @@ class Deployment(Protocol):
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """What a running node itself says of its resources, by their names in ``NodeResources``, as far as it does."""
+
+    async def install(self, node: str, engine: "Engine") -> None:
+        """Have a node run this version of the same database, from its next start on. Raises ``BadInput`` for others."""
+
+    async def running(self, node: str) -> RunningVersion:
+        """What a running node itself says of its version."""
+
+    async def keep_version(self) -> str:
+        """Let the cluster make no later version final by itself, so that there is a way back; returns what it keeps.
+
+        Empty where nothing of the kind is needed.
+        """
+
+    async def finalise(self, *, timeout: float) -> None:
+        """Make the version that all nodes run final; there is no way back then. Raises ``TimedOut``."""
 
     async def bootstrap(self) -> None:
         """Make a cluster of the nodes once their processes run; return when every node accepts SQL."""
@@ -160,6 +177,10 @@ class Engine(Protocol):
     @property
     def version(self) -> str:
         """As its makers print it, for instance ``v20.2.0``."""
+
+    @property
+    def program(self) -> Path:
+        """Where it is on this machine: a program, or a directory of programs."""
 
     @property
     def detection_s(self) -> float:

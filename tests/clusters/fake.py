@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from clusters import clocks
 from clusters.clocks import Reading
 from clusters.cluster import Cluster
-from clusters.engines import EngineKind
+from clusters.engines import Engine, EngineKind
 from clusters.errors import BadInput, HarnessError
 from clusters.events import Happened
 from clusters.model import (
@@ -27,6 +27,7 @@ from clusters.model import (
     ProcessSpec,
     ProcessState,
     RangeInfo,
+    RunningVersion,
     SqlTraits,
     Topology,
 )
@@ -272,6 +273,8 @@ class FakeDeployment:
         self.ghost = False
         self.forgotten: list[str] = []
         self.given: dict[str, NodeResources] = {}
+        self.installed: dict[str, str] = {}
+        self.final = False
 
     def process(self, node: str) -> ProcessSpec:
         nowhere = Path("/nonexistent")
@@ -296,6 +299,20 @@ class FakeDeployment:
         if node in self.deaf:
             raise HarnessError(f"{node} does not answer")
         return {"cache_mib": self.given.get(node, RESOURCES).cache_mib}
+
+    async def install(self, node: str, engine: Engine) -> None:
+        self.installed[node] = engine.version
+
+    async def running(self, node: str) -> RunningVersion:
+        if node in self.deaf:
+            raise HarnessError(f"{node} does not answer")
+        return RunningVersion(build=self.installed.get(node, "v0"), able="0", active="0")
+
+    async def keep_version(self) -> str:
+        return "0"
+
+    async def finalise(self, *, timeout: float) -> None:
+        self.final = True
 
     async def observe(self) -> Mapping[str, Any]:
         return {}
@@ -347,12 +364,13 @@ class FakeEngine:
 
     kind = EngineKind(name="fake", title="Fake", capabilities=frozenset(Capability), find=_nothing, sql=SqlTraits())
     generator = None
-    version = "v0"
+    program = Path("/nonexistent")
     detection_s = 0.1
     fingerprint: Mapping[str, Any] = {}
 
-    def __init__(self, substrate: FakeSubstrate) -> None:
+    def __init__(self, substrate: FakeSubstrate, version: str = "v0") -> None:
         self._substrate = substrate
+        self.version = version
 
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> FakeDeployment:
         return FakeDeployment(self._substrate, nodes)

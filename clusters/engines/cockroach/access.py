@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +17,16 @@ HTTP_PORT = 8080
 
 
 class Access:
-    """Connections as the client root. ``session`` are variables that each of them is given.
+    """Connections as the client root. ``session`` are variables that those to a node are given.
 
     Without a node's name the one that answered last is asked first: one that is frozen or slow is not waited for each
     time.
     """
 
-    def __init__(self, *, session: Mapping[str, str]) -> None:
+    def __init__(self, *, session: Callable[[str], Mapping[str, str]]) -> None:
         self.certs = Path()
         """The directory of the certificates; made before the first connection."""
-        self._session = dict(session)
+        self._session = session
         self._order: list[str] = []
         self.placements: dict[str, Placement] = {}
         """The nodes of the cluster."""
@@ -84,7 +84,7 @@ class Access:
                     tls=self.tls,
                     timeout=timeout,
                     statement_timeout=timeout * 2,
-                    settings=self._session,
+                    settings=self._session(name),
                 )
             except SqlError as error:
                 refused.append(error)

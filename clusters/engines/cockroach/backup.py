@@ -18,7 +18,7 @@ class NodelocalBackups:
 
     def __init__(self, access: Access, dialect: Dialect, nodes: Nodes, first: Placement) -> None:
         self._access = access
-        self._dialect = dialect
+        self.dialect = dialect
         self._nodes = nodes
         self._node = first.node.name
         self._external = first.store / "extern"
@@ -40,9 +40,9 @@ class NodelocalBackups:
 
     async def back_up(self, database: str, name: str, *, timeout: float) -> None:
         """``BACKUP DATABASE``. Raises ``HarnessError``."""
-        await self._access.execute(self._dialect.backup(database, f"{URL}/{name}"), timeout=timeout)
+        await self._access.execute(self.dialect.backup(database, f"{URL}/{name}"), timeout=timeout)
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
         """``RESTORE`` of all tables. Raises ``HarnessError``."""
         await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {to}", timeout=60.0)
-        await self._access.execute(self._dialect.restore(database, f"{URL}/{name}", to), timeout=timeout)
+        await self._access.execute(self.dialect.restore(database, f"{URL}/{name}", to), timeout=timeout)

@@ -9,16 +9,28 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from clusters.engines import Engine
+from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
 from clusters.engines.cockroach.backup import NodelocalBackups
+from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.spread import spread
-from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import HarnessError
-from clusters.model import Credentials, Endpoint, Health, Host, NodeResources, Placement, ProcessSpec, RangeInfo
+from clusters.errors import BadInput, HarnessError
+from clusters.model import (
+    Credentials,
+    Endpoint,
+    Health,
+    Host,
+    NodeResources,
+    Placement,
+    ProcessSpec,
+    RangeInfo,
+    RunningVersion,
+)
 from clusters.sql import Failure, SqlError
 from clusters.substrates import Nodes
 from clusters.waiting import wait_until
@@ -44,12 +56,9 @@ BOOTSTRAP_S = 80.0
 class CockroachDeployment:
     """One CockroachDB cluster, secure, one SQL and one HTTP address a node."""
 
-    def __init__(
-        self, *, binary: Path, build_tag: str, dialect: Dialect, resources: NodeResources, tuned: bool
-    ) -> None:
-        self._binary = binary
-        self._build_tag = build_tag
-        self._dialect = dialect
+    def __init__(self, *, build: Installed, resources: NodeResources, tuned: bool) -> None:
+        self._builds = Builds(build)
+        self._programs: dict[Path, PurePath] = {}
         self._default = resources
         self._resources: dict[str, NodeResources] = {}
         pace = FAST_PACE if tuned else {}
@@ -63,11 +72,10 @@ class CockroachDeployment:
         self.tuned = tuple(f"{name} = {value}" for name, value in pace.items())
         """The faster pace, if it was asked for."""
         self._join: tuple[str, ...] = ()
-        self._access = Access(session=dialect.session)
-        self._members = Members(self._access, dialect)
-        self._membership = Membership(self._access, dialect, self._cockroach, self._members, tuned=tuned)
+        self._access = Access(session=lambda node: self._builds.of(node).dialect.session)
+        self._members = Members(self._access, build.dialect)
+        self._membership = Membership(self._access, build.dialect, self._cockroach, self._members, tuned=tuned)
         self._nodes: Nodes
-        self._program: PurePath = binary
         self._store_names: dict[int, str] = {}
         self.connect = self._access.connect
         self.accepting = self._access.accepting
@@ -81,7 +89,7 @@ class CockroachDeployment:
     async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
         """Make one authority, a certificate for the nodes and one for the client root. Raises ``HarnessError``."""
         self._nodes = nodes
-        self._program = await nodes.present(self._binary)
+        await self._present(self._builds.oldest.binary)
         self._access.certs = nodes.scratch / "certs"
         self._access.certs.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._join = tuple(f"{p.address}:{SQL_PORT}" for p in placements[:3])
@@ -102,6 +110,7 @@ class CockroachDeployment:
         """Take in new nodes, and put a certificate for their addresses into their homes."""
         for placement in placements:
             self._access.add(placement)
+            self._builds.add(placement.node.name)
         addresses = dict.fromkeys(a for p in placements for a in (p.address, p.client_address))
         await self._cockroach("cert", "create-node", *addresses, "localhost", self._ca_key, "--overwrite")
         files = {name: (self._access.certs / name).read_bytes() for name in ("ca.crt", "node.crt", "node.key")}
@@ -109,9 +118,16 @@ class CockroachDeployment:
             for name, content in files.items():
                 await self._nodes.put(placement.node.name, placement.home / "certs" / name, content)
 
-    async def _cockroach(self, *arguments: str, timeout: float = 30.0) -> str:
-        """Run a subcommand that takes ``--certs-dir``; its standard output. Raises ``HarnessError``."""
-        argv = (str(self._binary), *arguments, f"--certs-dir={self._access.certs}")
+    async def _present(self, binary: Path) -> None:
+        self._programs[binary] = await self._nodes.present(binary)
+
+    async def _cockroach(self, *arguments: str, timeout: float = 30.0, node: str | None = None) -> str:
+        """Run a subcommand that takes ``--certs-dir``, of a node's build or of the oldest; its standard output.
+
+        Raises ``HarnessError``.
+        """
+        build = self._builds.of(node) if node else self._builds.oldest
+        argv = (str(build.binary), *arguments, f"--certs-dir={self._access.certs}")
         done = await self._nodes.run(argv, env=self._environment, timeout=timeout)
         if done.code:
             raise HarnessError(
@@ -131,7 +147,7 @@ class CockroachDeployment:
         return ProcessSpec(
             name=node,
             argv=(
-                str(self._program),
+                str(self._programs[self._builds.of(node).binary]),
                 "start",
                 f"--certs-dir={placement.home / 'certs'}",
                 f"--store={placement.store}",
@@ -155,6 +171,52 @@ class CockroachDeployment:
         """In the directory of external files of node 1."""
         first = next(iter(self._access.placements.values()))
         return NodelocalBackups(self._access, self._dialect, self._nodes, first)
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self._builds.dialect
+
+    # ---- versions -------------------------------------------------------------------------------------------------
+
+    async def install(self, node: str, engine: Engine) -> None:
+        """Another binary, from the node's next start on."""
+        if engine.kind.name != KIND.name:
+            raise BadInput(f"{node} runs {KIND.title}, which {engine.kind.title} {engine.version} cannot go on from")
+        await self._present(engine.program)
+        self._builds.give(node, Installed(binary=engine.program, tag=engine.version))
+        for asked in (self._members, self._membership, self.backups):
+            asked.dialect = self._dialect
+
+    async def running(self, node: str) -> RunningVersion:
+        """Its build tag, the version of that, and the cluster's as this node knows it. Raises ``SqlError``."""
+        dialect = self._builds.of(node).dialect
+        tag, able, active = [
+            str((await self._access.query(question, node=node))[0][0])
+            for question in (dialect.build_tag, dialect.able_version, dialect.active_version)
+        ]
+        return RunningVersion(build=str(parse_build(tag)), able=able, active=active)
+
+    async def keep_version(self) -> str:
+        """Set ``cluster.preserve_downgrade_option`` to the version in force. Raises ``SqlError``."""
+        (row,) = await self._access.query(self._dialect.active_version)
+        await self._access.execute(self._dialect.keep_version(str(row[0])), timeout=10.0)
+        return str(row[0])
+
+    async def finalise(self, *, timeout: float) -> None:
+        """Reset that setting; the cluster then raises its version by itself. Raises ``SqlError``, ``TimedOut``."""
+        await self._access.execute(self._dialect.free_version, timeout=10.0)
+
+        async def final() -> Health:
+            try:
+                told = {node: await self.running(node) for node in self._access.placements}
+            except SqlError as error:
+                return Health(ok=False, why=str(error))
+            old = [
+                f"{node} is at {one.active}, able to be at {one.able}" for node, one in told.items() if not one.final
+            ]
+            return Health(ok=not old, why=", ".join(old))
+
+        await wait_until("the new version to be in force", final, timeout=timeout, interval=0.5)
 
     # ---- a running cluster ----------------------------------------------------------------------------------------
 
@@ -197,8 +259,9 @@ class CockroachDeployment:
         for node in self._access.placements:
             (row,) = await self._access.query(self._dialect.build_tag, node=node)
             servers[node] = str(row[0])
-            if str(parse_build(servers[node])) != str(Version.parse(self._build_tag, origin=str(self._binary))):
-                raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {self._build_tag}")
+            build = self._builds.of(node)
+            if str(parse_build(servers[node])) != str(build.version):
+                raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {build.tag}")
         rows = await self._access.query(self._dialect.settings_set)
         settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
         works = await self._access.query(self._dialect.behaviour)
@@ -263,7 +326,8 @@ class CockroachDeployment:
     async def drain(self, node: str) -> None:
         """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
         host = f"--host={self._access.placement(node).client_address}:{SQL_PORT}"
-        await self._cockroach("node", "drain", *self._dialect.drain_flags, host, timeout=120.0)
+        flags = self._builds.of(node).dialect.drain_flags
+        await self._cockroach("node", "drain", *flags, host, timeout=120.0, node=node)
 
     async def forget(self, node: str) -> None:
         """Decommission for good what a node was: lost, with an empty one in its place, or removed and stopped."""
@@ -276,6 +340,7 @@ class CockroachDeployment:
         """Have a living node's replicas moved elsewhere, and wait until it holds none; then it is asked no more."""
         await self._membership.emptied(node, timeout=timeout)
         self._access.remove(node)
+        self._builds.remove(node)
 
 
 async def _listening(address: str) -> Health:

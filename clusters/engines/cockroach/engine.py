@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.engines import EngineKind, Wanted
@@ -10,6 +11,7 @@ from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
 from clusters.engines.cockroach.builds import not_run, run_before
 from clusters.engines.cockroach.deployment import CockroachDeployment
+from clusters.engines.cockroach.installed import Installed
 from clusters.engines.cockroach.versions import Dialect, dialect_for
 from clusters.model import Fingerprint, Generator, NodeResources, NodeSpec
 
@@ -31,6 +33,11 @@ class Cockroach:
     def version(self) -> str:
         """As the binary says."""
         return self.binary.build.tag
+
+    @property
+    def program(self) -> Path:
+        """The binary."""
+        return self.binary.path
 
     @property
     def generator(self) -> Generator:
@@ -58,11 +65,7 @@ class Cockroach:
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> CockroachDeployment:
         """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
         return CockroachDeployment(
-            binary=self.binary.path,
-            build_tag=self.version,
-            dialect=self.dialect,
-            resources=resources,
-            tuned=tuned,
+            build=Installed(binary=self.program, tag=self.version), resources=resources, tuned=tuned
         )
 
 

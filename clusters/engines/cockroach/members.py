@@ -21,7 +21,8 @@ class Members:
 
     def __init__(self, access: Access, dialect: Dialect) -> None:
         self._access = access
-        self._dialect = dialect
+        self.dialect = dialect
+        """How the cluster is spoken to now: versions may change."""
         self.known: dict[str, set[int]] = {}
         """All ids that the holders of each name ever had."""
         self._sampled: dict[int, str] = {}
@@ -29,7 +30,7 @@ class Members:
 
     async def live(self) -> dict[str, int]:
         """The ids of the live nodes by name; a node that was replaced has a new one. Raises ``SqlError``."""
-        rows = await self._access.query(self._dialect.nodes)
+        rows = await self._access.query(self.dialect.nodes)
         names = {f"{at.address}:{SQL_PORT}": name for name, at in self._access.placements.items()}
         # Where a lost node still seems to live beside the one in its place, the later id is the new one.
         live = {
@@ -48,13 +49,13 @@ class Members:
         not reported its store yet is taken to have one of its own number. Raises ``SqlError``.
         """
         live = await self.live() if live is None else live
-        rows = await self._access.query(self._dialect.stores)
+        rows = await self._access.query(self.dialect.stores)
         known = {int(row["node_id"]): int(row["store_id"]) for row in rows}
         return {known.get(id_, id_): name for name, id_ in live.items()}
 
     async def replicas(self, *, timeout: float = 8.0) -> dict[int, frozenset[int]]:
         """By the id of each range the stores that have a replica of it. Raises ``SqlError``."""
-        rows = await self._access.query(self._dialect.all_ranges, timeout=timeout)
+        rows = await self._access.query(self.dialect.all_ranges, timeout=timeout)
         return {int(row["range_id"]): frozenset(ids(row["replicas"] or "")) for row in rows}
 
     async def whole(self) -> Health:
@@ -106,7 +107,7 @@ class Members:
                 range_: frozenset(self._sampled.get(store, f"store {store}") for store in stores)
                 for range_, stores in held.items()
             },
-            source=self._dialect.all_ranges.rpartition("FROM ")[2].strip("[]"),
+            source=self.dialect.all_ranges.rpartition("FROM ")[2].strip("[]"),
         )
 
     async def gauges(self) -> dict[str, NodeGauges]:
@@ -124,11 +125,11 @@ class Members:
         def count(name: str | None) -> int | None:
             return int(metrics[name]) if name in metrics else None
 
-        both = (count(self._dialect.unavailable), count(self._dialect.tripped))
+        both = (count(self.dialect.unavailable), count(self.dialect.tripped))
         unavailable = [ranges for ranges in both if ranges is not None]
         return NodeGauges(
             replicas=count("replicas"),
             leases=count("replicas_leaseholders"),
             unavailable=max(unavailable, default=None),
-            underreplicated=count(self._dialect.underreplicated),
+            underreplicated=count(self.dialect.underreplicated),
         )

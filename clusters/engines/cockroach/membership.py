@@ -38,7 +38,7 @@ class Membership:
 
     def __init__(self, access: Access, dialect: Dialect, command: Command, members: Members, *, tuned: bool) -> None:
         self._access = access
-        self._dialect = dialect
+        self.dialect = dialect
         self._command = command
         self._members = members
         self._tuned = tuned
@@ -128,7 +128,7 @@ class Membership:
         id_, store = await self._id_and_store(node)
         before, watched = await self._held(store), REFUSAL_S[self._tuned]
         try:
-            await self._decommission(node, [id_], wait="none", timeout=60.0, flags=self._dialect.decommission_unchecked)
+            await self._decommission(node, [id_], wait="none", timeout=60.0, flags=self.dialect.decommission_unchecked)
             if not await self._stay(store, before, watched):
                 return None
         finally:
@@ -155,7 +155,7 @@ class Membership:
     async def _memberships(self) -> dict[int, str]:
         """What each node is, by id, as the cluster tells it."""
         first = next(iter(self._access.addresses.values()))
-        said = await self._command(*self._dialect.node_status, f"--host={first}:{SQL_PORT}")
+        said = await self._command(*self.dialect.node_status, f"--host={first}:{SQL_PORT}")
         return parse_memberships(said)
 
     async def _id_and_store(self, node: str) -> tuple[int, int]:

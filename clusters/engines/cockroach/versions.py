@@ -48,6 +48,12 @@ class Dialect:
     """The command that lists nodes in every version without internal tables; read by
     ``introspection.parse_memberships``."""
     build_tag: str = "SELECT version()"
+    able_version: str = "SELECT crdb_internal.node_executable_version()"
+    """The newest version of data and protocol that the asked node's build knows."""
+    active_version: str = "SELECT version FROM [SHOW CLUSTER SETTING version]"
+    """The version in force, as the asked node knows it."""
+    free_version: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
+    """Lets the cluster make the newest version that all nodes know final, which it does by itself."""
     arguments: str = (
         "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
     )
@@ -146,6 +152,10 @@ class Dialect:
             f"FROM system.rangelog WHERE timestamp > now()::TIMESTAMP - INTERVAL '{max(1, round(seconds))} s' "
             "AND \"eventType\" NOT IN ('split', 'merge') GROUP BY why ORDER BY times DESC, why"
         )
+
+    def keep_version(self, active: str) -> str:
+        """Keep the cluster at the version in force, so that nodes may go back to it."""
+        return f"SET CLUSTER SETTING cluster.preserve_downgrade_option = '{active}'"
 
     def split(self, table: str, values: tuple[object, ...]) -> str:
         """Split a table for good at values of its first key column."""

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from clusters.engines.postgres import configuration, files, rest, sql
+from clusters.engines import Engine
+from clusters.engines.postgres import KIND, configuration, files, rest, sql
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication, Secrets
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -20,6 +22,7 @@ from clusters.model import (
     Placement,
     ProcessSpec,
     RangeInfo,
+    RunningVersion,
 )
 from clusters.sql import Connection, Failure, SqlError, pgwire
 from clusters.substrates import Nodes
@@ -70,6 +73,7 @@ class PostgresDeployment:
         self._declared = len(nodes)
         self._resources = resources
         self._given: dict[str, NodeResources] = {}
+        self._installed: dict[str, PurePath] = {}
         self._replication = replication
         self._secrets = Secrets()
         self._ports = files.PREFERRED_PORTS
@@ -115,6 +119,29 @@ class PostgresDeployment:
         async with sql.session(self._sql(node), self._superuser, timeout=ANSWER_S) as connection:
             blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
             return {"cache_mib": float(await connection.value(blocks))}
+
+    async def install(self, node: str, engine: Engine) -> None:
+        """Another version of PostgreSQL's programs, from the node's next start on; of the same major version."""
+        if engine.kind.name != KIND.name:
+            raise BadInput(f"{node} runs {KIND.title}, which {engine.kind.title} {engine.version} cannot go on from")
+        placement = self._placement(node)
+        self._installed[node] = await files.bin_dir(engine.program, self._nodes)
+        await self._configure(placement)
+
+    async def running(self, node: str) -> RunningVersion:
+        """The server's version; data and protocol of all minor versions are those of the major one."""
+        async with sql.session(self._sql(node), self._superuser, timeout=ANSWER_S) as connection:
+            version = str(await connection.value("SHOW server_version"))
+        major = version.partition(".")[0]
+        build = f"v{version} (Patroni {self._binaries.patroni_version})"
+        return RunningVersion(build=build, able=major, active=major)
+
+    async def keep_version(self) -> str:
+        """Nothing: a minor version may always be taken back."""
+        return ""
+
+    async def finalise(self, *, timeout: float) -> None:
+        """Nothing, as there is no more to be made final."""
 
     async def prepare(self, placements: Sequence[Placement], nodes: Nodes) -> None:
         """Choose ports and write every node's configuration; Patroni itself sets PostgreSQL up."""
@@ -258,7 +285,7 @@ class PostgresDeployment:
             etcd=f"{self._etcd.address}:{self._ports.etcd_client}",
             ports=self._ports,
             passwords=self._secrets,
-            bin_dir=self._programs.bin_dir,
+            bin_dir=self._installed.get(placement.node.name, self._programs.bin_dir),
             resources=self._given.get(placement.node.name, self._resources),
             replication=self._replication,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from clusters.engines import EngineKind, Wanted
 from clusters.engines.postgres import KIND, binaries, configuration
@@ -31,6 +32,11 @@ class Postgres:
     def version(self) -> str:
         """For instance ``v18.4 (Patroni 4.1.5)``."""
         return f"v{self.binaries.postgres_version} (Patroni {self.binaries.patroni_version})"
+
+    @property
+    def program(self) -> Path:
+        """PostgreSQL's programs."""
+        return self.binaries.bin_dir
 
     @property
     def fingerprint(self) -> Fingerprint:

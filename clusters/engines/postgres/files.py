@@ -66,12 +66,17 @@ class Programs:
         """Have them there. Python is taken with the whole environment it stands in, which holds its packages."""
         environment, python = Path(sys.prefix), Path(sys.executable)
         return cls(
-            bin_dir=await nodes.present(binaries.bin_dir.parent) / binaries.bin_dir.name,
+            bin_dir=await bin_dir(binaries.bin_dir, nodes),
             etcd=await nodes.present(binaries.etcd),
             python=await nodes.present(environment) / python.relative_to(environment)
             if python.is_relative_to(environment)
             else await nodes.present(python),
         )
+
+
+async def bin_dir(programs: Path, nodes: Nodes) -> PurePath:
+    """Where the nodes have PostgreSQL's programs, with the tree that they stand in."""
+    return await nodes.present(programs.parent) / programs.name
 
 
 def configuration_file(placement: Placement) -> PurePath:

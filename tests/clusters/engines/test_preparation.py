@@ -8,8 +8,7 @@ from typing import Any
 
 from clusters.engines import Deployment
 from clusters.engines.cockroach.deployment import CockroachDeployment
-from clusters.engines.cockroach.version import Version
-from clusters.engines.cockroach.versions import dialect_for
+from clusters.engines.cockroach.installed import Installed
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.deployment import PostgresDeployment
@@ -40,9 +39,7 @@ def reached_by(deployment: Deployment) -> set[str]:
 async def test_cockroach_is_told_what_holds_in_its_node(tmp_path: Path) -> None:
     substrate = Certifying(tmp_path)
     deployment = CockroachDeployment(
-        binary=Path("/here/cockroach"),
-        build_tag="v26.1.0",
-        dialect=dialect_for(Version.parse("v26.1.0")),
+        build=Installed(binary=Path("/here/cockroach"), tag="v26.1.0"),
         resources=RESOURCES,
         tuned=False,
     )

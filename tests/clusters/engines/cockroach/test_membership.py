@@ -8,6 +8,7 @@ import pytest
 
 from clusters.engines.cockroach import membership
 from clusters.engines.cockroach.deployment import CockroachDeployment
+from clusters.engines.cockroach.installed import Installed
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.version import Version
@@ -134,9 +135,7 @@ async def test_a_command_that_fails_is_no_refusal(version: str) -> None:
 async def test_older_servers_forget_what_they_executed(tmp_path: Path) -> None:
     """Nobody can say then that nothing was done by hand."""
     old = CockroachDeployment(
-        binary=tmp_path / "cockroach",
-        build_tag="v21.1.0",
-        dialect=dialect_for(Version.parse("v21.1.0")),
+        build=Installed(binary=tmp_path / "cockroach", tag="v21.1.0"),
         resources=NodeResources(cache_mib=64, sql_memory_mib=64),
         tuned=True,
     )

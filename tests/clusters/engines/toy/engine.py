@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from clusters.engines import EngineKind, Wanted
 from clusters.errors import BadInput
@@ -16,6 +17,7 @@ class Toy:
     version: str
     detection_s: float = 0.1
     generator: None = None
+    program: Path = Path("/nonexistent")
 
     @property
     def kind(self) -> EngineKind:
