@@ -146,6 +146,8 @@ class Claim:
     """Sets of checks (``[checks]``) that come before its own."""
     compares_versions: bool = False
     """Whether one test of it holds a new version against an old one, instead of a test for each."""
+    changes_versions: bool = False
+    """Whether one test of it gives a cluster one version after another, instead of a test for each."""
     checks: tuple[CheckSpec, ...] = ()
     """All checks, those of ``include`` first."""
     paper: Mapping[str, Any] = field(default_factory=dict)
@@ -154,6 +156,11 @@ class Claim:
     """Which of its metrics answers to which column of those figures, so that reports can set them side by side."""
     note: str = ""
     """For people: how the source contradicts itself, and which reading is used."""
+
+    @property
+    def takes_versions(self) -> bool:
+        """Whether one test of it is about all versions that were asked for."""
+        return self.compares_versions or self.changes_versions
 
     @property
     def work(self) -> str:

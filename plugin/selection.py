@@ -28,6 +28,7 @@ MARKERS = (
     "sabotage(id, engine=None): the test breaks what this claim promises and asserts that it is refuted",
     "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given",
     "hardware(profile): the test is evaluated only under this profile",
+    "plans(lines=…): what a test draws by its seed; lines(item, run) are printed by --dry-run",
 )
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
@@ -105,7 +106,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     if id_ is None:
         return
     claim = run.catalogue.claim(id_)
-    several = len(run.targets) > 1 and not claim.compares_versions
+    several = len(run.targets) > 1 and not claim.takes_versions
     if "target" in metafunc.fixturenames and several:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
     for name, values in claim.parameters_for(run.settings.suite).items():
@@ -189,6 +190,9 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     if claim.compares_versions and engine is None and len(run.targets) != 2:
         option = ENGINES[SUBJECT].choice.version
         return f"compares two versions: give the old and the new one with {option}, twice"
+    if claim.changes_versions and engine is None and len(run.targets) < 2:
+        option = ENGINES[run.settings.engine if run.settings.engine in ENGINES else SUBJECT].choice.version
+        return f"changes the version: give the old and the new one with {option}, twice or more often"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
@@ -239,7 +243,7 @@ def required(run: Run) -> list[Required]:
         Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
         for claim in evaluable(run)
         for values in (claim.parameters_for(suite),)
-        for target in (("",) if claim.compares_versions else run.targets)
+        for target in (("",) if claim.takes_versions else run.targets)
         for combination in product(*values.values())
     ]
 

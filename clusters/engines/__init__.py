@@ -91,7 +91,7 @@ class Deployment(Protocol):
         """What a running node itself says of its resources, by their names in ``NodeResources``, as far as it does."""
 
     async def install(self, node: str, engine: "Engine") -> None:
-        """Have a node run this version of the same database, from its next start on. Raises ``BadInput`` for others."""
+        """Have a node run this version of the same database, from its next start on."""
 
     async def running(self, node: str) -> RunningVersion:
         """What a running node itself says of its version."""
@@ -243,6 +243,9 @@ class EngineKind:
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()
     """Those packages, by what they are called where they come from: their versions go into the evidence."""
+    why_not_from: Callable[[str, str], str] = lambda old, new: ""
+    """Why a cluster of the old version may not be given the new one, both as ``Engine.version`` has them; empty where
+    it may."""
     order: Callable[[str], Any] = str
     """What its versions sort by, the oldest first. Raises ``BadInput`` for what is no version."""
 

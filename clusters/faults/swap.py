@@ -16,7 +16,12 @@ COMES_UP_S = 60.0
 
 
 def swap(new: Engine, old: Engine) -> Fault:
-    """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before."""
+    """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
+
+    Raises ``BadInput`` where they are not of one database.
+    """
+    if new.kind.name != old.kind.name:
+        raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
     began: dict[str, float] = {}
 
     async def stop(cluster: Cluster, node: str) -> str:

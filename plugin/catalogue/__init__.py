@@ -267,6 +267,7 @@ _CLAIM = form(
     parameters=_parameters,
     include=several(_ID),
     compares_versions=flag,
+    changes_versions=flag,
     checks=several(_check),
     paper=keyed(text(), anything),
     measured=keyed(text(), text()),

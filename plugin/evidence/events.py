@@ -209,7 +209,7 @@ class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
 
 
 class LeasesAway(Happened, frozen=True, kw_only=True, tag="leases_away"):
-    """A node that came back led no part of the load's tables when the limit was over."""
+    """A node that came back led no part of the load's tables when the limit was over, or could not be given any."""
 
     why: str = ""
 
@@ -218,6 +218,57 @@ class SizeEnd(Happened, frozen=True, kw_only=True, tag="size.end"):
     """All of them have it."""
 
     size: str = ""
+
+
+# ---- nodes that get another version
+
+
+class PlanDrawn(Happened, frozen=True, kw_only=True, tag="plan.drawn"):
+    """What will be done, in ``plan.json``. ``builds``: what each version's servers call themselves.
+
+    ``equal``: all versions are the same build, so that the nodes are only restarted.
+    """
+
+    path: str
+    seed: int
+    steps: int
+    builds: Mapping[str, str] = {}
+    equal: bool = False
+
+
+class Preflight(Happened, frozen=True, kw_only=True, tag="preflight"):
+    """What was looked at before the first node was changed, and what was found; nothing in ``against`` forbids it."""
+
+    found: Mapping[str, str] = {}
+    against: Sequence[str] = ()
+
+
+class StepBegin(Happened, frozen=True, kw_only=True, tag="step.begin"):
+    """A step of the plan begins. ``kind`` as in ``fixtures.swapping.plan``, ``says`` for people."""
+
+    number: int
+    kind: str
+    says: str = ""
+
+
+class StepEnd(Happened, frozen=True, kw_only=True, tag="step.end"):
+    """A step of the plan is done."""
+
+    number: int
+
+
+class NotFinal(Happened, frozen=True, kw_only=True, tag="not_final"):
+    """The new version was not in force everywhere when the limit was over."""
+
+    limit_s: float
+    why: str = ""
+
+
+class ProcessesSeen(Happened, frozen=True, kw_only=True, tag="processes.seen"):
+    """Which nodes' processes ran, asked of the operating system: once a second, and whenever that changed."""
+
+    running: Sequence[str] = ()
+    others: Mapping[str, str] = {}
 
 
 # ---- making and reading

@@ -9,6 +9,7 @@ from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, noth
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.model import Measurement
 from plugin.judge.resizing import RESIZING_METRICS
+from plugin.judge.swapping import SWAPPING_METRICS
 from plugin.judge.trial import TrialEvidence
 from plugin.workloads import WORKLOADS
 
@@ -40,7 +41,7 @@ NEVER_RECOVERED = "recovery was never declared"
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
 _RECOVERY = ("integrity", "fault_bit", "recovered")
 
-_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS})
+_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS})
 measures = _OWN.declare
 
 

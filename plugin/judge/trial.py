@@ -90,7 +90,7 @@ class Disturbance:
 
 BETWEEN_US = 2_000_000
 """Before the next fault begins; a route is asked several times in it."""
-ROLLING = frozenset({"resize"})
+ROLLING = frozenset({"resize", "swap"})
 """Faults that go over all nodes one after another, as changes in operation do."""
 
 

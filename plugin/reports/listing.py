@@ -62,9 +62,9 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
 
 
 def _seconds(claims: Iterable[Claim], run: Run) -> float:
-    """How long the claims take on all versions that were asked for; one that compares them runs once."""
+    """How long the claims take on all versions that were asked for; one that is about all of them runs once."""
     return sum(
-        e.seconds * (1 if c.compares_versions else len(run.targets))
+        e.seconds * (1 if c.takes_versions else len(run.targets))
         for c in claims
         if (e := c.estimate_for(run.settings.suite))
     )
@@ -106,6 +106,9 @@ def print_plan(item: pytest.Item, run: Run) -> None:
     print("\n".join(wrapped(f"would start: {_started(item, run)}")))
     for number_, step in enumerate(claim.steps, 1):
         print("\n".join(wrapped(f"{number_}. {step}", "    ")))
+    for planned in item.iter_markers("plans"):
+        print("  drawn by the seed:")
+        print("\n".join(f"    {line}" for line in planned.kwargs["lines"](item, run)))
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
     print("  would check:")
     print("\n".join(_checks(claim, run.profile.name)))
@@ -124,7 +127,7 @@ def _database(item: pytest.Item, run: Run) -> str:
     """Its name and version, of what is at hand; a plan downloads nothing."""
     sabotaged = selection.sabotaged_engine(item)
     try:
-        engine = run.named(sabotaged) if sabotaged else run.engine(selection.target_of(item))
+        engine = run.named(sabotaged) if sabotaged else run.engine(selection.target_of(item) or run.targets[0])
     except BadInput:
         return f"{sabotaged or run.settings.engine} (none at hand)"
     return f"{engine.kind.name} {engine.version}"

@@ -29,6 +29,7 @@ STATES: Mapping[str, str] = {
     "pause": "frozen",
     "drain": "drained",
     "resize": "restarted with another size",
+    "swap": "restarted with another version",
     "cut": "cut off",
 }
 """What a node is while it suffers a fault of this name."""

@@ -63,9 +63,7 @@ def test_what_is_offered_is_implemented() -> None:
         {one for claim in catalogue for one in claim.capabilities if (claim.status == "ready") is tested}
         for tested in (True, False)
     )
-    others = {
-        Capability.CUT_LINKS, Capability.ZONES, Capability.REGIONS, Capability.BACKUP, Capability.SWAP_VERSION,
-    }  # fmt: skip
+    others = {Capability.CUT_LINKS, Capability.ZONES, Capability.REGIONS, Capability.BACKUP}
     assert ENGINES["cockroach"].capabilities == ready | others
     assert ENGINES["postgres"].capabilities <= ready | others
     assert SUBSTRATES["processes"].offered(frozenset(Capability)) <= ready | others
@@ -82,7 +80,9 @@ def test_what_nothing_implements_is_told_as_planned(capability: Capability) -> N
 
 
 def asking(*capabilities: Capability) -> Any:
-    return SimpleNamespace(status="ready", capabilities=frozenset(capabilities), compares_versions=False)
+    return SimpleNamespace(
+        status="ready", capabilities=frozenset(capabilities), compares_versions=False, changes_versions=False
+    )
 
 
 def anywhere() -> Any:

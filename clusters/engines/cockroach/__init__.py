@@ -19,6 +19,12 @@ def _order(version: str) -> object:
     return Version.parse(version)
 
 
+def _why_not_from(old: str, new: str) -> str:
+    from clusters.engines.cockroach.upgrades import why_not_from
+
+    return why_not_from(old, new)
+
+
 KIND = EngineKind(
     name="cockroach",
     title="CockroachDB",
@@ -37,5 +43,6 @@ KIND = EngineKind(
         other_joins="vectorize = on",
     ),
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
+    why_not_from=_why_not_from,
     order=_order,
 )

@@ -10,7 +10,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from clusters.engines import Engine
-from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.installed import Builds, Installed
@@ -19,7 +18,7 @@ from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import HarnessError
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -180,8 +179,6 @@ class CockroachDeployment:
 
     async def install(self, node: str, engine: Engine) -> None:
         """Another binary, from the node's next start on."""
-        if engine.kind.name != KIND.name:
-            raise BadInput(f"{node} runs {KIND.title}, which {engine.kind.title} {engine.version} cannot go on from")
         await self._present(engine.program)
         self._builds.give(node, Installed(binary=engine.program, tag=engine.version))
         for asked in (self._members, self._membership, self.backups):

@@ -7,10 +7,10 @@ from pathlib import PurePath
 from typing import Any
 
 from clusters.engines import Engine
-from clusters.engines.postgres import KIND, configuration, files, rest, sql
+from clusters.engines.postgres import configuration, files, rest, sql
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication, Secrets
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import HarnessError
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -122,8 +122,6 @@ class PostgresDeployment:
 
     async def install(self, node: str, engine: Engine) -> None:
         """Another version of PostgreSQL's programs, from the node's next start on; of the same major version."""
-        if engine.kind.name != KIND.name:
-            raise BadInput(f"{node} runs {KIND.title}, which {engine.kind.title} {engine.version} cannot go on from")
         placement = self._placement(node)
         self._installed[node] = await files.bin_dir(engine.program, self._nodes)
         await self._configure(placement)

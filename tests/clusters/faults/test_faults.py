@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.cluster import Cluster
-from clusters.errors import HarnessError, NodeDied, TimedOut
+from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.faults import disturbance
+from clusters.faults import swap as swap_module
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
-from clusters.model import Capability, Health, NodeResources, ProcessState
+from clusters.faults.swap import swap
+from clusters.model import Capability, Health, NodeResources, ProcessSpec, ProcessState
 from clusters.waiting import wait_until
-from tests.clusters.fake import Fake
+from tests.clusters.fake import Fake, FakeEngine
 
 FAULTS = (KILL, PAUSE, DRAIN, LOSE_DISK)
 ORDERS = ("kill", "pause", "stop", "start", "resume")
@@ -337,3 +339,47 @@ async def _one(fake: Fake, fault: Fault, nodes: list[str], *, raises: bool, canc
 def _said(error: BaseException) -> str:
     context = [_said(error.__context__)] if error.__context__ else []
     return " ".join([str(error), *getattr(error, "__notes__", []), *context])
+
+
+async def test_a_node_is_given_another_version_while_it_is_down_and_says_what_it_runs() -> None:
+    fake = await Fake().up()
+    old, new = FakeEngine(fake.substrate, "v0"), FakeEngine(fake.substrate, "v1")
+    async with disturb(fake.cluster, swap(new, old), ["n2"]):
+        assert fake.cluster.down == {"n2"}
+        assert not fake.deployment.installed, "a cancelled test would start it with the new version all the same"
+    assert whole(fake)
+    assert fake.deployment.installed == {"n2": "v1"}
+    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "node.swapped", "fault.undone"]
+    told = fake.events[4][1]
+    assert (told["wanted"], told["build"], told["node"]) == ("v1", "v1", "n2")
+
+
+@pytest.mark.parametrize("how", ["it cannot be started", "it dies", "it never takes clients"])
+async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    old, new = FakeEngine(fake.substrate, "v0"), FakeEngine(fake.substrate, "v1")
+    monkeypatch.setattr(swap_module, "COMES_UP_S", 0.3)
+    start = fake.substrate.start
+
+    async def started(spec: ProcessSpec) -> None:
+        fake.deployment.deaf.discard("n2")
+        if fake.deployment.installed.get("n2") == "v1":
+            if how == "it cannot be started":
+                raise BadInput("it is no program")
+            await start(spec)
+            if how == "it dies":
+                fake.substrate.states["n2"] = ProcessState.EXITED
+            else:
+                fake.deployment.deaf.add("n2")
+            return
+        await start(spec)
+
+    monkeypatch.setattr(fake.substrate, "start", started)
+    async with disturb(fake.cluster, swap(new, old), ["n2"]):
+        pass
+    assert whole(fake)
+    assert fake.deployment.installed == {"n2": "v0"}
+    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "swap.failed", "fault.undone"]
+    assert fake.events[4][1]["why"]

@@ -1,0 +1,151 @@
+"""What the judge measures of nodes that get another version one after another.
+
+A test records ``plan.drawn`` and of each step ``step.begin`` and ``step.end``; nodes are changed by the fault ``swap``,
+which tells ``node.swapped`` or ``swap.failed``. Their processes are watched beside it (``processes.seen``).
+"""
+
+from itertools import pairwise
+
+from clusters.events import NodeSwapped, SwapFailed, VersionFinal, VersionKept
+from plugin.evidence.events import NotFinal, PlanDrawn, ProcessesSeen, StepBegin, StepEnd, seen
+from plugin.judge.analysis import Analysis
+from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
+from plugin.judge.trial import Fault
+
+SWAP, FINALISE = "swap", "finalise"
+"""The fault, and kinds of steps."""
+UNSEEN_US = 3_000_000
+"""Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
+second)."""
+
+SWAPPING_METRICS = Metrics()
+"""Every metric of a change of version by name."""
+measures = SWAPPING_METRICS.declare
+
+SWAPPING_CONDITIONS = Conditions()
+"""Every condition of one by name."""
+requires = SWAPPING_CONDITIONS.declare
+
+
+def _swaps(a: Analysis) -> tuple[Fault, ...]:
+    found = tuple(fault for fault in a.timeline.faults if fault.kind == SWAP)
+    return recorded(found or None, "no node was given another version")
+
+
+@measures("processes_down_at_once", "nodes", ("integrity", "processes_watched"), safety=True)
+def _processes_down(a: Analysis) -> Measured:
+    """Nodes of which no process ran at the same time; the most at any moment, by an independent look at processes."""
+    looks = seen(a.evidence.events, ProcessesSeen)
+    if not looks:
+        return nothing("nobody looked at the nodes' processes")
+    t, worst = max(looks, key=lambda look: len(look[1].others))
+    told = ", ".join(f"{node} {state}" for node, state in sorted(worst.others.items()))
+    return len(worst.others), f"{told or 'all ran'} at {seconds(t)}, of {len(looks)} records", ()
+
+
+@measures("nodes_on_other_build", "nodes", ("integrity", "fault_bit"), safety=True)
+def _other_build(a: Analysis) -> Measured:
+    """Nodes that ran another build than the one they were given last, by their own word."""
+    last: dict[str, str] = {}
+    wrong: dict[str, str] = {}
+    _swaps(a)
+    for event in a.evidence.events:
+        match event.what:
+            case NodeSwapped(node=node, wanted=wanted, build=build):
+                last[node] = build
+                if build != wanted:
+                    wrong[node] = f"{node} was given {wanted} and calls itself {build or 'nothing'}"
+            case SwapFailed(node=node, wanted=wanted, why=why):
+                wrong[node] = f"{node} did not come up with {wanted}: {why}"
+    told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
+    return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
+
+
+@measures("restarts_before_whole", "restarts", ("integrity", "fault_bit"), safety=True)
+def _before_whole(a: Analysis) -> Measured:
+    """Nodes that were taken down before the cluster was whole again after the one before."""
+    wrong = []
+    for one, other in pairwise(_swaps(a)):
+        done = one.undone if one.undone is not None else one.begin
+        if not any(done <= t <= other.begin for t in a.timeline.recoveries):
+            wrong.append(f"{', '.join(other.nodes)} at {seconds(other.begin)}, after {', '.join(one.nodes)}")
+    return len(wrong), some(wrong) or "the cluster was whole before each", tuple(wrong[:5])
+
+
+@measures("final_early", "nodes", ("integrity", "fault_bit"), safety=True)
+def _final_early(a: Analysis) -> Measured:
+    """Nodes that said that another version was in force while the cluster was to keep the former one."""
+    wrong: dict[str, str] = {}
+    kept, looked = "", 0
+    for event in a.evidence.events:
+        match event.what:
+            case VersionKept(active=active):
+                kept = active
+            case StepBegin(kind=kind) if kind == FINALISE:
+                kept = ""
+            case NodeSwapped(node=node, active=active) if kept:
+                looked += 1
+                if active != kept:
+                    wrong[node] = f"{node} at {seconds(event.t)}: {active} in force, {kept} was to be kept"
+    if not looked:
+        return nothing("no version was to be kept, or no node was swapped meanwhile")
+    return len(wrong), some([*wrong.values()]) or f"kept, {looked} times asked", tuple(wrong.values())[:5]
+
+
+@measures("not_final", "", ("integrity", "fault_bit"), timed=True)
+def _not_final(a: Analysis) -> Measured:
+    """1 when a version that was made final was not in force everywhere within the profile's limit."""
+    asked = [begin for _, begin in seen(a.evidence.events, StepBegin) if begin.kind == FINALISE]
+    if not asked:
+        return nothing("no version was made final")
+    late = [f"not within {one.limit_s:g} s: {one.why}" for _, one in seen(a.evidence.events, NotFinal)]
+    final = [one for _, one in seen(a.evidence.events, VersionFinal)]
+    told = "; ".join(f"{' '.join(sorted(set(one.active.values())))} after {one.seconds:.1f} s" for one in final)
+    if not late and len(final) < len(asked):
+        return nothing("it was begun and its end never recorded")
+    return int(bool(late)), some(late) or told, ()
+
+
+@measures("minutes_a_node", "min", ("integrity", "fault_bit", "recovered"), timed=True)
+def _minutes(a: Analysis) -> Measured:
+    """From a node's drain until the cluster was whole again, on average over all that were given another version."""
+    lasted = []
+    for fault in _swaps(a):
+        done = fault.undone if fault.undone is not None else fault.begin
+        whole = next((t for t in a.timeline.recoveries if t >= done), None)
+        lasted.append((recorded(whole, "recovery was never declared") - fault.begin) / 60e6)
+    return sum(lasted) / len(lasted), f"of {len(lasted)} nodes, {min(lasted):.2f} to {max(lasted):.2f}", ()
+
+
+@measures("total_s", "s", ("integrity", "fault_bit", "recovered"), timed=True)
+def _total(a: Analysis) -> Measured:
+    """From the first node's drain to the end of the plan."""
+    begin = _swaps(a)[0].begin
+    end = max((t for t, _ in seen(a.evidence.events, StepEnd)), default=None)
+    end = recorded(end, "no step of the plan was done")
+    return (end - begin) / 1e6, "from the first drain to the end of the last step", ()
+
+
+@requires("plan_followed", "see in the log of events which step failed, and why")
+def _plan_followed(a: Analysis) -> Answer:
+    """Every step of the plan was done, in its order."""
+    plans = [plan for _, plan in seen(a.evidence.events, PlanDrawn)]
+    if len(plans) != 1:
+        return False, f"{len(plans)} plans were recorded"
+    done = [end.number for _, end in seen(a.evidence.events, StepEnd)]
+    if done != [*range(1, plans[0].steps + 1)]:
+        return False, f"{len(done)} of {plans[0].steps} steps were done"
+    equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
+    return True, f"{plans[0].path}, seed {plans[0].seed}: {len(done)} steps{equal}"
+
+
+@requires("processes_watched", "leave the harness CPU to look at the nodes' processes")
+def _processes_watched(a: Analysis) -> Answer:
+    """The nodes' processes were looked at all the time from the first change to the last."""
+    looks = [t for t, _ in seen(a.evidence.events, ProcessesSeen)]
+    window = a.timeline.disturbed
+    if window is None:
+        return False, "no node was taken down"
+    inside = [window[0], *(t for t in looks if window[0] < t < window[1]), window[1]]
+    longest = max(other - one for one, other in pairwise(inside))
+    return longest <= UNSEEN_US, f"{len(inside) - 2} records, {longest / 1e6:.1f} s apart at the most"

@@ -1,0 +1,129 @@
+"""Nodes that get another version one after another, as events tell it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from plugin.evidence.events import Event
+from plugin.judge.conditions import condition
+from plugin.judge.metrics import measure
+from tests.plugin.judge.histories import trial
+from tests.plugin.recorded import recorded
+
+S = 1_000_000
+OLD, NEW = "v1.0.0", "v1.1.0"
+
+
+def event(t: float, name: str, **data: Any) -> Event:
+    return recorded(round(t * S), name, data)
+
+
+def swapped(t: float, node: str, *, build: str = NEW, active: str = "1.0", whole: float | None = 7) -> Iterable[Event]:
+    """One node drained at ``t``, back on the new version 5 s later, and the cluster whole at ``whole`` seconds."""
+    yield event(t, "fault.begin", fault="swap", nodes=[node])
+    yield event(t + 1, "fault.bit", node=node)
+    yield event(t + 2, "fault.undo", nodes=[node])
+    yield event(t + 5, "node.swapped", node=node, wanted=NEW, build=build, able="1.1", active=active)
+    yield event(t + 5, "fault.undone", nodes=[node])
+    if whole is not None:
+        yield event(t + whole, "recovered")
+
+
+def found(name: str, *events: Event) -> tuple[float | None, str]:
+    measured = measure(trial(events=sorted(events, key=lambda e: e.t)), name)
+    return measured.value, measured.note
+
+
+def met(name: str, *events: Event) -> tuple[bool, str]:
+    answer = condition(trial(events=sorted(events, key=lambda e: e.t)), name)
+    return answer.met, answer.why
+
+
+ROLLED = [*swapped(10, "n1"), *swapped(20, "n2"), *swapped(30, "n3")]
+
+
+def test_each_node_runs_what_it_was_given() -> None:
+    assert found("nodes_on_other_build", *ROLLED) == (0, f"all as asked for; at last n1 {NEW}, n2 {NEW}, n3 {NEW}")
+    wrong, told = found("nodes_on_other_build", *swapped(10, "n1"), *swapped(20, "n2", build=OLD))
+    assert (wrong, told) == (1, f"n2 was given {NEW} and calls itself {OLD}")
+    assert found("nodes_on_other_build")[0] is None
+
+
+def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
+    failed = [
+        event(30, "fault.begin", fault="swap", nodes=["n3"]),
+        event(33, "swap.failed", node="n3", wanted=NEW, why="it ended with exit code 1"),
+        event(35, "fault.undone", nodes=["n3"]),
+    ]
+    assert found("nodes_on_other_build", *swapped(10, "n1"), *failed)[0] == 1
+
+
+def test_each_restart_waits_until_the_cluster_is_whole() -> None:
+    assert found("restarts_before_whole", *ROLLED) == (0, "the cluster was whole before each")
+    hasty = [*swapped(10, "n1", whole=None), *swapped(16, "n2")]
+    assert found("restarts_before_whole", *hasty) == (1, "n2 at 16.0 s, after n1")
+    assert found("restarts_before_whole", *swapped(10, "n1", whole=7), *swapped(16, "n2"))[0] == 1
+
+
+@pytest.mark.parametrize(("active", "early"), [("1.0", 0), ("1.1", 1)])
+def test_a_version_that_is_kept_must_be_in_force(active: str, early: int) -> None:
+    kept = event(5, "version.kept", active="1.0")
+    assert found("final_early", kept, *swapped(10, "n1"), *swapped(20, "n2", active=active))[0] == early
+    assert found("final_early", *swapped(10, "n1", active=active))[0] is None, "nothing was to be kept"
+    finalise = event(15, "step.begin", number=4, kind="finalise", says="")
+    assert found("final_early", kept, *swapped(10, "n1"), finalise, *swapped(20, "n2", active=active))[0] == 0
+
+
+def test_a_version_that_is_made_final_is_in_force_in_time() -> None:
+    asked = event(40, "step.begin", number=5, kind="finalise", says="make it final")
+    final = event(42, "version.final", active={"n1": "1.1", "n2": "1.1"}, seconds=2.0)
+    late = event(99, "not_final", limit_s=60, why="n1 is at 1.0")
+    assert found("not_final", *ROLLED, asked, final) == (0, "1.1 after 2.0 s")
+    assert found("not_final", *ROLLED, asked, late) == (1, "not within 60 s: n1 is at 1.0")
+    assert found("not_final", *ROLLED, asked)[0] is None
+    assert found("not_final", *ROLLED)[0] is None
+
+
+def looks(*moments: tuple[float, list[str]]) -> list[Event]:
+    every = ["n1", "n2", "n3"]
+    return [
+        event(t, "processes.seen", running=[n for n in every if n not in down], others=dict.fromkeys(down, "exited"))
+        for t, down in moments
+    ]
+
+
+def test_processes_are_counted_whatever_the_test_believes() -> None:
+    one = looks((10, []), (12, ["n1"]), (14, []))
+    two = looks((10, []), (12, ["n1", "n3"]), (14, []))
+    assert found("processes_down_at_once", *swapped(10, "n1"), *one)[0] == 1
+    assert found("processes_down_at_once", *swapped(10, "n1"), *two) == (
+        2,
+        "n1 exited, n3 exited at 12.0 s, of 3 records",
+    )
+    assert found("nodes_down_at_once", *swapped(10, "n1"), *two)[0] == 1, "by what was done it was one"
+    assert found("processes_down_at_once", *swapped(10, "n1"))[0] is None
+
+
+@pytest.mark.parametrize(("times", "watched"), [((11, 13, 15, 16.5), True), ((11, 16.5), False), ((), False)])
+def test_processes_must_be_looked_at_all_the_time(times: tuple[float, ...], watched: bool) -> None:
+    assert met("processes_watched", *swapped(10, "n1"), *looks(*((t, []) for t in times)))[0] is watched
+    assert not met("processes_watched")[0]
+
+
+def test_a_plan_must_be_followed_to_its_end() -> None:
+    plan = event(1, "plan.drawn", path="final", seed=7, steps=2, builds={}, equal=True)
+    ends = [event(t, "step.end", number=number) for number, t in ((1, 9), (2, 41))]
+    followed, why = met("plan_followed", plan, *ROLLED, *ends)
+    assert followed
+    assert "a rolling restart" in why
+    assert met("plan_followed", plan, *ends[:1]) == (False, "1 of 2 steps were done")
+    assert not met("plan_followed", plan, *ends[1:], event(50, "step.end", number=1))[0]
+    assert not met("plan_followed", *ends)[0]
+
+
+def test_how_long_it_takes() -> None:
+    ends = [event(45, "step.end", number=1)]
+    assert found("minutes_a_node", *ROLLED)[0] == pytest.approx(7 / 60)
+    assert found("minutes_a_node", *swapped(10, "n1", whole=None))[0] is None
+    assert found("total_s", *ROLLED, *ends)[0] == 35
