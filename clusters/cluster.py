@@ -25,6 +25,8 @@ from clusters.waiting import hold, wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+JOIN_S = 30.0
+"""A new node that takes no clients by then was not taken in; measured: 3 to 12 s on two busy cores."""
 REMOVE_TIMEOUT_S = 600.0
 """Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
@@ -258,14 +260,41 @@ class Cluster:
         await self.restart(node)
         await self.deployment.forget(node)
 
-    async def add(self, node: NodeSpec) -> None:
-        """Add a node to the running cluster, and wait until it takes clients."""
+    async def add(self, node: NodeSpec, engine: Engine | None = None) -> None:
+        """Add a node to the running cluster, of another version where one is given; wait until it takes clients."""
+        await self._begin(node, engine)
+        self.nodes.append(node.name)
+        await self.accepting(node.name)
+
+    async def _begin(self, node: NodeSpec, engine: Engine | None) -> None:
         (placement,) = await self.substrate.place([node])
         self.placed.add(node.name)
         await self.deployment.place(placement)
+        if engine is not None:
+            await self.deployment.install(node.name, engine)
         await self.substrate.start(self.deployment.process(node.name))
+
+    async def refuses(self, node: NodeSpec, engine: Engine, *, timeout: float = JOIN_S) -> str:
+        """Start a new node that must not be taken in; returns how it was kept out, empty where it takes clients.
+
+        One that is kept out ends, or takes no clients within ``timeout`` seconds; it is gone when this returns.
+        """
+        await self._begin(node, engine)
+
+        async def settled() -> Health:
+            if self.substrate.state(node.name) is not ProcessState.RUNNING:
+                code, last = self.substrate.exit_code(node.name), self.substrate.log_tail(node.name, 3)
+                raise HarnessError(f"it ended with exit code {code}; it wrote last: {last}")
+            return await self.deployment.accepting(node.name)
+
+        try:
+            await self._until(f"{node.name} to take clients", settled, timeout)
+        except HarnessError as error:
+            await self.substrate.kill(node.name)
+            await self.deployment.withdraw(node.name)
+            return str(error)
         self.nodes.append(node.name)
-        await self.accepting(node.name)
+        return ""
 
     async def remove(self, node: str, *, timeout: float = REMOVE_TIMEOUT_S) -> int:
         """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code.

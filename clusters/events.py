@@ -111,7 +111,7 @@ class NodeSwapped(Happened, frozen=True, kw_only=True, tag="node.swapped"):
 
 
 class SwapFailed(Happened, frozen=True, kw_only=True, tag="swap.failed"):
-    """A node did not come back with the version that it was given, and was started with its former one."""
+    """A node did not come up with the version that it was given; it is to be started with its former one."""
 
     node: str
     wanted: str

@@ -12,6 +12,7 @@ pytest_plugins = [
     "fixtures.probe",
     "fixtures.fault",
     "fixtures.resizing",
+    "fixtures.swapping.broken",
     "fixtures.swapping.fixture",
     "fixtures.judge",
 ]

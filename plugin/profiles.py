@@ -80,6 +80,16 @@ class Rebalance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Swapping:
+    """How a change of version is gone about. Times in seconds."""
+
+    mixed_s: float
+    """How long a cluster stays in the mixed state, where that is what is tried."""
+    final_limit_s: float
+    """How long it may take until a version that is made final is in force everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """A class of hardware and the size of work that suits it."""
 
@@ -94,6 +104,7 @@ class Profile:
     pace: Pace
     probe: Probe
     rebalance: Rebalance
+    swapping: Swapping
     place: Place
     """Where it is declared, for messages."""
     sizes: Mapping[str, Any] = field(default_factory=dict)
@@ -140,6 +151,7 @@ _PROFILE = form(
         stall_s=number(above=0),
         limit_s=number(above=0),
     ),
+    swapping=record(Swapping, mixed_s=number(above=0), final_limit_s=number(above=0)),
     probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 )
 

@@ -84,6 +84,9 @@ class Deployment(Protocol):
     async def place(self, placement: Placement) -> None:
         """Prepare one more node, which joins a running cluster when its process starts."""
 
+    async def withdraw(self, node: str) -> None:
+        """Forget a node that was placed and never joined; its process has ended."""
+
     async def give(self, node: str, resources: NodeResources) -> None:
         """Give a node other resources, from its next start on. Raises ``HarnessError`` for a node that is not there."""
 

@@ -31,19 +31,24 @@ def swap(new: Engine, old: Engine) -> Fault:
     async def start(cluster: Cluster, node: str) -> None:
         if node not in cluster.down:
             return
+        given = new
         try:
             await cluster.deployment.install(node, new)
             await come_up(cluster, node)
         except (HarnessError, BadInput) as error:
             cluster.record(SwapFailed(node=node, wanted=new.version, why=str(error)))
+            given = old
             await cluster.deployment.install(node, old)
             await restart_dead(cluster, node)
-            return
         runs = await cluster.deployment.running(node)
-        seconds = round(time.monotonic() - began[node], 3)
         cluster.record(
             NodeSwapped(
-                node=node, wanted=new.version, build=runs.build, able=runs.able, active=runs.active, seconds=seconds
+                node=node,
+                wanted=given.version,
+                build=runs.build,
+                able=runs.able,
+                active=runs.active,
+                seconds=round(time.monotonic() - began[node], 3),
             )
         )
 

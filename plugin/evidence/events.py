@@ -137,6 +137,13 @@ class JoinFailed(Happened, frozen=True, kw_only=True, tag="join.failed"):
     why: str = ""
 
 
+class JoinRefused(Happened, frozen=True, kw_only=True, tag="join.refused"):
+    """A new node that must not be taken in was kept out."""
+
+    node: str
+    how: str = ""
+
+
 class NodeRemoved(Happened, frozen=True, kw_only=True, tag="node.removed"):
     """A node was taken out and ended."""
 
@@ -209,7 +216,7 @@ class SizeBegin(Happened, frozen=True, kw_only=True, tag="size.begin"):
 
 
 class LeasesAway(Happened, frozen=True, kw_only=True, tag="leases_away"):
-    """A node that came back led no part of the load's tables when the limit was over, or could not be given any."""
+    """A node that came back led no part of the load's tables when the limit was over."""
 
     why: str = ""
 
@@ -249,6 +256,8 @@ class StepBegin(Happened, frozen=True, kw_only=True, tag="step.begin"):
     number: int
     kind: str
     says: str = ""
+    refused: bool | UnsetType = UNSET
+    """Of a node that asks to be taken in: whether it must not be."""
 
 
 class StepEnd(Happened, frozen=True, kw_only=True, tag="step.end"):

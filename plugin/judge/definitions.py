@@ -64,13 +64,13 @@ class Metrics(dict[str, MetricInfo]):
 
     def declare(
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
-        description: str = "",
+        description: str = "", elsewhere: Callable[[Analysis], str] = lambda _: "",
     ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
         def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
-                unit=unit, needs=needs, measure=measure, safety=safety, timed=timed,
+                unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, elsewhere=elsewhere,
                 description=description or _described(measure),
             )  # fmt: skip
             return measure

@@ -7,12 +7,22 @@ which tells ``node.swapped`` or ``swap.failed``. Their processes are watched bes
 from itertools import pairwise
 
 from clusters.events import NodeSwapped, SwapFailed, VersionFinal, VersionKept
-from plugin.evidence.events import NotFinal, PlanDrawn, ProcessesSeen, StepBegin, StepEnd, seen
+from plugin.evidence.events import (
+    JoinFailed,
+    JoinRefused,
+    NodeJoined,
+    NotFinal,
+    PlanDrawn,
+    ProcessesSeen,
+    StepBegin,
+    StepEnd,
+    seen,
+)
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
 from plugin.judge.trial import Fault
 
-SWAP, FINALISE = "swap", "finalise"
+SWAP, FINALISE, JOIN = "swap", "finalise", "join"
 """The fault, and kinds of steps."""
 UNSEEN_US = 3_000_000
 """Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
@@ -25,6 +35,10 @@ measures = SWAPPING_METRICS.declare
 SWAPPING_CONDITIONS = Conditions()
 """Every condition of one by name."""
 requires = SWAPPING_CONDITIONS.declare
+
+
+def _begun(a: Analysis, kind: str) -> list[StepBegin]:
+    return [begin for _, begin in seen(a.evidence.events, StepBegin) if begin.kind == kind]
 
 
 def _swaps(a: Analysis) -> tuple[Fault, ...]:
@@ -61,6 +75,20 @@ def _other_build(a: Analysis) -> Measured:
     return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
 
 
+@measures("nodes_not_back", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
+def _not_back(a: Analysis) -> Measured:
+    """Nodes whose update failed and that do not run their former build again, by their own word."""
+    away: dict[str, str] = {}
+    for event in a.evidence.events:
+        match event.what:
+            case SwapFailed(node=node, why=why):
+                away[node] = f"{node} did not come up: {why}"
+            case NodeSwapped(node=node, wanted=wanted, build=build) if build == wanted:
+                away.pop(node, None)
+    _swaps(a)
+    return len(away), some([*away.values()]) or "all run their former build", tuple(away.values())[:5]
+
+
 @measures("restarts_before_whole", "restarts", ("integrity", "fault_bit"), safety=True)
 def _before_whole(a: Analysis) -> Measured:
     """Nodes that were taken down before the cluster was whole again after the one before."""
@@ -92,18 +120,45 @@ def _final_early(a: Analysis) -> Measured:
     return len(wrong), some([*wrong.values()]) or f"kept, {looked} times asked", tuple(wrong.values())[:5]
 
 
-@measures("not_final", "", ("integrity", "fault_bit"), timed=True)
+def _none_final(a: Analysis) -> str:
+    return "" if _begun(a, FINALISE) else "the plan makes no version final"
+
+
+@measures("not_final", "", ("integrity", "fault_bit"), timed=True, elsewhere=_none_final)
 def _not_final(a: Analysis) -> Measured:
     """1 when a version that was made final was not in force everywhere within the profile's limit."""
-    asked = [begin for _, begin in seen(a.evidence.events, StepBegin) if begin.kind == FINALISE]
+    asked = _begun(a, FINALISE)
     if not asked:
-        return nothing("no version was made final")
+        return nothing(_none_final(a))
     late = [f"not within {one.limit_s:g} s: {one.why}" for _, one in seen(a.evidence.events, NotFinal)]
     final = [one for _, one in seen(a.evidence.events, VersionFinal)]
     told = "; ".join(f"{' '.join(sorted(set(one.active.values())))} after {one.seconds:.1f} s" for one in final)
     if not late and len(final) < len(asked):
         return nothing("it was begun and its end never recorded")
     return int(bool(late)), some(late) or told, ()
+
+
+def _none_joins(a: Analysis) -> str:
+    return "" if _begun(a, JOIN) else "in this plan no new node asks to be taken in"
+
+
+@measures("joined_wrongly", "nodes", ("integrity", "plan_followed"), safety=True, elsewhere=_none_joins)
+def _joined_wrongly(a: Analysis) -> Measured:
+    """New nodes that were taken in though their version must not, and such as were not though it may."""
+    if not _begun(a, JOIN):
+        return nothing(_none_joins(a))
+    wrong, told, refused = list[str](), list[str](), False
+    for event in a.evidence.events:
+        match event.what:
+            case StepBegin(kind=kind, refused=must):
+                refused = kind == JOIN and must is True
+            case NodeJoined(node=node):
+                (wrong if refused else told).append(f"{node} was taken in")
+            case JoinFailed(node=node, why=why):
+                wrong.append(f"{node} was not taken in: {why}")
+            case JoinRefused(node=node, how=how):
+                told.append(f"{node} was kept out: {how}")
+    return len(wrong), some(wrong or told), tuple(wrong[:5])
 
 
 @measures("minutes_a_node", "min", ("integrity", "fault_bit", "recovered"), timed=True)
@@ -137,6 +192,16 @@ def _plan_followed(a: Analysis) -> Answer:
         return False, f"{len(done)} of {plans[0].steps} steps were done"
     equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
     return True, f"{plans[0].path}, seed {plans[0].seed}: {len(done)} steps{equal}"
+
+
+@requires("update_failed", "give the node a version that does not come up")
+def _update_failed(a: Analysis) -> Answer:
+    """Every node that was given another version did not come up with it."""
+    failed = [(one.node, one.why) for _, one in seen(a.evidence.events, SwapFailed)]
+    meant = {node for fault in _swaps(a) for node in fault.nodes}
+    if came := meant - {node for node, _ in failed}:
+        return False, f"{', '.join(sorted(came))} came up"
+    return True, some(f"{node}: {why}" for node, why in failed)
 
 
 @requires("processes_watched", "leave the harness CPU to look at the nodes' processes")

@@ -4,21 +4,41 @@ import pytest
 
 from fixtures.judge import Judge
 from fixtures.probe import Probe
+from fixtures.swapping.broken import Update
 from fixtures.swapping.fixture import Swapping, drawn
 from fixtures.workloads.ledger.fixture import Ledger
+from fixtures.workloads.tpcc.beside import Orders
 
 
 @pytest.mark.claim("hot-swap")
 @pytest.mark.topology(nodes=3)
 @pytest.mark.plans(lines=drawn)
 async def test_the_version_changes_under_load(
-    swapping: Swapping, ledger: Ledger, probe: Probe, judge: Judge, path: str
+    swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, path: str
 ) -> None:
-    """The version can be changed in both directions, one node at a time, under load, and nothing but a
+    """The version can be changed in both directions, one node at a time, under TPC-C, and nothing but a
     retryable error is seen."""
+    async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0):
+        await ledger.baseline()
+        await swapping.follow(ledger, look=[orders.check])
+        await ledger.written_past_recovery()
+    await orders.check("after all")
+    await ledger.audit()
+    assert judge.decide()
+
+
+@pytest.mark.claim("hot-swap-failed-node")
+@pytest.mark.topology(nodes=3)
+async def test_the_update_of_one_node_fails(
+    ledger: Ledger, probe: Probe, update: Update, judge: Judge, failure: str
+) -> None:
+    """When the update of one node fails the remaining nodes stay up and serve."""
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
-        await swapping.follow(ledger)
+        async with update.watched():
+            async with update.failing(await ledger.serving_node(), failure):
+                await ledger.outage()
+            await ledger.recovery()
         await ledger.written_past_recovery()
     await ledger.audit()
     assert judge.decide()

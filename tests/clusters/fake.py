@@ -286,6 +286,9 @@ class FakeDeployment:
     async def place(self, placement: Placement) -> None:
         self._nodes.append(placement.node.name)
 
+    async def withdraw(self, node: str) -> None:
+        self._nodes.remove(node)
+
     async def bootstrap(self) -> None:
         pass
 

@@ -52,6 +52,7 @@ def test_shipped_catalogue_has_every_claim() -> None:
         *GROWTH,
         *THROUGHPUT,
         "hot-swap",
+        "hot-swap-failed-node",
     ]
 
 

@@ -101,6 +101,11 @@ class CockroachDeployment:
         """Prepare one more node."""
         await self._certify(placement)
 
+    async def withdraw(self, node: str) -> None:
+        """Ask it no more."""
+        self._access.remove(node)
+        self._builds.remove(node)
+
     @property
     def _ca_key(self) -> str:
         return f"--ca-key={self._access.certs.parent / 'ca.key'}"
@@ -336,8 +341,7 @@ class CockroachDeployment:
     async def remove(self, node: str, *, timeout: float) -> None:
         """Have a living node's replicas moved elsewhere, and wait until it holds none; then it is asked no more."""
         await self._membership.emptied(node, timeout=timeout)
-        self._access.remove(node)
-        self._builds.remove(node)
+        await self.withdraw(node)
 
 
 async def _listening(address: str) -> Health:

@@ -160,6 +160,12 @@ class PostgresDeployment:
         keys = configuration.synchronous(self._replication, len(self._placed))
         await self._patroni(primary, "PATCH", "/config", timeout=10.0, body=keys)
 
+    async def withdraw(self, node: str) -> None:
+        """Look at it no more, and ask for as many acknowledgements as make a majority without it."""
+        del self._placed[node]
+        keys = configuration.synchronous(self._replication, len(self._placed))
+        await self._patroni(await self._primary(), "PATCH", "/config", timeout=10.0, body=keys)
+
     async def bootstrap(self) -> None:
         """Wait for the primary that Patroni makes, create the application's user and database, wait until all is whole.
 

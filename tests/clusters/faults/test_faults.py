@@ -381,5 +381,6 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
         pass
     assert whole(fake)
     assert fake.deployment.installed == {"n2": "v0"}
-    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "swap.failed", "fault.undone"]
+    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "swap.failed", "node.swapped", "fault.undone"]
     assert fake.events[4][1]["why"]
+    assert fake.events[5][1]["build"] == "v0"

@@ -127,3 +127,35 @@ def test_how_long_it_takes() -> None:
     assert found("minutes_a_node", *ROLLED)[0] == pytest.approx(7 / 60)
     assert found("minutes_a_node", *swapped(10, "n1", whole=None))[0] is None
     assert found("total_s", *ROLLED, *ends)[0] == 35
+
+
+def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
+    failed = [
+        event(10, "fault.begin", fault="swap", nodes=["n1"]),
+        event(11, "fault.bit", node="n1"),
+        event(13, "swap.failed", node="n1", wanted="v9 (broken)", why="it ended with exit code 3"),
+    ]
+    back = event(15, "node.swapped", node="n1", wanted=OLD, build=OLD, able="1.0", active="1.0")
+    assert found("nodes_not_back", *failed, back)[0] == 0
+    assert found("nodes_not_back", *failed) == (1, "n1 did not come up: it ended with exit code 3")
+    assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
+    assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
+
+
+def joining(t: float, node: str, *, refused: bool) -> Event:
+    return event(t, "step.begin", number=1, kind="join", says=f"{node} joins", refused=refused)
+
+
+def test_who_joins_and_who_must_not() -> None:
+    plan = [
+        event(1, "plan.drawn", path="joined-while-mixed", seed=7, steps=1, builds={}),
+        event(99, "step.end", number=1),
+    ]
+    new, old = joining(40, "n4", refused=False), joining(60, "n5", refused=True)
+    right = [new, event(45, "node.joined", node="n4"), old, event(65, "join.refused", node="n5", how="it ended")]
+    assert found("joined_wrongly", *plan, *right) == (0, "n4 was taken in; n5 was kept out: it ended")
+    taken = [old, event(65, "node.joined", node="n5")]
+    assert found("joined_wrongly", *plan, *taken) == (1, "n5 was taken in")
+    failed = [new, event(50, "join.failed", node="n4", why="it takes no clients")]
+    assert found("joined_wrongly", *plan, *failed) == (1, "n4 was not taken in: it takes no clients")
+    assert found("joined_wrongly", *plan)[0] is None
