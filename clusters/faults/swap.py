@@ -32,8 +32,8 @@ def swap(new: Engine, old: Engine) -> Fault:
         if node not in cluster.down:
             return
         given = new
+        await cluster.deployment.install(node, new)
         try:
-            await cluster.deployment.install(node, new)
             await come_up(cluster, node)
         except (HarnessError, BadInput) as error:
             cluster.record(SwapFailed(node=node, wanted=new.version, why=str(error)))
