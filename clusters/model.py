@@ -236,6 +236,12 @@ class Completed:
 class SqlTraits:
     """Where engines differ in SQL, for workloads that write statements of their own."""
 
+    own_place: str = "CREATE SCHEMA IF NOT EXISTS {name}"
+    """Makes a place for tables that are to collide with nobody else's."""
+    enter_place: str = "SET search_path = {name}"
+    """Brings a session there."""
+    names_indexes: bool = False
+    """Whether a query may name the index that it is to read (``table@index``)."""
     annotation: str = "::"
     """What stands between a parameter and its type (``$1::INT8``)."""
     descending_keys: bool = False

@@ -31,6 +31,8 @@ class Settings:
     strict_suite: bool
     """Whether ``--suite`` was given: then every claim of the suite that can be evaluated is required."""
     catalogues: tuple[Path, ...]
+    objects: tuple[Path, ...]
+    """Directories of the user's own checks of objects."""
     path: str | None
     """Of the engine's program, and which versions of it: as its own options say."""
     versions: tuple[str, ...]
@@ -88,6 +90,13 @@ def add(parser: pytest.Parser) -> None:
     )
     option(
         "--catalogue", action="append", default=[], metavar="FILE", help="a catalogue of your own claims (repeatable)"
+    )
+    option(
+        "--objects",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory of your own checks of objects, which a change of version must leave as they are (repeatable)",
     )
     for kind, choice in _choices():
         option(choice.path, metavar="PATH", help=f"the {kind.name} binary to test")
@@ -179,6 +188,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         suite=Suite(get("suite") or Suite.GATE),
         strict_suite=get("suite") is not None,
         catalogues=tuple((home / name).absolute() for name in get("catalogue")),
+        objects=tuple((home / name).absolute() for name in get("objects")),
         path=path,
         versions=versions,
         run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from msgspec import to_builtins
@@ -36,6 +36,9 @@ from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
 from plugin.required import Required
 from plugin.workloads import Workload
+
+if TYPE_CHECKING:
+    from fixtures.objects.catalogue import ObjectCheck
 
 S = TypeVar("S")
 
@@ -61,6 +64,13 @@ class Run:
     def catalogue(self) -> Catalogue:
         """All claims: ours and the user's."""
         return load([*SHIPPED, *self.settings.catalogues])
+
+    @cached_property
+    def objects(self) -> "Sequence[ObjectCheck]":
+        """All checks of objects: ours and the user's. Raises ``BadInput``."""
+        from fixtures.objects.catalogue import load
+
+        return load(self.settings.objects)
 
     @cached_property
     def profile(self) -> Profile:

@@ -36,6 +36,7 @@ def configure(config: pytest.Config) -> None:
         if run.controller:
             run.check()
         _ = run.catalogue, run.profile, run.topology
+        _ = run.settings.objects and run.objects
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run

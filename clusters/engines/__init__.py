@@ -45,11 +45,14 @@ class Backups(Protocol):
     async def discard(self, name: str) -> None:
         """Delete a backup's files."""
 
-    async def back_up(self, database: str, name: str, *, timeout: float) -> None:
-        """Back a database up under a name that no backup has."""
+    async def back_up(self, database: str, name: str, *, timeout: float, node: str | None = None) -> None:
+        """Back a database up under a name that no backup has; ``node`` is asked for it, or any."""
 
-    async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
-        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them."""
+    async def restore(self, database: str, name: str, *, to: str, timeout: float, node: str | None = None) -> None:
+        """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them.
+
+        ``node`` is asked for it, or any.
+        """
 
 
 class Deployment(Protocol):
@@ -250,7 +253,8 @@ class EngineKind:
     """Why a cluster of the old version may not be given the new one, both as ``Engine.version`` has them; empty where
     it may."""
     order: Callable[[str], Any] = str
-    """What its versions sort by, the oldest first. Raises ``BadInput`` for what is no version."""
+    """What its versions sort by, the oldest first; a series stands for the first of its versions. Raises ``BadInput``
+    for what is neither."""
 
 
 ENGINES: Registry[EngineKind] = Registry(

@@ -280,6 +280,79 @@ class ProcessesSeen(Happened, frozen=True, kw_only=True, tag="processes.seen"):
     others: Mapping[str, str] = {}
 
 
+# ---- objects across versions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wrong:
+    """A statement that was answered in another way than it must be."""
+
+    statement: str
+    answer: str
+    wanted: str
+
+
+class ObjectsMade(Happened, frozen=True, kw_only=True, tag="objects.made"):
+    """The objects of these checks are there, made in this order."""
+
+    checks: Sequence[str] = ()
+
+
+class ObjectsPhase(Happened, frozen=True, kw_only=True, tag="objects.phase"):
+    """All checks are about to change their objects and to look at them. ``nodes``: all of the cluster.
+
+    Where ``old`` or ``new`` name nodes, every check looks through one of each; else through two of ``nodes``.
+    """
+
+    phase: str
+    nodes: Sequence[str] = ()
+    old: Sequence[str] = ()
+    new: Sequence[str] = ()
+
+
+class ObjectLooked(Happened, frozen=True, kw_only=True, tag="object.looked"):
+    """A check looked at its object through a node (or the one way in for writes), ``n`` changes being done.
+
+    ``answers``: by statement what it answered, of statements whose answers must be the same through all nodes.
+    """
+
+    check: str
+    phase: str
+    node: str
+    n: int = 0
+    build: str | UnsetType = UNSET
+    wrong: Sequence[Wrong] = ()
+    answers: Mapping[str, str] | UnsetType = UNSET
+
+
+class ObjectUnasked(Happened, frozen=True, kw_only=True, tag="object.unasked"):
+    """A check could not do, or not ask, what it was to: nobody knows whether it holds."""
+
+    check: str
+    phase: str
+    node: str = ""
+    what: str = ""
+    why: str = ""
+
+
+class ObjectNotEvaluated(Happened, frozen=True, kw_only=True, tag="object.not_evaluated"):
+    """A check is none for this engine or version."""
+
+    check: str
+    why: str = ""
+
+
+class ObjectEnded(Happened, frozen=True, kw_only=True, tag="object.ended"):
+    """What a check began in the phase ``begun`` has ended; ``under_way``: it had not by itself when this one began."""
+
+    check: str
+    phase: str
+    begun: str
+    node: str
+    under_way: bool = False
+    seconds: float = 0.0
+
+
 # ---- making and reading
 
 

@@ -12,6 +12,7 @@ from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
+from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.throughput import within
 from plugin.judge.trial import ROLLING, Fault, HostSecond, TrialEvidence, Window, lasted
@@ -41,7 +42,7 @@ def advice(name: str) -> str:
     return info.advice if info else "correct its name in the catalogue"
 
 
-_OWN = Conditions({**GROWTH_CONDITIONS, **SWAPPING_CONDITIONS})
+_OWN = Conditions({**GROWTH_CONDITIONS, **SWAPPING_CONDITIONS, **OBJECTS_CONDITIONS})
 requires = _OWN.declare
 
 

@@ -8,6 +8,7 @@ from plugin.judge.conditions import watched
 from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, nothing, recorded, seconds
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.model import Measurement
+from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
 from plugin.judge.trial import TrialEvidence
@@ -41,7 +42,7 @@ NEVER_RECOVERED = "recovery was never declared"
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
 _RECOVERY = ("integrity", "fault_bit", "recovered")
 
-_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS})
+_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **OBJECTS_METRICS})
 measures = _OWN.declare
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
-from plugin.evidence.events import Event
+from plugin.evidence.events import Event, ObjectLooked
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
@@ -129,8 +129,13 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "checks": [_check(result, told) for result in _in_order(verdict["results"])],
         "paper": beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else [],
         "conditions": verdict["conditions"],
-        "events": trial.events[:MOST_EVENTS],
+        "events": [event for event in trial.events if _told(event)][:MOST_EVENTS],
     }
+
+
+def _told(event: Event) -> bool:
+    """Whether an event is listed: not of objects that are as they should be, of which there are hundreds."""
+    return not isinstance(event.what, ObjectLooked) or bool(event.what.wrong)
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ def _find(wanted: Wanted) -> Engine:
 def _order(version: str) -> object:
     from clusters.engines.cockroach.version import Version
 
-    return Version.parse(version)
+    return Version.first_of(version)
 
 
 def _why_not_from(old: str, new: str) -> str:
@@ -34,6 +34,9 @@ KIND = EngineKind(
     # for their type. A foreign key that is added looks for rows that refer to nothing by one lookup a row. The
     # vectorised engine of v21.1.0-alpha.20210228 loses rows in joins.
     sql=SqlTraits(
+        own_place="CREATE DATABASE IF NOT EXISTS {name}",
+        enter_place="SET database = {name}",
+        names_indexes=True,
         annotation=":::",
         descending_keys=True,
         covering="STORING",

@@ -101,9 +101,12 @@ class Access:
         self._order.append(name)
 
     @asynccontextmanager
-    async def connected(self, what: str) -> AsyncIterator[Connection]:
-        """A connection to whoever serves. Raises ``SqlError`` naming ``what`` was being done when it fails."""
-        async with await self.connect() as connection:
+    async def connected(self, what: str, *, node: str | None = None) -> AsyncIterator[Connection]:
+        """A connection to this node, or to whoever serves.
+
+        Raises ``SqlError`` naming ``what`` was being done when it fails.
+        """
+        async with await self.connect(node) as connection:
             try:
                 yield connection
             except SqlError as error:
@@ -123,9 +126,9 @@ class Access:
                 raise error.while_doing(f"no answer to `{sql}`") from error
             raise
 
-    async def execute(self, sql: str, *, timeout: float) -> None:
-        """Run a statement whose answer tells nothing. Raises ``SqlError``."""
-        async with self.connected(f"run `{sql}`") as connection:
+    async def execute(self, sql: str, *, timeout: float, node: str | None = None) -> None:
+        """Run a statement whose answer tells nothing, on this node or any. Raises ``SqlError``."""
+        async with self.connected(f"run `{sql}`", node=node) as connection:
             await connection.execute(sql, timeout=timeout)
 
     async def accepting(self, node: str) -> Health:

@@ -22,6 +22,8 @@ class NodelocalBackups:
         self._nodes = nodes
         self._node = first.node.name
         self._external = first.store / "extern"
+        self._made: dict[str, Dialect] = {}
+        """How those were made that were made here: they are restored in the same way, also by a later version."""
 
     async def save(self, name: str, into: BinaryIO) -> None:
         """Archive the files. Raises ``HarnessError``."""
@@ -38,11 +40,13 @@ class NodelocalBackups:
         if done.code:
             raise HarnessError(f"the backup {name} cannot be deleted: {done.err.strip()}")
 
-    async def back_up(self, database: str, name: str, *, timeout: float) -> None:
-        """``BACKUP DATABASE``. Raises ``HarnessError``."""
-        await self._access.execute(self.dialect.backup(database, f"{URL}/{name}"), timeout=timeout)
+    async def back_up(self, database: str, name: str, *, timeout: float, node: str | None = None) -> None:
+        """``BACKUP DATABASE``. Raises ``SqlError``."""
+        self._made[name] = self.dialect
+        await self._access.execute(self.dialect.backup(database, f"{URL}/{name}"), timeout=timeout, node=node)
 
-    async def restore(self, database: str, name: str, *, to: str, timeout: float) -> None:
-        """``RESTORE`` of all tables. Raises ``HarnessError``."""
-        await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {to}", timeout=60.0)
-        await self._access.execute(self.dialect.restore(database, f"{URL}/{name}", to), timeout=timeout)
+    async def restore(self, database: str, name: str, *, to: str, timeout: float, node: str | None = None) -> None:
+        """``RESTORE`` of all tables. Raises ``SqlError``."""
+        await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {to}", timeout=60.0, node=node)
+        made = self._made.get(name, self.dialect)
+        await self._access.execute(made.restore(database, f"{URL}/{name}", to), timeout=timeout, node=node)

@@ -13,6 +13,8 @@ _FORM = re.compile(
     re.ASCII,
 )
 
+_SERIES = re.compile(r"v?(\d{1,3})\.(\d{1,3})", re.ASCII)
+
 Series = tuple[int, int]
 """The two numbers that name a major version: ``(24, 1)`` for v24.1."""
 
@@ -41,6 +43,12 @@ class Version:
             )
         pre = tuple((found["pre"] or "").split(".")) if found["pre"] else ()
         return cls(int(found["major"]), int(found["minor"]), int(found["patch"]), pre)
+
+    @classmethod
+    def first_of(cls, text: str) -> "Version":
+        """Read a version, or a series such as ``v24.1``: what sorts before every build of it. Raises ``BadInput``."""
+        series = _SERIES.fullmatch(text.strip())
+        return cls(int(series[1]), int(series[2]), 0, ("0",)) if series else cls.parse(text)
 
     @property
     def series(self) -> Series:

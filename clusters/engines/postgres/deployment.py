@@ -92,7 +92,7 @@ class PostgresDeployment:
 
     @property
     def credentials(self) -> Credentials:
-        """The application's: an ordinary user that owns the database and may read statistics."""
+        """The application's: a user that owns the database, may read statistics and make roles, and is no superuser."""
         return Credentials(user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application)
 
     backups: None = None

@@ -1,0 +1,147 @@
+"""What the judge measures of objects that are made before a version changes, and looked at in each phase of it.
+
+A test records ``objects.made`` and, for each phase, ``objects.phase`` and then a look of each check through a node of
+each version (``object.looked``). What could not be asked is recorded as ``object.unasked``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from plugin.evidence.events import (
+    Event,
+    ObjectEnded,
+    ObjectLooked,
+    ObjectNotEvaluated,
+    ObjectsMade,
+    ObjectsPhase,
+    ObjectUnasked,
+    seen,
+)
+from plugin.judge.analysis import Analysis
+from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, recorded, some
+
+SHOWN = 10
+"""Differences that are shown as examples."""
+NONE = "no objects were made"
+
+OBJECTS_METRICS = Metrics()
+"""Every metric of objects by name."""
+measures = OBJECTS_METRICS.declare
+
+OBJECTS_CONDITIONS = Conditions()
+"""Every condition of objects by name."""
+requires = OBJECTS_CONDITIONS.declare
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """One phase: its begin, and what was looked at in it, in order."""
+
+    begin: ObjectsPhase
+    looks: Sequence[ObjectLooked]
+
+    def sides(self) -> Sequence[Sequence[str]]:
+        """The nodes of each version, where they are told apart."""
+        return [side for side in (self.begin.old, self.begin.new) if side]
+
+
+def phases(events: Sequence[Event]) -> list[Phase]:
+    """All phases, in order; a name may come again."""
+    found: list[tuple[ObjectsPhase, list[ObjectLooked]]] = []
+    for event in events:
+        if isinstance(event.what, ObjectsPhase):
+            found.append((event.what, []))
+        elif isinstance(event.what, ObjectLooked) and found:
+            found[-1][1].append(event.what)
+    return [Phase(begin=begin, looks=looks) for begin, looks in found]
+
+
+def _phases(a: Analysis) -> list[Phase]:
+    return recorded(phases(a.evidence.events) or None, NONE)
+
+
+def _through(look: ObjectLooked) -> str:
+    build = f" ({look.build})" if look.build is not UNSET else ""
+    return f"{look.check}, {look.phase}, through {look.node}{build}"
+
+
+def _wrong(found: Sequence[Phase]) -> Iterator[tuple[str, str]]:
+    """Each difference: the check and, in words, what was asked, where, and what was answered."""
+    for phase in found:
+        for look in phase.looks:
+            for wrong in look.wrong:
+                told = f"{_through(look)}: `{wrong.statement}` answered {wrong.answer}, wanted {wrong.wanted}"
+                yield look.check, told
+        yield from _unlike(phase)
+
+
+def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:
+    """Statements that were answered in one way through one node of a phase, and in another through another."""
+    first: dict[tuple[str, str], tuple[ObjectLooked, str]] = {}
+    for look in phase.looks:
+        answers: Mapping[str, str] = {} if look.answers is UNSET else look.answers
+        for statement, answer in answers.items():
+            other, before = first.setdefault((look.check, statement), (look, answer))
+            if answer != before:
+                yield (
+                    look.check,
+                    f"{_through(look)}: `{statement}` answered {answer}, and through {other.node} {before}",
+                )
+
+
+@measures("objects_differing", "objects", ("integrity", "objects_asked"), safety=True)
+def _differing(a: Analysis) -> Measured:
+    """Checks of objects that did not hold through some node in some phase, or differed between two nodes."""
+    first: dict[str, str] = {}
+    for check, told in _wrong(_phases(a)):
+        first.setdefault(check, told)
+    return len(first), some(sorted(first)), tuple(first.values())[:SHOWN]
+
+
+@measures("objects_looked", "objects", ("integrity",))
+def _looked(a: Analysis) -> Measured:
+    """Checks of objects that were looked at in some phase; the note says in how many, and which were not evaluated."""
+    found = _phases(a)
+    looks = [look for phase in found for look in phase.looks]
+    left_out = seen(a.evidence.events, ObjectNotEvaluated)
+    ended = [event for _, event in seen(a.evidence.events, ObjectEnded)]
+    told = [f"{len(looks)} looks in {len(found)} phases ({', '.join(phase.begin.phase for phase in found)})"]
+    if ended:
+        crossed = sum(event.under_way for event in ended)
+        told.append(f"{crossed} of {len(ended)} changes of schema were under way from one phase into the next")
+    if left_out:
+        told.append(f"{len(left_out)} not evaluated")
+    examples = tuple(f"not evaluated: {event.check}: {event.why}" for _, event in left_out)
+    return len({look.check for look in looks}), "; ".join(told), examples
+
+
+@requires("objects_asked", "see why a check of objects was not answered, correct it or wait longer, and run again")
+def _asked(a: Analysis) -> Answer:
+    """Every check of objects that is for this version was made, and looked at in every phase through every version."""
+    found = _phases(a)
+    made = [check for _, event in seen(a.evidence.events, ObjectsMade) for check in event.checks]
+    missing = [
+        f"{event.check}, {event.phase}{f', through {event.node}' * bool(event.node)}: {event.what}: {event.why}"
+        for _, event in seen(a.evidence.events, ObjectUnasked)
+    ]
+    told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
+    if not made:
+        missing.append("no check of objects could be made")
+    for phase in found:
+        for check in made:
+            nodes = {look.node for look in phase.looks if look.check == check}
+            if check not in told and not _covered(phase, nodes):
+                missing.append(
+                    f"{check}, {phase.begin.phase}: looked at through {', '.join(sorted(nodes)) or 'no node'}"
+                )
+    return not missing, some(missing) or f"{len(made)} checks in {len(found)} phases"
+
+
+def _covered(phase: Phase, nodes: set[str]) -> bool:
+    """Whether a node of each version was looked through; of two nodes where versions are not told apart."""
+    sides = phase.sides()
+    if sides:
+        return all(nodes & set(side) for side in sides)
+    return len(nodes & set(phase.begin.nodes)) >= min(2, len(phase.begin.nodes))
