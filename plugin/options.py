@@ -99,15 +99,17 @@ def add(parser: pytest.Parser) -> None:
         help="a directory of your own checks of objects, which a change of version must leave as they are (repeatable)",
     )
     for kind, choice in _choices():
-        option(choice.path, metavar="PATH", help=f"the {kind.name} binary to test")
-        option(
-            choice.version,
-            action="append",
-            default=[],
-            metavar="X",
-            help="version to test, from the cache or the vendor's downloads (repeatable: every claim runs on each; the "
-            "same twice is an A/A run)",
-        )
+        if choice.path:
+            option(choice.path, metavar="PATH", help=f"the {kind.name} binary to test")
+        if choice.version:
+            origin = "of the installed packages" if kind.embedded else "from the cache or the vendor's downloads"
+            option(
+                choice.version,
+                action="append",
+                default=[],
+                metavar="X",
+                help=f"version to test, {origin} (repeatable: every claim runs on each; the same twice is an A/A run)",
+            )
     option(
         "--run-dir",
         metavar="DIR",
@@ -142,7 +144,7 @@ def add(parser: pytest.Parser) -> None:
 
 def _choices() -> Iterator[tuple[EngineKind, Choice]]:
     """The engines that have options of their own, and those."""
-    return ((kind, kind.choice) for kind in ENGINES.values() if kind.choice.path)
+    return ((kind, kind.choice) for kind in ENGINES.values() if kind.choice.path or kind.choice.version)
 
 
 def choose(config: pytest.Config) -> None:
@@ -164,13 +166,16 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
-        one, several = get(choice.path, None), tuple(get(choice.version, None) or ())
+        one = get(choice.path, None) if choice.path else None
+        several = tuple(get(choice.version, None) or ()) if choice.version else ()
         if one and several:
             raise BadInput(f"{choice.path} and {choice.version} exclude each other: a path or versions, not both")
         if kind is asked:
             path, versions = one, several
         elif one or several:
-            raise BadInput(f"--engine {engine} runs no {kind.title}: leave out {choice.path} and {choice.version}")
+            given = choice.path if one else choice.version
+            runs = f"may run no {kind.title}" if engine == AUTO else f"runs no {kind.title}"
+            raise BadInput(f"--engine {engine} {runs}: leave out {given}, or give --engine {kind.name}")
     seed = get("seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")

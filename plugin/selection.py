@@ -188,15 +188,21 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
     if engine and (reason := _no_engine(engine, run)):
         return reason
     if claim.compares_versions and engine is None and len(run.targets) != 2:
-        option = ENGINES[SUBJECT].choice.version
-        return f"compares two versions: give the old and the new one with {option}, twice"
+        return f"compares two versions{_choosing_versions(run, 'twice')}"
     if claim.changes_versions and engine is None and len(run.targets) < 2:
-        option = ENGINES[run.settings.engine if run.settings.engine in ENGINES else SUBJECT].choice.version
-        return f"changes the version: give the old and the new one with {option}, twice or more often"
+        return f"changes the version{_choosing_versions(run, 'twice or more often')}"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
     return carries(run.profile, run.host, nodes) or _too_large(claim, nodes, run)
+
+
+def _choosing_versions(run: Run, times: str) -> str:
+    """What is to be said where too few versions were asked for, or too many."""
+    kind = ENGINES[run.settings.engine if run.settings.engine in ENGINES else SUBJECT]
+    if not kind.choice.version:
+        return f", and no option chooses those of {kind.title}"
+    return f": give the old and the new one with {kind.choice.version}, {times}"
 
 
 def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:

@@ -9,6 +9,7 @@ CLUSTERS = (
     "tests/clusters/engines/test_contract.py",
     "tests/clusters/engines/cockroach/test_deployment.py",
     "tests/clusters/engines/postgres/test_deployment.py",
+    "tests/clusters/engines/postgres/test_swap.py",
     "tests/clusters/test_isolation.py",
     "tests/clusters/substrates/test_runner.py",
     "tests/fixtures/test_redaction.py",

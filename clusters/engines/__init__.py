@@ -97,7 +97,10 @@ class Deployment(Protocol):
         """What a running node itself says of its resources, by their names in ``NodeResources``, as far as it does."""
 
     async def install(self, node: str, engine: "Engine") -> None:
-        """Have a node run this version of the same database, from its next start on."""
+        """Have a node run this version of the same database, from its next start on.
+
+        Raises ``BadInput`` where it is seen before a start that the node cannot go on with it.
+        """
 
     async def running(self, node: str) -> RunningVersion:
         """What a running node itself says of its version."""

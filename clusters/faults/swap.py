@@ -4,7 +4,7 @@ import time
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.events import NodeSwapped, SwapFailed
 from clusters.faults.disturbance import Fault
 from clusters.faults.node import DRAIN, restart_dead
@@ -32,8 +32,8 @@ def swap(new: Engine, old: Engine) -> Fault:
         if node not in cluster.down:
             return
         given = new
-        await cluster.deployment.install(node, new)
         try:
+            await cluster.deployment.install(node, new)
             await come_up(cluster, node)
         except (HarnessError, BadInput) as error:
             cluster.record(SwapFailed(node=node, wanted=new.version, why=str(error)))
@@ -63,7 +63,7 @@ def swap(new: Engine, old: Engine) -> Fault:
 async def come_up(cluster: Cluster, node: str) -> None:
     """Start a node and wait until it takes clients; it counts as down until then.
 
-    Raises ``HarnessError`` with its last words where it ends, ``TimedOut`` where it takes no clients,
+    Raises ``HarnessError`` where it ends, ``TimedOut`` where it takes no clients, both with its last words.
     """
     await cluster.substrate.start(cluster.deployment.process(node))
 
@@ -73,5 +73,8 @@ async def come_up(cluster: Cluster, node: str) -> None:
             raise HarnessError(f"{node} ended with exit code {code} when it was started; it wrote last:\n{last}")
         return await cluster.deployment.accepting(node)
 
-    await wait_until(f"{node} to take clients", up, timeout=COMES_UP_S, watch=cluster.watch)
+    try:
+        await wait_until(f"{node} to take clients", up, timeout=COMES_UP_S, watch=cluster.watch)
+    except TimedOut as error:
+        raise TimedOut(f"{error}; it wrote last:\n{cluster.substrate.log_tail(node)}") from error
     cluster.mark(node, down=False)

@@ -100,7 +100,12 @@ def _before_whole(a: Analysis) -> Measured:
     return len(wrong), some(wrong) or "the cluster was whole before each", tuple(wrong[:5])
 
 
-@measures("final_early", "nodes", ("integrity", "fault_bit"), safety=True)
+def _none_kept(a: Analysis) -> str:
+    told = [kept.active for _, kept in seen(a.evidence.events, VersionKept)]
+    return "this database has no version that could be kept" if told and not any(told) else ""
+
+
+@measures("final_early", "nodes", ("integrity", "fault_bit"), safety=True, elsewhere=_none_kept)
 def _final_early(a: Analysis) -> Measured:
     """Nodes that said that another version was in force while the cluster was to keep the former one."""
     wrong: dict[str, str] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, variance
 from typing import Any
 
-from clusters.engines import ENGINES, SUBJECT, is_control
+from clusters.engines import ENGINES, is_control
 from clusters.errors import BadInput
 from plugin.judge.student import student_quantile
 from plugin.reports.terminal import WIDTH, wrapped
@@ -161,9 +161,11 @@ def table(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, notes
                 lines += [line.rstrip()] * bool(line.strip())
     said = [*_retries(found), *_origins(measured, stored, apart=apart, several=len(order) > 1), *notes]
     if len(order) == 1:
+        engine = found[order[0]][0].engine
+        option = ENGINES[engine].choice.version if engine in ENGINES else ""
         said.append(
-            "Nothing to compare with: no baseline of another version, measured here with the same settings, is stored. "
-            f"Give {ENGINES[SUBJECT].choice.version} twice to measure two versions in turns."
+            "Nothing to compare with: no baseline of another version, measured here with the same settings, is stored."
+            + (f" Give {option} twice to measure two versions in turns." if option else "")
         )
     lines.append("")
     return lines + [part for text in (*said, ADVICE) for part in wrapped(text, "")]

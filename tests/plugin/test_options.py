@@ -1,5 +1,6 @@
 """The options: one group of help, and for each value that cannot be used a refusal that says what to give instead."""
 
+import json
 import re
 
 import pytest
@@ -8,7 +9,7 @@ from tests.plugin.conftest import Gate
 
 OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--default-keyword", "--catalogue", "--objects",
-    "--cockroach", "--cockroach-version",
+    "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",
 ]  # fmt: skip
@@ -46,7 +47,19 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--cockroach", "a", "--cockroach-version", "v24.1.3"), ["--cockroach and --cockroach-version", "not both"]),
         (
             ("--engine", "postgres", "--cockroach", "a"),
-            ["--engine postgres runs no CockroachDB", "leave out --cockroach"],
+            ["--engine postgres runs no CockroachDB", "leave out --cockroach, or give --engine cockroach"],
+        ),
+        (
+            ("--postgres-version", "16.2"),
+            ["--engine cockroach runs no PostgreSQL", "leave out --postgres-version, or give --engine postgres"],
+        ),
+        (
+            ("--engine", "auto", "--postgres-version", "16.2"),
+            ["--engine auto may run no PostgreSQL", "leave out --postgres-version, or give --engine postgres"],
+        ),
+        (
+            ("--engine", "postgres", "--postgres-version", "16.3"),
+            ["--postgres-version 16.3: neither the installed packages nor ", "16.14, 18.4"],
         ),
         (
             ("--suite", "gate", "--cockroach", "none"),
@@ -84,6 +97,21 @@ def test_versions_may_be_repeated_and_are_followed_by_paths(gate: Gate) -> None:
     assert sorted(re.findall(r"test_it\[(\S+)\] PASSED", ran.text)) == ["v24.1.3#1", "v24.1.3#2", "v24.2.0"]
     assert len(gate.trials) == 3
     assert "testing cockroach v24.1.3" in ran.text
+
+
+def test_the_control_is_tested_at_each_version_that_is_asked_for(gate: Gate) -> None:
+    """What names tests and directories is the version as it was asked for, without what else it calls itself."""
+    (gate.path / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.claim('answer')\nasync def test_it(engine, trial, judge):\n"
+        "    trial.know(found=engine.version)\n    judge.measure('answer', 42)\n    assert judge.decide()\n"
+    )
+    versions = [word for name in ("16.2", "16.14", "16") for word in ("--postgres-version", name)]
+    ran = gate("--engine", "postgres", *versions, "test_it.py", "-v", "--run-dir", "out")
+    assert sorted(re.findall(r"test_it\[(\S+)\] PASSED", ran.text)) == ["16", "16.14", "16.2"], ran.text
+    found = {trial.name: json.loads((trial / "trial.json").read_text())["found"] for trial in gate.trials}
+    assert all(re.fullmatch(r"v16\.(2|14) \(Patroni [0-9.]+\)", version) for version in found.values())
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in found)
+    assert sorted(version.partition(" ")[0] for version in found.values()) == ["v16.14", "v16.14", "v16.2"]
 
 
 @pytest.mark.parametrize("given", ["binary", "none"])

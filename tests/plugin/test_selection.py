@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.engines import ENGINES
+from clusters.engines import ENGINES, Choice
 from clusters.model import PLANNED, Capability
 from clusters.substrates import SUBSTRATES, processes
 from plugin import selection
@@ -77,6 +77,18 @@ def test_what_nothing_implements_is_told_as_planned(capability: Capability) -> N
     run: Any = Run()
     mine = replace(load().claim("survivability"), capabilities=frozenset({capability}))
     assert selection.reason_not_evaluated(mine, 3, run) == f"cockroach on processes cannot {capability}"
+
+
+@pytest.mark.parametrize("engine", ["cockroach", "postgres"])
+def test_the_engine_s_own_option_is_named_where_versions_are_missing(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way_out = f": give the old and the new one with --{engine}-version, twice"
+    assert why_not("regression", engine=engine) == f"compares two versions{way_out}"
+    assert why_not("hot-swap", engine=engine) == f"changes the version{way_out} or more often"
+    kind = replace(ENGINES[engine], choice=Choice())
+    monkeypatch.setattr(selection, "ENGINES", {engine: kind})
+    assert why_not("regression", engine=engine) == f"compares two versions, and no option chooses those of {kind.title}"
 
 
 def asking(*capabilities: Capability) -> Any:

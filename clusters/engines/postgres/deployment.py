@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -10,7 +11,8 @@ from clusters.engines import Engine
 from clusters.engines.postgres import configuration, files, rest, sql
 from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication, Secrets
-from clusters.errors import HarnessError
+from clusters.engines.postgres.version import why_not_from
+from clusters.errors import BadInput, HarnessError
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -73,7 +75,8 @@ class PostgresDeployment:
         self._declared = len(nodes)
         self._resources = resources
         self._given: dict[str, NodeResources] = {}
-        self._installed: dict[str, PurePath] = {}
+        self._installed: dict[str, tuple[str, PurePath]] = {}
+        """What nodes were given since they were placed: a version and where its programs are."""
         self._replication = replication
         self._secrets = Secrets()
         self._ports = files.PREFERRED_PORTS
@@ -106,7 +109,8 @@ class PostgresDeployment:
     def process(self, node: str) -> ProcessSpec:
         """The node's Patroni, which starts PostgreSQL (in a session of its own)."""
         given = self._given.get(node, self._resources)
-        return files.patroni_process(self._placement(node), self._programs, given)
+        programs = replace(self._programs, bin_dir=self._bin_dir(node))
+        return files.patroni_process(self._placement(node), programs, given)
 
     async def give(self, node: str, resources: NodeResources) -> None:
         """Another size of PostgreSQL's buffers, and other limits, from the node's next start on."""
@@ -121,9 +125,17 @@ class PostgresDeployment:
             return {"cache_mib": float(await connection.value(blocks))}
 
     async def install(self, node: str, engine: Engine) -> None:
-        """Another version of PostgreSQL's programs, from the node's next start on; of the same major version."""
+        """Another version of PostgreSQL's programs, from the node's next start on; of the same major version.
+
+        They must say so themselves: Patroni would try for ever to start what cannot be started.
+        """
         placement = self._placement(node)
-        self._installed[node] = await files.bin_dir(engine.program, self._nodes)
+        has, _ = self._installed.get(node, (self._binaries.postgres_version, None))
+        if why := why_not_from(has, engine.version):
+            raise BadInput(f"{node}: {why}")
+        bin_dir = await files.bin_dir(engine.program, self._nodes)
+        await files.check(placement, replace(self._programs, bin_dir=bin_dir), engine.version, self._nodes)
+        self._installed[node] = engine.version, bin_dir
         await self._configure(placement)
 
     async def running(self, node: str) -> RunningVersion:
@@ -281,6 +293,9 @@ class PostgresDeployment:
     def _sql(self, node: str) -> Host:
         return Host(node=node, address=self._placement(node).client_address, port=self._ports.sql)
 
+    def _bin_dir(self, node: str) -> PurePath:
+        return self._installed[node][1] if node in self._installed else self._programs.bin_dir
+
     async def _configure(self, placement: Placement) -> None:
         """Put the node's Patroni configuration there, readable by nobody else (JSON, which Patroni reads as YAML)."""
         settings = configuration.patroni(
@@ -289,7 +304,7 @@ class PostgresDeployment:
             etcd=f"{self._etcd.address}:{self._ports.etcd_client}",
             ports=self._ports,
             passwords=self._secrets,
-            bin_dir=self._installed.get(placement.node.name, self._programs.bin_dir),
+            bin_dir=self._bin_dir(placement.node.name),
             resources=self._given.get(placement.node.name, self._resources),
             replication=self._replication,
         )

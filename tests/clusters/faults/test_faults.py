@@ -359,6 +359,7 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = await Fake().up()
+    fake.substrate.last_words["n2"] = "libpq.so.5: no such file"
     old, new = FakeEngine(fake.substrate, "v0"), FakeEngine(fake.substrate, "v1")
     monkeypatch.setattr(swap_module, "COMES_UP_S", 0.3)
     start = fake.substrate.start
@@ -382,5 +383,6 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     assert whole(fake)
     assert fake.deployment.installed == {"n2": "v0"}
     assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "swap.failed", "node.swapped", "fault.undone"]
-    assert fake.events[4][1]["why"]
+    said = "it is no program" if how == "it cannot be started" else "it wrote last:\nlibpq.so.5: no such file"
+    assert said in fake.events[4][1]["why"]
     assert fake.events[5][1]["build"] == "v0"

@@ -26,13 +26,26 @@ from plugin.evidence.events import Event
 from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
+from plugin.judge.objects import OBJECTS_CONDITIONS
+from plugin.judge.swapping import SWAPPING_CONDITIONS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
 
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in KNOWN_CONDITIONS if name not in {*TPCC_CONDITIONS, *CONSISTENCY_CONDITIONS, *GROWTH_CONDITIONS}],
+    [
+        name
+        for name in KNOWN_CONDITIONS
+        if name
+        not in {
+            *TPCC_CONDITIONS,
+            *CONSISTENCY_CONDITIONS,
+            *GROWTH_CONDITIONS,
+            *SWAPPING_CONDITIONS,
+            *OBJECTS_CONDITIONS,
+        }
+    ],
 )
 def test_a_whole_trial_meets_every_condition(name: str) -> None:
     found = condition(whole(), name)

@@ -22,6 +22,8 @@ from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Measurement
+from plugin.judge.objects import OBJECTS_METRICS
+from plugin.judge.swapping import SWAPPING_METRICS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
 
@@ -62,6 +64,9 @@ EXPECTED = {
     "throughput_kept_scaling": None,
     "write_gap_s": None,
     "latency_p99_scaling_ms": None,
+    "errors_not_retryable": 0,
+    **dict.fromkeys(SWAPPING_METRICS),
+    **dict.fromkeys(OBJECTS_METRICS),
 }
 
 
