@@ -17,6 +17,7 @@ from clusters.faults.disturbance import disturb
 from clusters.faults.swap import swap
 from clusters.sql import Connection, SqlError
 from tests.clusters.real_cockroach import leader, running
+from tests.slow import slow
 
 ANSWER_S = 3.0
 """Longer than a switchover takes on an idle machine; what is not answered by then counts as not acknowledged."""
@@ -111,6 +112,7 @@ async def roll(cluster: Cluster, writer: Writer, *, new: Postgres, old: Postgres
     assert await leader(cluster, "ledger") != primary
 
 
+@slow
 async def test_versions_are_rolled_out_and_taken_back_under_load(tmp_path: Path) -> None:
     old, new = at("16.2"), at("16.14")
     async with running(tmp_path, old) as cluster:
