@@ -1,6 +1,7 @@
 """Judging: the one function that a live run and ``--judge`` go through, and the replay of a stored run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
     trial = describe_trial(directory)
     evidence = load_trial(directory, trial)
     claim = catalogue.claims.get(evidence.claim)
+    evidence = replace(evidence, paper=claim.paper if claim else {})
     if claim:
         profile_named(evidence.profile)  # one that is unknown would leave limits by profile out
     try:

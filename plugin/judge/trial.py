@@ -37,7 +37,8 @@ class TrialEvidence:
     ``buckets``: how many ranges the probe asks. ``probe`` is its header and its seconds. ``measurements`` are those
     that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
     where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the checks at hand by
-    metric: what a comparison takes for its margin. ``problems`` says in words what is wrong with the files (edited
+    metric: what a comparison takes for its margin; ``paper`` what its source printed, ``None`` where nobody looked it
+    up: then what a test said of it is believed. ``problems`` says in words what is wrong with the files (edited
     after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
@@ -54,6 +55,7 @@ class TrialEvidence:
     layout: "Sequence[LayoutSample]" = ()
     host: Sequence[HostSecond] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
+    paper: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
 
 
