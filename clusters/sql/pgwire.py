@@ -24,8 +24,9 @@ DRIVER = "asyncpg"
 Raw: TypeAlias = "asyncpg.Connection[Any]"
 """The driver's own connection, for hot paths."""
 
-REFUSED_CLASSES = ("22", "23", "25", "28", "42", "0A", "3D")
-"""SQLSTATE classes of statements that were refused: bad data, constraint, transaction state, authorization, syntax."""
+REFUSED_CLASSES = ("22", "23", "25", "28", "42", "0A", "3D", "XXC01", "XXC02")
+"""SQLSTATEs of statements that were refused, or how they begin: bad data, constraint, transaction state, authorization,
+syntax, what is not supported, or takes a licence."""
 
 RETRYABLE_STATES = frozenset({"40001", "40P01", "53300", "57P03"})
 """Serialization failure, deadlock, too many connections, cannot connect now.

@@ -91,12 +91,19 @@ def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:
                 )
 
 
+def _unfit(found: Sequence[Phase]) -> dict[str, str]:
+    """What was wrong in the first phase already, by check: no change of version has made it so."""
+    return dict(reversed([*_wrong(found[:1])]))
+
+
 @measures("objects_differing", "objects", ("integrity", "objects_asked"), safety=True)
 def _differing(a: Analysis) -> Measured:
-    """Checks of objects that did not hold through some node in some phase, or differed between two nodes."""
-    first: dict[str, str] = {}
-    for check, told in _wrong(_phases(a)):
-        first.setdefault(check, told)
+    """Checks of objects that did not hold through some node, or differed between two, once something had changed."""
+    found, first = _phases(a), dict[str, str]()
+    unfit = _unfit(found)
+    for check, told in _wrong(found):
+        if check not in unfit:
+            first.setdefault(check, told)
     return len(first), some(sorted(first)), tuple(first.values())[:SHOWN]
 
 
@@ -119,13 +126,18 @@ def _looked(a: Analysis) -> Measured:
 
 @requires("objects_asked", "see why a check of objects was not answered, correct it or wait longer, and run again")
 def _asked(a: Analysis) -> Answer:
-    """Every check of objects that is for this version was made, and looked at in every phase through every version."""
+    """Every check of objects that is for this version was made, held before anything changed, and was looked at later.
+
+    In every phase, through every version.
+    """
     found = _phases(a)
-    made = [check for _, event in seen(a.evidence.events, ObjectsMade) for check in event.checks]
+    left_out = {event.check for _, event in seen(a.evidence.events, ObjectNotEvaluated)}
+    made = [c for _, event in seen(a.evidence.events, ObjectsMade) for c in event.checks if c not in left_out]
     missing = [
         f"{event.check}, {event.phase}{f', through {event.node}' * bool(event.node)}: {event.what}: {event.why}"
         for _, event in seen(a.evidence.events, ObjectUnasked)
     ]
+    missing += [f"before anything changed: {told}" for told in _unfit(found).values()]
     told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
     if not made:
         missing.append("no check of objects could be made")

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, Happened, Recovered
-from plugin.evidence.events import BaselineBegin, BaselineEnd, Event, WritingEnd, seen
+from plugin.evidence.events import BaselineBegin, BaselineEnd, Event, StepBegin, StepEnd, WritingEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.model import Measurement
 
@@ -94,6 +94,8 @@ BETWEEN_US = 2_000_000
 """Before the next fault begins; a route is asked several times in it."""
 ROLLING = frozenset({"resize", "swap"})
 """Faults that go over all nodes one after another, as changes in operation do."""
+LOOK = "look"
+"""The kind of a plan's steps in which the test itself makes, changes and looks at something of the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +114,11 @@ class Timeline:
     writing_end: int | None
     end: int
     """The last event of all."""
+    looks: tuple[Window, ...]
+    """The plan's steps that look at the cluster: what the test asks for then takes part of the machine from the load.
+
+    Only how fast the load is served is not judged in them; whatever goes wrong in them counts.
+    """
     reached: Mapping[type[Happened], int]
     """The first time of each kind of event."""
 
@@ -213,7 +220,19 @@ def timeline(events: Sequence[Event]) -> Timeline:
         recoveries=recoveries,
         writing_end=max((t for t, _ in seen(events, WritingEnd)), default=None),
         end=max((event.t for event in events), default=0),
+        looks=_looks(events),
         reached=reached,
+    )
+
+
+def _looks(events: Sequence[Event]) -> tuple[Window, ...]:
+    """One that has no end lasts until the trial's."""
+    ends = [(t, end.number) for t, end in seen(events, StepEnd)]
+    last = max((event.t for event in events), default=0)
+    return tuple(
+        (t, next((end for end, number in ends if number == begin.number and end >= t), last))
+        for t, begin in seen(events, StepBegin)
+        if begin.kind == LOOK
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from fixtures.judge import Judge
+from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
 from fixtures.swapping.broken import Update
 from fixtures.swapping.fixture import Swapping, drawn
@@ -14,15 +15,16 @@ from fixtures.workloads.tpcc.beside import Orders
 @pytest.mark.topology(nodes=3)
 @pytest.mark.plans(lines=drawn)
 async def test_the_version_changes_under_load(
-    swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, path: str
+    swapping: Swapping, ledger: Ledger, orders: Orders, objects: Objects, probe: Probe, judge: Judge, path: str
 ) -> None:
     """The version can be changed in both directions, one node at a time, under TPC-C, and nothing but a
     retryable error is seen."""
+    await objects.make()
     async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0):
         await ledger.baseline()
-        await swapping.follow(ledger, look=[orders.check])
+        await swapping.follow(ledger, look=[objects.look, orders.check])
         await ledger.written_past_recovery()
-    await orders.check("after all")
+    await orders.check()
     await ledger.audit()
     assert judge.decide()
 

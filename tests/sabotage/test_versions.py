@@ -8,21 +8,25 @@ from clusters.cluster import Cluster
 from clusters.faults.disturbance import Fault
 from fixtures.fault import Faults
 from fixtures.judge import Judge
+from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
-from fixtures.swapping.fixture import Swapping
+from fixtures.swapping.fixture import LookAt, State, Swapping
 from fixtures.swapping.plan import Swap
+from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
+from plugin.judge.metrics import measure
+from tests.fixtures.objects.test_real import by_hand
 from tests.sabotage.test_survivability_cockroach import keep_one_replica
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
 
-async def swapped(swapping: Swapping, ledger: Ledger, probe: Probe) -> None:
+async def swapped(swapping: Swapping, ledger: Ledger, probe: Probe, look: Sequence[LookAt] = ()) -> None:
     """As the claim's test does."""
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await ledger.baseline()
-        await swapping.follow(ledger)
+        await swapping.follow(ledger, look=look)
         await ledger.written_past_recovery()
     await ledger.audit()
 
@@ -90,3 +94,43 @@ async def test_a_node_loses_its_store_with_its_version(
     monkeypatch.setattr(cluster, "drain", emptied)
     await swapped(swapping, ledger, probe)
     assert judge.refuted("lost", "unreadable")
+
+
+async def changed_by_hand(
+    trial: Trial, swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """Once half of the nodes run the other version somebody takes back what a user may do, who knows of no check."""
+    few = [check for check in trial.run.objects if check.name in ("grant", "view", "secondary-index", "index-begun")]
+    objects = Objects(trial, cluster, few)
+
+    async def revoked(state: State) -> None:
+        if state.name == "mixed":
+            await by_hand(cluster, "REVOKE INSERT ON TABLE grant_rows FROM objects_grantee")
+
+    await objects.make()
+    try:
+        await swapped(swapping, ledger, probe, look=[objects.look, revoked])
+    finally:
+        await objects.close()
+    assert judge.refuted("objects_differing")
+    (shown,) = measure(trial.evidence, "objects_differing").examples
+    assert shown.startswith("grant, back, through ")
+    asked = "`SELECT has_table_privilege('objects_grantee', 'grant_rows', 'INSERT')`"
+    assert shown.endswith(f"{asked} answered False, wanted true")
+
+
+@slow
+@pytest.mark.sabotage("hot-swap", engine="cockroach")
+async def test_an_object_is_changed_by_hand(
+    trial: Trial, swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """Between two states; the next one shows it, with the statement that does."""
+    await changed_by_hand(trial, swapping, ledger, probe, cluster, judge)
+
+
+@pytest.mark.sabotage("hot-swap", engine="postgres")
+async def test_an_object_of_the_control_is_changed_by_hand(
+    trial: Trial, swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """As on CockroachDB."""
+    await changed_by_hand(trial, swapping, ledger, probe, cluster, judge)

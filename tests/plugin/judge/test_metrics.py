@@ -18,6 +18,7 @@ from fixtures.workloads.ledger.records import (
     numbers,
 )
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
+from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
@@ -332,3 +333,36 @@ def test_a_cluster_that_does_not_recover_in_time() -> None:
 
 def test_a_gap_without_recovery_says_so() -> None:
     assert "never declared" in measure(whole(events=events(recovered=None)), "gap_s").note
+
+
+def looking(begin: float, end: float | None) -> list[Event]:
+    """The whole trial's events, and a step of a plan that looks at the cluster."""
+    steps = [event(begin, "step.begin", number=7, kind="look", says="look")]
+    steps += [] if end is None else [event(end, "step.end", number=7)]
+    return sorted([*events(), event(11.5, "step.begin", number=6, kind="swap"), *steps], key=lambda told: told.t)
+
+
+def test_how_fast_the_load_is_served_is_not_judged_while_a_plan_looks_at_the_cluster() -> None:
+    kept = measure(whole(events=looking(13.2, 14.5)), "throughput_buckets_kept")
+    assert kept.value == 1.0
+    assert kept.note.startswith("6 of 6 buckets of 1 s")
+    assert kept.note.endswith("; 2 (2 s) in which the plan looked at the cluster do not count")
+    degraded = measure(whole(events=looking(14.0, 14.5)), "degraded_s")
+    assert degraded.value == 1.0
+    assert degraded.note.endswith("; 1 (1 s) in which the plan looked at the cluster do not count")
+    assert measure(whole(events=looking(13.2, None)), "throughput_buckets_kept").note.startswith("1 of 1 buckets")
+    assert measure(whole(events=looking(12.0, 30.0)), "throughput_buckets_kept").value is None
+
+
+def test_whatever_goes_wrong_while_a_plan_looks_at_the_cluster_counts() -> None:
+    lines = history()
+    found = whole(events=looking(12.0, 30.0), history=lines, final=last_read(lines, without=(ROWS // 2,)))
+    assert measure(found, "lost").value == 1
+    assert measure(found, "gap_s").value == pytest.approx(3.0)
+    assert measure(found, "victim_gap_s").value == pytest.approx(5.0)
+    failed: list[HistoryLine] = [
+        Invoke(13 * SECOND, 10**7, "w1", "n2", Op.INSERT, numbers([9]), 1),
+        Failed(13 * SECOND + 9, 10**7, "XX000"),
+    ]
+    wrong = sorted([*lines[:-1], *failed], key=lambda line: line.t) + lines[-1:]
+    assert measure(whole(events=looking(12.0, 30.0), history=wrong), "errors_not_retryable").value == 1
