@@ -33,6 +33,10 @@ class Settings:
     catalogues: tuple[Path, ...]
     objects: tuple[Path, ...]
     """Directories of the user's own checks of objects."""
+    plan: str | None
+    """Of changes of version: a path to draw, or a file as seen from ``home``."""
+    home: Path
+    """Where pytest was started."""
     path: str | None
     """Of the engine's program, and which versions of it: as its own options say."""
     versions: tuple[str, ...]
@@ -97,6 +101,12 @@ def add(parser: pytest.Parser) -> None:
         default=[],
         metavar="DIR",
         help="a directory of your own checks of objects, which a change of version must leave as they are (repeatable)",
+    )
+    option(
+        "--plan",
+        metavar="FILE",
+        help="what a change of version does: a file as plan.json of a trial is, to be followed instead of a plan that "
+        "is drawn; or the name of a path to draw (drawn, final …) instead of the suite's",
     )
     for kind, choice in _choices():
         if choice.path:
@@ -194,6 +204,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         strict_suite=get("suite") is not None,
         catalogues=tuple((home / name).absolute() for name in get("catalogue")),
         objects=tuple((home / name).absolute() for name in get("objects")),
+        plan=get("plan"),
+        home=home,
         path=path,
         versions=versions,
         run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,

@@ -27,6 +27,7 @@ from clusters.errors import BadInput
 from clusters.model import Topology
 from clusters.sql.pgwire import DRIVER
 from plugin.catalogue import SHIPPED, Catalogue, load
+from plugin.claims import Claim
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.run_seal import RUN_FILE
@@ -39,6 +40,7 @@ from plugin.workloads import Workload
 
 if TYPE_CHECKING:
     from fixtures.objects.catalogue import ObjectCheck
+    from fixtures.swapping.given import Given
 
 S = TypeVar("S")
 
@@ -71,6 +73,22 @@ class Run:
         from fixtures.objects.catalogue import load
 
         return load(self.settings.objects)
+
+    @cached_property
+    def plan(self) -> "Given | None":
+        """The plan that was given for changes of version; ``None``: each is drawn. Raises ``BadInput``."""
+        if self.settings.plan is None:
+            return None
+        from fixtures.swapping.given import given
+
+        return given(self.settings.plan, self.settings.home, self.targets)
+
+    def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
+        """The values of each argument of the claim's test: the suite's, but for the path of a plan that is given."""
+        values = claim.parameters_for(self.settings.suite)
+        if self.plan and claim.changes_versions and "path" in values:
+            return {**values, "path": (self.plan.path,)}
+        return values
 
     @cached_property
     def profile(self) -> Profile:

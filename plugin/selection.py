@@ -1,7 +1,7 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import product
 
 import pytest
@@ -26,9 +26,11 @@ from plugin.workloads import WORKLOADS
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
     "sabotage(id, engine=None): the test breaks what this claim promises and asserts that it is refuted",
-    "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given",
+    "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given; "
+    "nodes may be the name of the test's argument that says how many",
     "hardware(profile): the test is evaluated only under this profile",
-    "plans(lines=…): what a test draws by its seed; lines(item, run) are printed by --dry-run",
+    "plans(lines=…, fits=None): what a test draws by its seed; lines(item, run) are printed by --dry-run; "
+    "fits(item, run) raises where a given plan is not for it",
 )
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
@@ -94,8 +96,14 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
         raise BadInput(f"{item.nodeid}: @pytest.mark.topology takes a name, or nodes=, zones= and regions=")
     if names:
         return load_topology(names[0])
+    shape = dict(marker.kwargs)
+    if isinstance(argument := shape.get("nodes"), str):
+        if (nodes := parameters_of(item).get(argument)) is None:
+            way_out = "let the test take it, and its claim declare its values"
+            raise BadInput(f"{item.nodeid}: @pytest.mark.topology: the test has no argument {argument!r}; {way_out}")
+        shape["nodes"] = nodes
     try:
-        return topology_of(**marker.kwargs)
+        return topology_of(**shape)
     except TypeError as error:
         raise BadInput(f"{item.nodeid}: @pytest.mark.topology: {error}; give nodes=3 or the like") from error
 
@@ -109,7 +117,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     several = len(run.targets) > 1 and not claim.takes_versions
     if "target" in metafunc.fixturenames and several:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
-    for name, values in claim.parameters_for(run.settings.suite).items():
+    for name, values in run.parameters_for(claim).items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, values[:1] if sabotage else values)
 
@@ -150,9 +158,24 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
             _has_sizes(item, run)
+    if run.plan and kept:
+        _take_plan(kept, run)
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+
+
+def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
+    """Raise ``BadInput`` where the plan that is given is for none of the tests, or is not for one that would run."""
+    takes = [(item, held) for item in items for mark in item.iter_markers("plans") if (held := mark.kwargs.get("fits"))]
+    if not takes:
+        raise BadInput(
+            f"--plan {run.settings.plan}: none of these tests changes the version by a plan; leave it out, "
+            "or choose one that does: -k under_load"
+        )
+    for item, fits in takes:
+        if not item.get_closest_marker("skip"):
+            fits(item, run)
 
 
 def _has_sizes(item: pytest.Item, run: Run) -> None:
@@ -244,11 +267,10 @@ def evaluable(run: Run) -> list[Claim]:
 
 def required(run: Run) -> list[Required]:
     """What the suite requires: of each claim that can be evaluated here each trial on each target."""
-    suite = run.settings.suite
     return [
         Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
         for claim in evaluable(run)
-        for values in (claim.parameters_for(suite),)
+        for values in (run.parameters_for(claim),)
         for target in (("",) if claim.takes_versions else run.targets)
         for combination in product(*values.values())
     ]

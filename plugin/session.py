@@ -35,7 +35,7 @@ def configure(config: pytest.Config) -> None:
         run = runs.open_run(config)
         if run.controller:
             run.check()
-        _ = run.catalogue, run.profile, run.topology
+        _ = run.catalogue, run.profile, run.topology, run.plan
         _ = run.settings.objects and run.objects
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error

@@ -233,7 +233,8 @@ class SizeEnd(Happened, frozen=True, kw_only=True, tag="size.end"):
 class PlanDrawn(Happened, frozen=True, kw_only=True, tag="plan.drawn"):
     """What will be done, in ``plan.json``. ``builds``: what each version's servers call themselves.
 
-    ``equal``: all versions are the same build, so that the nodes are only restarted.
+    ``equal``: all versions are the same build, so that the nodes are only restarted. ``given``: of a plan that was
+    given instead of drawn, the SHA-256 of what is stored.
     """
 
     path: str
@@ -241,6 +242,7 @@ class PlanDrawn(Happened, frozen=True, kw_only=True, tag="plan.drawn"):
     steps: int
     builds: Mapping[str, str] = {}
     equal: bool = False
+    given: str | UnsetType = UNSET
 
 
 class Preflight(Happened, frozen=True, kw_only=True, tag="preflight"):

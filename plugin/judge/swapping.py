@@ -6,6 +6,8 @@ which tells ``node.swapped`` or ``swap.failed``. Their processes are watched bes
 
 from itertools import pairwise
 
+from msgspec import UNSET
+
 from clusters.events import NodeSwapped, SwapFailed, VersionFinal, VersionKept
 from plugin.evidence.events import (
     JoinFailed,
@@ -196,7 +198,8 @@ def _plan_followed(a: Analysis) -> Answer:
     if done != [*range(1, plans[0].steps + 1)]:
         return False, f"{len(done)} of {plans[0].steps} steps were done"
     equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
-    return True, f"{plans[0].path}, seed {plans[0].seed}: {len(done)} steps{equal}"
+    origin = f"seed {plans[0].seed}" if plans[0].given is UNSET else f"SHA-256 {plans[0].given[:12]}"
+    return True, f"{plans[0].path}, {origin}: {len(done)} steps{equal}"
 
 
 @requires("update_failed", "give the node a version that does not come up")

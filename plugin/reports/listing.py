@@ -107,7 +107,7 @@ def print_plan(item: pytest.Item, run: Run) -> None:
     for number_, step in enumerate(claim.steps, 1):
         print("\n".join(wrapped(f"{number_}. {step}", "    ")))
     for planned in item.iter_markers("plans"):
-        print("  drawn by the seed:")
+        print("  to be done:" if run.plan and run.plan.plan else "  drawn by the seed:")
         print("\n".join(f"    {line}" for line in planned.kwargs["lines"](item, run)))
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
     print("  would check:")

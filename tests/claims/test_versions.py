@@ -6,16 +6,23 @@ from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
 from fixtures.swapping.broken import Update
-from fixtures.swapping.fixture import Swapping, drawn
+from fixtures.swapping.fixture import Swapping, drawn, fitting
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tpcc.beside import Orders
 
 
 @pytest.mark.claim("hot-swap")
-@pytest.mark.topology(nodes=3)
-@pytest.mark.plans(lines=drawn)
+@pytest.mark.topology(nodes="nodes")
+@pytest.mark.plans(lines=drawn, fits=fitting)
 async def test_the_version_changes_under_load(
-    swapping: Swapping, ledger: Ledger, orders: Orders, objects: Objects, probe: Probe, judge: Judge, path: str
+    swapping: Swapping,
+    ledger: Ledger,
+    orders: Orders,
+    objects: Objects,
+    probe: Probe,
+    judge: Judge,
+    path: str,
+    nodes: int,
 ) -> None:
     """The version can be changed in both directions, one node at a time, under TPC-C, and nothing but a
     retryable error is seen."""

@@ -9,6 +9,7 @@ from tests.plugin.conftest import Gate
 
 OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--default-keyword", "--catalogue", "--objects",
+    "--plan",
     "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",

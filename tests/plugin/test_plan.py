@@ -1,0 +1,149 @@
+"""``--plan``: a plan that is given is followed instead of one that is drawn; a path that is named is drawn."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.swapping.plan import draw, stored
+from plugin.evidence.events import PlanDrawn, seen
+from plugin.evidence.load import events_of
+from tests.plugin.conftest import Gate
+
+OLD, NEW = "v24.1.3", "v24.2.0"
+CATALOGUE = """
+[claims.change]
+sentence = "The version changes."
+nodes = 3
+changes_versions = true
+disturbs = "Nothing is disturbed."
+estimate = { seconds = 1, disk_mib = 1 }
+parameters = { path = ["final", "back-from-all"], nodes = [3] }
+checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
+"""
+TESTS = """
+
+from fixtures.swapping.fixture import drawn, fitting
+
+
+@pytest.mark.claim("change")
+@pytest.mark.topology(nodes="nodes")
+@pytest.mark.plans(lines=drawn, fits=fitting)
+async def test_change(plan, judge, path, nodes):
+    judge.measure("answer", 42, note=" / ".join(plan.lines()))
+    assert judge.decide()
+
+
+@pytest.mark.sabotage("change")
+@pytest.mark.topology(nodes=3)
+async def test_draws_its_own(plan, judge):
+    judge.measure("answer", len(plan.versions))
+    assert judge.refuted("answer")
+"""
+BOTH = ("--cockroach-version", OLD, "--cockroach-version", NEW)
+
+
+@pytest.fixture
+def changes(gate: Gate) -> Gate:
+    for file, more in (("claims.toml", CATALOGUE), ("test_claims.py", TESTS)):
+        (gate.path / file).write_text((gate.path / file).read_text() + more)
+    for version in (OLD, NEW):
+        gate.fake_cockroach(version)
+    (gate.path / "mine.json").write_text(stored(draw("drawn", (OLD, NEW), ("n1", "n2", "n3"), 7)))
+    return gate
+
+
+def told(trial: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((trial / "trial.json").read_text())
+    return found
+
+
+def test_a_given_plan_is_followed_recorded_and_required(changes: Gate) -> None:
+    """Judging it again needs nothing of the file."""
+    given = (changes.path / "mine.json").read_text()
+    ran = changes(*changes.tests("change"), *BOTH, "--plan", "mine.json", "--run-dir", "out", "--suite", "gate")
+    (trial,) = changes.trials
+    assert told(trial)["parameters"] == {"path": "given", "nodes": 3}
+    assert (trial / "plan.json").read_text() == given
+    (event,) = [plan for _, plan in seen(events_of(trial), PlanDrawn)]
+    assert (event.path, event.given, event.seed) == ("given", hashlib.sha256(given.encode()).hexdigest(), 7)
+    assert "REQUIRED AND NOT DECIDED: change" not in ran.text, ran.text
+    (changes.path / "mine.json").unlink()
+    again = changes("--judge", "out")
+    assert "claim change: PASS" in again.text, again.text
+
+
+def test_what_one_trial_did_another_does_again(changes: Gate) -> None:
+    first = changes(*changes.tests("change"), *BOTH, "--run-dir", "out")
+    assert first.status == 0, first.text
+    assert [told(trial)["parameters"]["path"] for trial in changes.trials] == ["back-from-all", "final"]
+    (event,) = [plan for _, plan in seen(events_of(changes.trials[0]), PlanDrawn)]
+    assert event.path == "back-from-all"
+    plan = changes.trials[0] / "plan.json"
+    second = changes(*changes.tests("change"), *BOTH, "--plan", str(plan), "--run-dir", "again", "-n", "2")
+    assert second.status == 0, second.text
+    (trial,) = changes.path.glob("again/claims/*/*")
+    assert (trial / "plan.json").read_text() == plan.read_text()
+
+
+def test_a_path_that_is_named_is_drawn_instead_of_the_suite_s(changes: Gate) -> None:
+    for seed in ("1", "2"):
+        ran = changes(*changes.tests("change"), *BOTH, "--plan", "drawn", "--seed", seed, "--run-dir", seed)
+        assert ran.status == 0, ran.text
+    plans = [json.loads(file.read_text()) for file in sorted(changes.path.glob("[12]/claims/*/*/plan.json"))]
+    assert [plan["path"] for plan in plans] == ["drawn", "drawn"]
+    assert plans[0]["steps"] != plans[1]["steps"]
+
+
+def test_a_sabotage_draws_its_own(changes: Gate) -> None:
+    ran = changes(*changes.tests("change", "draws_its_own"), *BOTH, "--plan", "mine.json", "--run-dir", "out")
+    assert ran.status == 0, ran.text
+    paths = sorted(json.loads((trial / "plan.json").read_text())["path"] for trial in changes.trials)
+    assert paths == ["back-from-half", "drawn"]
+
+
+def test_a_dry_run_prints_it(changes: Gate) -> None:
+    digest = hashlib.sha256((changes.path / "mine.json").read_bytes()).hexdigest()
+    ran = changes(*changes.tests("change"), *BOTH, "--plan", "mine.json", "--dry-run")
+    assert ran.status == 0, ran.text
+    head = f"to be done:\n    given by {changes.path}/mine.json, SHA-256 {digest[:12]}, as its seed draws it\n"
+    assert f"{head}    drawn, {OLD} → {NEW} on 3 nodes, seed 7\n      1. look at" in ran.text
+    assert ran.text.count("would start") == 1
+    drawn = changes(*changes.tests("change"), *BOTH, "--dry-run").text
+    assert drawn.count("drawn by the seed:\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "edit", "said"),
+    [
+        ((*BOTH, "--plan", "none.json"), None, ["--plan none.json: is neither a file nor a path", "drawn, final"]),
+        ((*BOTH, "--plan", "mine.json"), ('"keep"', '"kepp"'), ["mine.json: steps[1].type: 'kepp' must be", "'keep'?"]),
+        ((*BOTH, "--plan", "mine.json"), ('"n3"', '"n4"'), ["nodes: n1, n2, n4 must be those", "n1, n2, n3"]),
+        (
+            ("--cockroach-version", NEW, "--cockroach-version", OLD, "--plan", "mine.json"),
+            None,
+            [f"mine.json: versions: {OLD} → {NEW} must be", f"it is {NEW} → {OLD}; give this run those of the plan"],
+        ),
+        (("--plan", "mine.json"), None, ["must be the versions of this run", "changes no version"]),
+    ],
+)
+def test_one_that_cannot_be_followed_starts_nothing(
+    changes: Gate, arguments: tuple[str, ...], edit: tuple[str, str] | None, said: list[str]
+) -> None:
+    if edit:
+        text = (changes.path / "mine.json").read_text()
+        assert edit[0] in text
+        (changes.path / "mine.json").write_text(text.replace(*edit))
+    ran = changes(*changes.tests("change"), *arguments)
+    assert ran.status == 4, ran.text
+    for words in said:
+        assert words in ran.text
+    assert not (changes.path / ".roachproof" / "claims").exists()
+
+
+def test_a_plan_that_no_test_takes_is_not_passed_over(changes: Gate) -> None:
+    ran = changes(*changes.tests("passes"), *BOTH, "--plan", "mine.json")
+    assert ran.status == 4, ran.text
+    assert "--plan mine.json: none of these tests changes the version by a plan; leave it out" in ran.text
