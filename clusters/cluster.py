@@ -43,6 +43,10 @@ FULL_BYTES = 32 << 20
 """A disk with less room than this is full for a database: a store cannot grow by one file."""
 
 
+class NotInstalled(BadInput):
+    """A node cannot be given this version: seen before its process was started."""
+
+
 class Cluster:
     """A running cluster. ``record`` is told each thing done to it, as an event of the evidence."""
 
@@ -242,6 +246,7 @@ class Cluster:
         """Let a node hand over its work, then stop it; returns its exit code."""
         self.mark(node, down=True)
         await self.deployment.drain(node)
+        self.record(events.NodeDrained(node=node))
         return await self.substrate.stop(node, timeout=60.0)
 
     async def restart(self, node: str) -> None:
@@ -267,19 +272,35 @@ class Cluster:
         await self.accepting(node.name)
 
     async def _begin(self, node: NodeSpec, engine: Engine | None) -> None:
+        """Place a new node and start it. One that cannot be is forgotten, else nothing would ever be whole again."""
         (placement,) = await self.substrate.place([node])
         self.placed.add(node.name)
         await self.deployment.place(placement)
-        if engine is not None:
-            await self.deployment.install(node.name, engine)
-        await self.substrate.start(self.deployment.process(node.name))
+        try:
+            if engine is not None:
+                await self._install(node.name, engine)
+            await self.substrate.start(self.deployment.process(node.name))
+        except (HarnessError, BadInput):
+            await self.deployment.withdraw(node.name)
+            raise
+
+    async def _install(self, node: str, engine: Engine) -> None:
+        """Raises ``NotInstalled`` where it is seen before a start that the node cannot go on with this version."""
+        try:
+            await self.deployment.install(node, engine)
+        except BadInput as error:
+            raise NotInstalled(str(error)) from error
 
     async def refuses(self, node: NodeSpec, engine: Engine, *, timeout: float = JOIN_S) -> str:
         """Start a new node that must not be taken in; returns how it was kept out, empty where it takes clients.
 
-        One that is kept out ends, or takes no clients within ``timeout`` seconds; it is gone when this returns.
+        One that is kept out cannot be given its version, ends, or takes no clients within ``timeout`` seconds; it is
+        gone when this returns.
         """
-        await self._begin(node, engine)
+        try:
+            await self._begin(node, engine)
+        except NotInstalled as error:
+            return str(error)
 
         async def settled() -> Health:
             if self.substrate.state(node.name) is not ProcessState.RUNNING:

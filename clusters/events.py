@@ -87,6 +87,12 @@ class UndoSlow(Happened, frozen=True, kw_only=True, tag="undo.slow"):
     why: str = ""
 
 
+class NodeDrained(Happened, frozen=True, kw_only=True, tag="node.drained"):
+    """A node has handed over its work, and is about to be told to stop."""
+
+    node: str
+
+
 class NodeResized(Happened, frozen=True, kw_only=True, tag="node.resized"):
     """A node runs with other resources. ``shown``: what the operating system and the node itself say of them."""
 
@@ -111,11 +117,16 @@ class NodeSwapped(Happened, frozen=True, kw_only=True, tag="node.swapped"):
 
 
 class SwapFailed(Happened, frozen=True, kw_only=True, tag="swap.failed"):
-    """A node did not come up with the version that it was given; it is to be started with its former one."""
+    """A node did not come up with the version that it was given; it is to be started with its former one.
+
+    ``meant``: how it was to fail, of a version that is there to fail; ``as_meant``: whether that is how it failed.
+    """
 
     node: str
     wanted: str
     why: str = ""
+    meant: str | UnsetType = UNSET
+    as_meant: bool | UnsetType = UNSET
 
 
 class VersionKept(Happened, frozen=True, kw_only=True, tag="version.kept"):

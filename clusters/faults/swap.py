@@ -1,6 +1,9 @@
 """A node is drained, stopped, and started again with another version; with its former one where it does not come up."""
 
 import time
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
@@ -15,10 +18,19 @@ COMES_UP_S = 60.0
 """A node that takes no clients by then has not come up with its new version; measured: 3 to 7 s on two busy cores."""
 
 
-def swap(new: Engine, old: Engine) -> Fault:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meant:
+    """How a version that is there to fail does so: ``shows`` is all to be found in the error that it makes."""
+
+    failure: str
+    shows: tuple[str, ...]
+
+
+def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
     """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
 
-    Raises ``BadInput`` where they are not of one database.
+    ``meant``: how ``new`` is to fail; whether it failed so is recorded. Raises ``BadInput`` where they are not of one
+    database.
     """
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
@@ -36,7 +48,12 @@ def swap(new: Engine, old: Engine) -> Fault:
             await cluster.deployment.install(node, new)
             await come_up(cluster, node)
         except (HarnessError, BadInput) as error:
-            cluster.record(SwapFailed(node=node, wanted=new.version, why=str(error)))
+            why = str(error)
+            failed = SwapFailed(node=node, wanted=new.version, why=why)
+            if meant is not None:
+                as_meant = all(sign in why for sign in meant.shows)
+                failed = replace(failed, meant=meant.failure, as_meant=as_meant)
+            cluster.record(failed)
             given = old
             await cluster.deployment.install(node, old)
             await restart_dead(cluster, node)

@@ -65,7 +65,8 @@ class Activity:
     ``attempts``: when each write was sent. ``sent`` and ``acknowledged``: both times of each acknowledged write, at the
     same index. ``refused``: when a writer sought a connection in vain. ``broken``: by node, when a write there failed
     or became indeterminate. ``failures``: when any operation did. ``cut``: by node, when a writer's connection to it
-    went down.
+    went down. ``drained`` and ``dropped``: by node, when any client's connection to it ended, between two operations or
+    while one was under way.
     """
 
     attempts: Times = field(default_factory=Times)
@@ -75,3 +76,5 @@ class Activity:
     broken: dict[str, Times] = field(default_factory=dict)
     failures: Times = field(default_factory=Times)
     cut: dict[str, Times] = field(default_factory=dict)
+    drained: dict[str, Times] = field(default_factory=dict)
+    dropped: dict[str, Times] = field(default_factory=dict)

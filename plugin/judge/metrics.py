@@ -7,6 +7,7 @@ from plugin.judge.availability import Gap, undisturbed
 from plugin.judge.conditions import watched
 from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, nothing, recorded, seconds
 from plugin.judge.growth_metrics import GROWTH_METRICS
+from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Measurement
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
@@ -42,7 +43,7 @@ NEVER_RECOVERED = "recovery was never declared"
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
 _RECOVERY = ("integrity", "fault_bit", "recovered")
 
-_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **OBJECTS_METRICS})
+_OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **MIXED_METRICS, **OBJECTS_METRICS})
 measures = _OWN.declare
 
 

@@ -24,8 +24,10 @@ from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
 from plugin.judge.trial import Fault
 
-SWAP, FINALISE, JOIN = "swap", "finalise", "join"
+SWAP, FINALISE, JOIN, LOOK = "swap", "finalise", "join", "look"
 """The fault, and kinds of steps."""
+FAILURE = "failure"
+"""The parameter of a claim that says how an update is to fail."""
 UNSEEN_US = 3_000_000
 """Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
 second)."""
@@ -202,14 +204,22 @@ def _plan_followed(a: Analysis) -> Answer:
     return True, f"{plans[0].path}, {origin}: {len(done)} steps{equal}"
 
 
-@requires("update_failed", "give the node a version that does not come up")
+@requires("update_failed", "give the node a version that does not come up, and in no other way than it is meant to")
 def _update_failed(a: Analysis) -> Answer:
-    """Every node that was given another version did not come up with it."""
-    failed = [(one.node, one.why) for _, one in seen(a.evidence.events, SwapFailed)]
+    """Every node that was given another version did not come up with it, and failed in the way that was meant."""
+    failed = [one for _, one in seen(a.evidence.events, SwapFailed)]
     meant = {node for fault in _swaps(a) for node in fault.nodes}
-    if came := meant - {node for node, _ in failed}:
+    if came := meant - {one.node for one in failed}:
         return False, f"{', '.join(sorted(came))} came up"
-    return True, some(f"{node}: {why}" for node, why in failed)
+    if otherwise := [
+        f"{one.node}: it was to fail as {one.meant}, but {one.why}" for one in failed if one.as_meant is False
+    ]:
+        return False, some(otherwise)
+    declared = a.evidence.parameters.get(FAILURE)
+    unsaid = [one.node for one in failed if declared and one.meant != declared]
+    if unsaid:
+        return False, f"nobody recorded whether {', '.join(unsaid)} failed as {declared}: that was meant"
+    return True, some(f"{one.node}: {one.why}" for one in failed)
 
 
 @requires("processes_watched", "leave the harness CPU to look at the nodes' processes")

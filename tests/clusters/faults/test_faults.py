@@ -16,14 +16,24 @@ from clusters.faults import disturbance
 from clusters.faults import swap as swap_module
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
-from clusters.faults.swap import swap
-from clusters.model import Capability, Health, NodeResources, ProcessSpec, ProcessState
+from clusters.faults.swap import Meant, swap
+from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec, ProcessState
 from clusters.waiting import wait_until
 from tests.clusters.fake import Fake, FakeEngine
 
 FAULTS = (KILL, PAUSE, DRAIN, LOSE_DISK)
 ORDERS = ("kill", "pause", "stop", "start", "resume")
 by_name = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+
+
+def told_of(fake: Fake) -> list[tuple[str, dict[str, Any]]]:
+    """What was recorded since the cluster came up, but for the end of a drain."""
+    return [(name, data) for name, data in fake.events[1:] if name != "node.drained"]
+
+
+def names_of(fake: Fake) -> list[str]:
+    """The names of these."""
+    return [name for name, _ in told_of(fake)]
 
 
 class Oops(Exception):  # noqa: N818 - what a test may raise
@@ -44,10 +54,10 @@ async def test_a_fault_bites_is_proven_and_undone(fault: Fault) -> None:
         assert fake.substrate.state("n2") is not ProcessState.RUNNING
         assert ("wipe n2" in fake.substrate.orders) == (fault is LOSE_DISK)
     assert whole(fake)
-    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "fault.undone"]
+    assert names_of(fake) == ["fault.begin", "fault.bit", "fault.undo", "fault.undone"]
     facts = {"leases": {"n2": 3}, "connections": {}, "blocks": False}
-    assert fake.events[1][1] == {"fault": fault.name, "nodes": ["n2"], **facts}
-    assert fake.events[2][1]["proof"]
+    assert told_of(fake)[0][1] == {"fault": fault.name, "nodes": ["n2"], **facts}
+    assert told_of(fake)[1][1]["proof"]
     assert fake.deployment.forgotten == (["n2"] if fault is LOSE_DISK else [])
 
 
@@ -59,8 +69,14 @@ async def test_a_node_is_given_another_size_while_it_is_down_and_shows_it() -> N
         assert not fake.deployment.given, "a cancelled test would start it with the new size all the same"
     assert whole(fake)
     assert fake.deployment.given == {"n2": larger}
-    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "node.resized", "fault.undone"]
-    assert fake.events[4][1] == {"node": "n2", "size": "large", "shown": {"cache_mib": 7, "cpus": 1.0}}
+    assert names_of(fake) == [
+        "fault.begin",
+        "fault.bit",
+        "fault.undo",
+        "node.resized",
+        "fault.undone",
+    ]
+    assert told_of(fake)[3][1] == {"node": "n2", "size": "large", "shown": {"cache_mib": 7, "cpus": 1.0}}
 
 
 async def test_a_node_that_says_nothing_shows_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +87,7 @@ async def test_a_node_that_says_nothing_shows_what_the_system_allows(monkeypatch
     async with disturb(fake.cluster, resize(NodeResources(cache_mib=7, sql_memory_mib=7)), ["n2"]):
         pass
     assert dumb.await_count > 1
-    assert fake.events[4][1] == {"node": "n2", "shown": {"cpus": 1.0}}
+    assert told_of(fake)[3][1] == {"node": "n2", "shown": {"cpus": 1.0}}
 
 
 @pytest.mark.parametrize("fault", [KILL, PAUSE, LOSE_DISK], ids=lambda fault: fault.name)
@@ -82,7 +98,7 @@ async def test_a_bite_that_cannot_be_proven_is_an_error_and_is_undone(fault: Fau
         async with disturb(fake.cluster, fault, ["n2"]):
             pytest.fail("the block must not begin")
     assert whole(fake)
-    assert fake.names[1:] == ["fault.begin", "fault.undo", "fault.undone"]
+    assert names_of(fake) == ["fault.begin", "fault.undo", "fault.undone"]
 
 
 @by_name
@@ -349,8 +365,14 @@ async def test_a_node_is_given_another_version_while_it_is_down_and_says_what_it
         assert not fake.deployment.installed, "a cancelled test would start it with the new version all the same"
     assert whole(fake)
     assert fake.deployment.installed == {"n2": "v1"}
-    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "node.swapped", "fault.undone"]
-    told = fake.events[4][1]
+    assert names_of(fake) == [
+        "fault.begin",
+        "fault.bit",
+        "fault.undo",
+        "node.swapped",
+        "fault.undone",
+    ]
+    told = told_of(fake)[3][1]
     assert (told["wanted"], told["build"], told["node"]) == ("v1", "v1", "n2")
 
 
@@ -382,7 +404,79 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
         pass
     assert whole(fake)
     assert fake.deployment.installed == {"n2": "v0"}
-    assert fake.names[1:] == ["fault.begin", "fault.bit", "fault.undo", "swap.failed", "node.swapped", "fault.undone"]
+    assert names_of(fake) == [
+        "fault.begin",
+        "fault.bit",
+        "fault.undo",
+        "swap.failed",
+        "node.swapped",
+        "fault.undone",
+    ]
     said = "it is no program" if how == "it cannot be started" else "it wrote last:\nlibpq.so.5: no such file"
-    assert said in fake.events[4][1]["why"]
-    assert fake.events[5][1]["build"] == "v0"
+    assert said in told_of(fake)[3][1]["why"]
+    assert told_of(fake)[4][1]["build"] == "v0"
+
+
+@pytest.mark.parametrize("how", ["as expected", "for another reason", "by its name"])
+async def test_a_version_that_is_there_to_fail_says_whether_it_failed_as_it_was_meant_to(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    fake.substrate.last_words["n2"] = "it cannot go on" if how == "as expected" else "no certificate"
+    old, new = FakeEngine(fake.substrate, "v0"), FakeEngine(fake.substrate, "v1")
+    start, install = fake.substrate.start, fake.deployment.install
+
+    async def started(spec: ProcessSpec) -> None:
+        await start(spec)
+        if fake.deployment.installed.get("n2") == "v1":
+            fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, 3
+
+    async def installed(node: str, engine: Any) -> None:
+        if how == "by its name" and engine is new:
+            raise BadInput("v1 is not a version")
+        await install(node, engine)
+
+    monkeypatch.setattr(fake.substrate, "start", started)
+    monkeypatch.setattr(fake.deployment, "install", installed)
+    meant = Meant(failure="dies", shows=("exit code 3", "it cannot go on"))
+    async with disturb(fake.cluster, swap(new, old, meant=meant), ["n2"]):
+        pass
+    assert whole(fake)
+    ((failed,),) = [[data for name, data in fake.events if name == "swap.failed"]]
+    assert (failed["meant"], failed["as_meant"]) == ("dies", how == "as expected")
+
+
+NEW = NodeSpec(name="n4")
+
+
+@pytest.mark.parametrize("asked", ["refuses", "add"])
+async def test_a_new_node_that_cannot_be_given_its_version_leaves_nothing(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+
+    async def installed(node: str, engine: Any) -> None:
+        raise BadInput(f"{node}: v1 cannot start with this data")
+
+    monkeypatch.setattr(fake.deployment, "install", installed)
+    if asked == "refuses":
+        how = await fake.cluster.refuses(NEW, FakeEngine(fake.substrate, "v1"))
+        assert how == "n4: v1 cannot start with this data"
+    else:
+        with pytest.raises(BadInput, match="n4: v1 cannot start with this data"):
+            await fake.cluster.add(NEW, FakeEngine(fake.substrate, "v1"))
+    assert fake.cluster.nodes == ["n1", "n2", "n3"]
+    assert fake.substrate.state("n4") is ProcessState.ABSENT
+    assert (await fake.deployment.healthy()).ok, "it is waited for no more"
+
+
+async def test_a_program_that_is_none_is_no_refusal_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = await Fake().up()
+
+    async def started(spec: ProcessSpec) -> None:
+        raise BadInput(f"{spec.name}: an empty file")
+
+    monkeypatch.setattr(fake.substrate, "start", started)
+    with pytest.raises(BadInput, match="n4: an empty file"):
+        await fake.cluster.refuses(NEW, FakeEngine(fake.substrate, "v1"))
+    assert (await fake.deployment.healthy()).ok

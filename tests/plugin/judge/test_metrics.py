@@ -22,6 +22,7 @@ from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
+from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Measurement
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
@@ -67,6 +68,7 @@ EXPECTED = {
     "latency_p99_scaling_ms": None,
     "errors_not_retryable": 0,
     **dict.fromkeys(SWAPPING_METRICS),
+    **dict.fromkeys(MIXED_METRICS),
     **dict.fromkeys(OBJECTS_METRICS),
 }
 

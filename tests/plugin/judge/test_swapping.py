@@ -7,7 +7,9 @@ import pytest
 
 from plugin.evidence.events import Event
 from plugin.judge.conditions import condition
+from plugin.judge.decide import decide
 from plugin.judge.metrics import measure
+from plugin.judge.model import Check, Comparison, Kind, Outcome
 from tests.plugin.judge.histories import trial
 from tests.plugin.recorded import recorded
 
@@ -75,6 +77,21 @@ def test_a_version_that_is_kept_must_be_in_force(active: str, early: int) -> Non
     assert found("final_early", kept, *swapped(10, "n1"), finalise, *swapped(20, "n2", active=active))[0] == 0
 
 
+def test_where_no_version_is_kept_none_can_be_final_early() -> None:
+    """As of the control: minor versions have nothing that could be made final."""
+    events = [event(5, "version.kept", active=""), *swapped(10, "n1")]
+    check = Check(
+        metric="final_early", comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="our own"
+    )
+    (result,) = decide(trial(events=events), [check]).results
+    assert (result.outcome, result.why) == (
+        Outcome.NOT_EVALUATED,
+        "this database has no version that could be kept",
+    )
+    (kept,) = decide(trial(events=[event(5, "version.kept", active="1.0"), *swapped(10, "n1")]), [check]).results
+    assert kept.outcome is not Outcome.NOT_EVALUATED
+
+
 def test_a_version_that_is_made_final_is_in_force_in_time() -> None:
     asked = event(40, "step.begin", number=5, kind="finalise", says="make it final")
     final = event(42, "version.final", active={"n1": "1.1", "n2": "1.1"}, seconds=2.0)
@@ -140,6 +157,25 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
     assert found("nodes_not_back", *failed) == (1, "n1 did not come up: it ended with exit code 3")
     assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
     assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
+
+
+@pytest.mark.parametrize(
+    ("fields", "met_", "says"),
+    [
+        ({"meant": "dies", "as_meant": True}, True, "n1: it ended with exit code 3"),
+        ({"meant": "dies", "as_meant": False}, False, "n1: it was to fail as dies, but it ended with exit code 3"),
+        ({"meant": "never-ready", "as_meant": True}, False, "nobody recorded whether n1 failed as dies"),
+        ({}, False, "nobody recorded whether n1 failed as dies"),
+    ],
+)
+def test_an_update_must_fail_as_the_trial_declares(fields: dict[str, object], met_: bool, says: str) -> None:
+    failed = [
+        event(10, "fault.begin", fault="swap", nodes=["n1"]),
+        event(13, "swap.failed", node="n1", wanted="v9", why="it ended with exit code 3", **fields),
+    ]
+    found = condition(trial(events=failed, parameters={"failure": "dies"}), "update_failed")
+    assert found.met is met_
+    assert says in found.why
 
 
 def joining(t: float, node: str, *, refused: bool) -> Event:
