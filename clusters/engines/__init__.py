@@ -255,6 +255,9 @@ class EngineKind:
     why_not_from: Callable[[str, str], str] = lambda old, new: ""
     """Why a cluster of the old version may not be given the new one, both as ``Engine.version`` has them; empty where
     it may."""
+    old_joins_final: Callable[[str, str], bool | None] = lambda old, new: None
+    """Whether a new node of the old version may join a cluster once the new one is final there; ``None`` where that
+    shows only in what servers say of the versions they can run at. Raises ``BadInput`` for what is no version."""
     order: Callable[[str], Any] = str
     """What its versions sort by, the oldest first; a series stands for the first of its versions. Raises ``BadInput``
     for what is neither."""

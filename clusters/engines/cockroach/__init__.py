@@ -25,6 +25,12 @@ def _why_not_from(old: str, new: str) -> str:
     return why_not_from(old, new)
 
 
+def _old_joins_final(old: str, new: str) -> bool | None:
+    from clusters.engines.cockroach.upgrades import old_joins_final
+
+    return old_joins_final(old, new)
+
+
 KIND = EngineKind(
     name="cockroach",
     title="CockroachDB",
@@ -47,5 +53,6 @@ KIND = EngineKind(
     ),
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
     why_not_from=_why_not_from,
+    old_joins_final=_old_joins_final,
     order=_order,
 )

@@ -56,3 +56,18 @@ def why_not_from(old: str, new: str) -> str:
         return ""
     names = " or ".join(f"v{year}.{number}" for year, number in allowed)
     return f"a cluster of {before} goes on to {names} only, not to v{after.major}.{after.minor}; upgrade step by step"
+
+
+def old_joins_final(old: str, new: str) -> bool | None:
+    """Whether a new node of the old version may join a cluster once the new one is final there.
+
+    Patches of one series have the same version of data and protocol, another series has a later one. ``None`` where one
+    of them is a testing build: those of a series may differ, and only servers say in what. Raises ``BadInput`` for what
+    is no version.
+    """
+    before, after = Version.parse(old), Version.parse(new)
+    if before == after:
+        return True
+    if before.series != after.series:
+        return before > after
+    return None if before.pre or after.pre else True

