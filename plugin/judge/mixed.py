@@ -24,9 +24,9 @@ from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, seconds, some
 from plugin.judge.student import student_quantile
-from plugin.judge.swapping import FINALISE, JOIN, LOOK, SWAP
+from plugin.judge.swapping import FINALISE, JOIN, SWAP
 from plugin.judge.throughput import percentile, within
-from plugin.judge.trial import Fault, TrialEvidence, Window
+from plugin.judge.trial import LOOK, Fault, TrialEvidence, Window
 from plugin.workloads import activity_of
 
 BLOCK = 100

@@ -24,7 +24,7 @@ from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
 from plugin.judge.trial import Fault
 
-SWAP, FINALISE, JOIN, LOOK = "swap", "finalise", "join", "look"
+SWAP, FINALISE, JOIN = "swap", "finalise", "join"
 """The fault, and kinds of steps."""
 FAILURE = "failure"
 """The parameter of a claim that says how an update is to fail."""
