@@ -345,13 +345,17 @@ class ObjectNotEvaluated(Happened, frozen=True, kw_only=True, tag="object.not_ev
 
 
 class ObjectEnded(Happened, frozen=True, kw_only=True, tag="object.ended"):
-    """What a check began in the phase ``begun`` has ended; ``under_way``: it had not by itself when this one began."""
+    """What a check began in the phase ``begun`` has ended; ``under_way``: it had not by itself when this one began.
+
+    ``again``: how often it had to be begun again, as servers had undone it or did not tell.
+    """
 
     check: str
     phase: str
     begun: str
     node: str
     under_way: bool = False
+    again: int | UnsetType = UNSET
     seconds: float = 0.0
 
 

@@ -118,6 +118,8 @@ def _looked(a: Analysis) -> Measured:
     if ended:
         crossed = sum(event.under_way for event in ended)
         told.append(f"{crossed} of {len(ended)} changes of schema were under way from one phase into the next")
+        if again := sum(event.again is not UNSET for event in ended):
+            told.append(f"{again} of them had to be begun again")
     if left_out:
         told.append(f"{len(left_out)} not evaluated")
     examples = tuple(f"not evaluated: {event.check}: {event.why}" for _, event in left_out)
