@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from clusters.cluster import Cluster
@@ -29,6 +30,13 @@ async def swapped(swapping: Swapping, ledger: Ledger, probe: Probe, look: Sequen
         await swapping.follow(ledger, look=look)
         await ledger.written_past_recovery()
     await ledger.audit()
+
+
+def only_the_first(swapping: Swapping) -> None:
+    """Leave out all steps after the first swap: it is enough, or the cluster carries no more."""
+    plan = swapping.plan
+    first = next(number for number, step in enumerate(plan.steps, 1) if isinstance(step, Swap))
+    swapping.plan = msgspec.structs.replace(plan, steps=plan.steps[:first])
 
 
 @slow
@@ -72,6 +80,27 @@ async def test_nobody_waits_for_the_cluster_to_be_whole(
 
 @slow
 @pytest.mark.sabotage("hot-swap", engine="cockroach")
+async def test_nobody_drains_nor_waits(
+    swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes are killed instead of drained, each as soon as the one before takes clients."""
+
+    async def killed(node: str) -> int:
+        await cluster.kill(node)
+        return cluster.substrate.exit_code(node) or 0
+
+    async def hurried() -> None:
+        pass
+
+    monkeypatch.setattr(cluster, "drain", killed)
+    monkeypatch.setattr(ledger, "recovery", hurried)
+    await swapped(swapping, ledger, probe)
+    await cluster.healthy()
+    assert judge.refuted("restarts_before_whole")
+
+
+@slow
+@pytest.mark.sabotage("hot-swap", engine="cockroach")
 async def test_a_node_loses_its_store_with_its_version(
     swapping: Swapping,
     ledger: Ledger,
@@ -80,15 +109,17 @@ async def test_a_node_loses_its_store_with_its_version(
     judge: Judge,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ledger has one replica of each range, and the first node that is changed comes back with an empty store."""
+    """The ledger has one replica of each range, and the first node that is changed comes back with an empty store.
+
+    No other is changed after that: the cluster never gets whole again, and cannot even say where its ranges are.
+    """
+    only_the_first(swapping)
     await keep_one_replica(cluster, ledger)
-    drain, lost = cluster.drain, list[str]()
+    drain = cluster.drain
 
     async def emptied(node: str) -> int:
         code = await drain(node)
-        if not lost:
-            lost.append(node)
-            await cluster.wipe(node)
+        await cluster.wipe(node)
         return code
 
     monkeypatch.setattr(cluster, "drain", emptied)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -24,10 +24,10 @@ ROOT_QDISC = 0xFFFFFFFF
 
 
 class Throttle:
-    """The CPU limit of every node of a cluster whose nodes were started with one: it can be changed while they run."""
+    """The CPU limit of nodes that were started with one, all or some: it can be changed while they run."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._groups = [_group(cluster, node) for node in cluster.nodes]
+    def __init__(self, cluster: Cluster, nodes: Sequence[str] | None = None) -> None:
+        self._groups = [_group(cluster, node) for node in (cluster.nodes if nodes is None else nodes)]
 
     def limit(self, cores: float | None) -> None:
         """Let each node use so many cores, or as many as there are."""
