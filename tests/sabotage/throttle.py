@@ -39,6 +39,12 @@ class Throttle:
             else:
                 (group / "cpu.max").write_text(f"{'max' if quota < 0 else quota} {PERIOD_US}")
 
+    @property
+    def used_s(self) -> float:
+        """How many seconds of CPU time all their processes used so far."""
+        times = [psutil.Process(pid).cpu_times() for group in self._groups for pid in _pids(group)]
+        return sum(time.user + time.system for time in times)
+
 
 def _pids(group: Path) -> list[int]:
     return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
