@@ -147,3 +147,10 @@ def test_a_plan_that_no_test_takes_is_not_passed_over(changes: Gate) -> None:
     ran = changes(*changes.tests("passes"), *BOTH, "--plan", "mine.json")
     assert ran.status == 4, ran.text
     assert "--plan mine.json: none of these tests changes the version by a plan; leave it out" in ran.text
+
+
+def test_a_number_of_nodes_that_the_test_does_not_take(changes: Gate) -> None:
+    changes.edit("test_claims.py", "judge, path, nodes)", "judge, path)")
+    ran = changes(*changes.tests("change"), *BOTH)
+    assert ran.status == 4, ran.text
+    assert "@pytest.mark.topology: the test has no argument 'nodes'; let the test take it" in ran.text
