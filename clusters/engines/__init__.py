@@ -105,6 +105,12 @@ class Deployment(Protocol):
     async def running(self, node: str) -> RunningVersion:
         """What a running node itself says of its version."""
 
+    async def licence(self, new: str) -> Health:
+        """Whether the cluster's licence lets it go on to a version (of ``Engine.version``); ``why`` tells its state.
+
+        As servers say it; the licence itself is told to nobody.
+        """
+
     async def keep_version(self) -> str:
         """Let the cluster make no later version final by itself, so that there is a way back; returns what it keeps.
 

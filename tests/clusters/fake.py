@@ -264,7 +264,7 @@ class FakeDeployment:
     services: tuple[ProcessSpec, ...] = ()
     tuned: tuple[str, ...] = ()
     credentials: Any = None
-    backups = None
+    backups: Any = None
 
     def __init__(self, substrate: FakeSubstrate, nodes: Sequence[NodeSpec]) -> None:
         self._substrate = substrate
@@ -275,6 +275,7 @@ class FakeDeployment:
         self.given: dict[str, NodeResources] = {}
         self.installed: dict[str, str] = {}
         self.final = False
+        self.licensed = True
 
     def process(self, node: str) -> ProcessSpec:
         nowhere = Path("/nonexistent")
@@ -310,6 +311,9 @@ class FakeDeployment:
         if node in self.deaf:
             raise HarnessError(f"{node} does not answer")
         return RunningVersion(build=self.installed.get(node, "v0"), able="0", active="0")
+
+    async def licence(self, new: str) -> Health:
+        return Health(ok=self.licensed, why="it has one" if self.licensed else f"{new} needs a licence key: give one")
 
     async def keep_version(self) -> str:
         return "0"

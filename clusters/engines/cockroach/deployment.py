@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,11 @@ from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
+from clusters.engines.cockroach.licences import enough, settings
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.spread import spread
+from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
 from clusters.model import (
@@ -204,6 +207,12 @@ class CockroachDeployment:
         await self._access.execute(self._dialect.keep_version(str(row[0])), timeout=10.0)
         return str(row[0])
 
+    async def licence(self, new: str) -> Health:
+        """What the cluster says of its licence, held against what the change asks for. Raises ``SqlError``."""
+        (row,) = await self._access.query(self._dialect.licence)
+        left_s = None if row["left_s"] is None else float(row["left_s"])
+        return enough(self._builds.oldest.version, Version.parse(new), given=bool(row["given"]), left_s=left_s)
+
     async def finalise(self, *, timeout: float) -> None:
         """Reset that setting; the cluster then raises its version by itself. Raises ``SqlError``, ``TimedOut``."""
         await self._access.execute(self._dialect.free_version, timeout=10.0)
@@ -248,7 +257,7 @@ class CockroachDeployment:
             await wait_until(f"{node} to take clients", accepting, timeout=left(), interval=0.05)
         async with self._access.connected("set the cluster up") as connection:
             own = f"CREATE DATABASE IF NOT EXISTS {DATABASE}"
-            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own):
+            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own, *settings(os.environ)):
                 await connection.execute(statement, timeout=left())
         self._access.database = DATABASE
 

@@ -52,6 +52,11 @@ class Dialect:
     """The newest version of data and protocol that the asked node's build knows."""
     active_version: str = "SELECT version FROM [SHOW CLUSTER SETTING version]"
     """The version in force, as the asked node knows it."""
+    licence: str = (
+        "SELECT \"enterprise.license\" <> '' AS given, NULL::FLOAT8 AS left_s "
+        "FROM [SHOW CLUSTER SETTING enterprise.license]"
+    )
+    """Whether the cluster has a licence key, and for how many seconds that is valid; the key itself stays there."""
     free_version: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
     """Lets the cluster make the newest version that all nodes know final, which it does by itself."""
     arguments: str = (
@@ -286,8 +291,14 @@ CHANGES: tuple[Change, ...] = (
     Change(
         since=(24, 3),
         what="licence terms: throttled without a key, and a major upgrade needs one",
-        source=f"{_DOCS}/stable/licensing-faqs",
-        apply=lambda d: d,
+        source=f"{_DOCS}/stable/licensing-faqs; {_DOCS}/v24.3/essential-metrics-self-hosted",
+        apply=lambda d: replace(
+            d,
+            licence="SELECT \"enterprise.license\" <> '' AS given, "
+            "(SELECT max(value) FROM crdb_internal.node_metrics "
+            "WHERE name = 'seconds_until_enterprise_license_expiry')::FLOAT8 AS left_s "
+            "FROM [SHOW CLUSTER SETTING enterprise.license]",
+        ),
         note="Seven days after its start a cluster of more than one node without a licence key is throttled to five "
         "open transactions; a major upgrade needs a key; with trial and free keys diagnostics reporting cannot be "
         "turned off.",

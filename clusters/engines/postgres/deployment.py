@@ -150,6 +150,10 @@ class PostgresDeployment:
         """Nothing: a minor version may always be taken back."""
         return ""
 
+    async def licence(self, new: str) -> Health:
+        """None is needed."""
+        return Health(ok=True, why="none is needed")
+
     async def finalise(self, *, timeout: float) -> None:
         """Nothing, as there is no more to be made final."""
 
