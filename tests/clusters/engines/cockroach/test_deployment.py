@@ -48,6 +48,26 @@ async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
 
 
 @pytest.mark.parametrize("version", versions())
+async def test_servers_tell_of_their_licence_and_back_up(tmp_path: Path, version: str) -> None:
+    engine = cockroach(version)
+    async with running(tmp_path, engine, nodes=1) as cluster:
+        same = await cluster.deployment.licence(engine.version)
+        assert same.ok
+        assert same.why.startswith("it has none; none is needed ")
+        later = await cluster.deployment.licence("v99.1.0")
+        assert not later.ok
+        assert f"a change from {engine.version} to v99.1.0 needs a valid licence key, and it has none" in later.why
+        await ask(cluster, f"CREATE TABLE {TABLE} (key INT8 PRIMARY KEY)")
+        await ask(cluster, f"INSERT INTO {TABLE} SELECT generate_series(1, 100)")
+        assert cluster.deployment.backups is not None
+        database = cluster.deployment.credentials.database
+        await cluster.deployment.backups.back_up(database, "before_the_change", timeout=120)
+        await cluster.deployment.backups.restore(database, "before_the_change", to="again", timeout=120)
+        (row,) = await ask(cluster, f"SELECT count(*) FROM again.{TABLE}")
+        assert row[0] == 100
+
+
+@pytest.mark.parametrize("version", versions())
 async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, version: str) -> None:
     engine = cockroach(version)
     async with running(tmp_path, engine) as cluster:
