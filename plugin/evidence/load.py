@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from clusters.errors import BadInput
 from plugin.evidence.events import KNOWN, Event, SabotageExpected, TrialEnd, seen, tag
 from plugin.evidence.layout import LAYOUT, read_layout
+from plugin.evidence.plan import read_plan
 from plugin.evidence.records import SCHEMA, MalformedRecord, read_events, read_lines, read_probe
 from plugin.evidence.store import EVENTS, MEASUREMENTS, TRIAL_FILE, broken_seals, changed_since_end, sealed_files
 from plugin.evidence.trailer import contradicted
@@ -105,6 +106,7 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
             if workload.left(directory) and (found := workload.read(directory, problems)) is not None
         },
         host=_host(directory / HOST),
+        plan=read_plan(directory),
         problems=tuple(problems),
     )
 

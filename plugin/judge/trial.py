@@ -12,6 +12,7 @@ from plugin.judge.model import Measurement
 
 if TYPE_CHECKING:
     from plugin.evidence.layout import LayoutSample
+    from plugin.evidence.plan import StoredPlan
 
 Window = tuple[int, int]
 """A stretch of the trial's timeline, from and to, in microseconds."""
@@ -36,9 +37,10 @@ class TrialEvidence:
 
     ``buckets``: how many ranges the probe asks. ``probe`` is its header and its seconds. ``measurements`` are those
     that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
-    where the replicas were, ``host`` the host's load, second by second. ``limits`` are those of the checks at hand by
-    metric: what a comparison takes for its margin; ``paper`` what its source printed, ``None`` where nobody looked it
-    up: then what a test said of it is believed. ``problems`` says in words what is wrong with the files (edited
+    where the replicas were, ``host`` the host's load, second by second; ``plan`` what was to be done, where that was
+    written down before. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin;
+    ``paper`` what its source printed, ``None`` where nobody looked it up: then what a test said of it is believed.
+    ``problems`` says in words what is wrong with the files (edited
     after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
     """
 
@@ -54,6 +56,7 @@ class TrialEvidence:
     workloads: Mapping[str, Any] = field(default_factory=dict)
     layout: "Sequence[LayoutSample]" = ()
     host: Sequence[HostSecond] = ()
+    plan: "StoredPlan | None" = None
     limits: Mapping[str, float] = field(default_factory=dict)
     paper: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()

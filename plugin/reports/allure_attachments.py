@@ -19,7 +19,7 @@ def attachments(
 ) -> Iterator[Attached]:
     """The attachments of a trial's result, with nodes' logs unless it ``passed``. ``title``: that of pictures."""
     series, sections = trial.series, trial.sections.values()
-    own = any(section.timeline for section in sections)
+    own = any(section.timeline for section in sections) and not (series and series.swapping)
     if series is not None and (own or series.throughput or series.latency or series.nodes):
         yield picture_file("Timeline", as_svg(timeline.timeline_of(series, sections), title))
     for section in sections:

@@ -6,9 +6,9 @@ from typing import Any
 
 from clusters.events import FaultBegin, NodeDeath
 from plugin.evidence.events import Errored, Event, seen
+from plugin.reports.bands import Band
 from plugin.reports.reasons import meaning
 from plugin.reports.section import Step
-from plugin.reports.series import Band
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import limit_text, measured_text, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED, ended_early
@@ -36,7 +36,9 @@ def steps_of(trial: StoredTrial, began_ms: int) -> list[Step]:
     steps = [_phase(band, trial.events, began_ms) for band in phases]
     shown = [section.steps(began_ms) for section in trial.sections.values() if section.steps]
     if shown:
-        steps = [step for each in shown for step in each]
+        # A plan is followed in those phases; what a workload shows stands in their place.
+        kept = steps if trial.series and trial.series.swapping else []
+        steps = [*kept, *(step for each in shown for step in each)]
     if steps and trial.result.outcome in (HARNESS, ENDED_EARLY) and ended_early(trial.events):
         steps[-1] = replace(steps[-1], name=f"{steps[-1].name} – the evidence ends here", status="broken")
     if trial.verdict:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from plugin.judge.growth import Phase, phases
 from plugin.judge.trial import TrialEvidence
-from plugin.reports.series import SECOND, Band
+from plugin.reports.bands import SECOND, Band
 
 MOST_HELD = 3
 """A sample is drawn until the next one, for this many usual intervals at most: anything longer is a hole."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
-from plugin.evidence.events import Event, ObjectLooked
+from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
@@ -134,8 +134,13 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
 
 
 def _told(event: Event) -> bool:
-    """Whether an event is listed: not of objects that are as they should be, of which there are hundreds."""
-    return not isinstance(event.what, ObjectLooked) or bool(event.what.wrong)
+    """Whether an event is listed: not of the hundreds that say that all objects, or all processes, are as ever."""
+    match event.what:
+        case ObjectLooked(wrong=wrong):
+            return bool(wrong)
+        case ProcessesSeen(others=others):
+            return bool(others)
+    return True
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

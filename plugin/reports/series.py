@@ -15,33 +15,15 @@ from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint, nearby
 from plugin.judge.latency import together
 from plugin.judge.trial import Fault, TrialEvidence, Window
+from plugin.reports.bands import FAULTED, SECOND, Band, add
 from plugin.workloads import WORKLOADS, activity_of
 
 if TYPE_CHECKING:
     from plugin.reports.layout_series import LayoutSeries
+    from plugin.reports.swapping_series import SwappingSeries
 
-SECOND = 1_000_000
 PERCENTILES = (50.0, 95.0, 99.0)
 MOST_KINDS = 5  # kinds of errors kept for one second; the rest are counted together
-STATES: Mapping[str, str] = {
-    "kill": "killed",
-    "lose_disk": "lost with its disk",
-    "pause": "frozen",
-    "drain": "drained",
-    "resize": "restarted with another size",
-    "swap": "restarted with another version",
-    "cut": "cut off",
-}
-"""What a node is while it suffers a fault of this name."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Band:
-    """A stretch of the timeline with a name."""
-
-    begin: float
-    end: float
-    name: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +75,8 @@ class Series:
     resilience: tuple[Resilience, ...] = ()
     layout: "LayoutSeries | None" = None
     """Where the replicas lay, of a trial in which that was sampled."""
+    swapping: "SwappingSeries | None" = None
+    """Which node ran which version when, of a trial that changes them; ``nodes`` are its lanes then."""
 
 
 class _Trial(Analysis):
@@ -129,6 +113,7 @@ class _Trial(Analysis):
 def series(evidence: TrialEvidence) -> Series:
     """The series of a trial, also of one that ended early or recorded nothing."""
     from plugin.reports.layout_series import layout_series
+    from plugin.reports.swapping_series import swapping_series
 
     a = _Trial(evidence)
     probe, activity = a.probe, a.activity
@@ -139,6 +124,8 @@ def series(evidence: TrialEvidence) -> Series:
     if not probe and activity is not None:
         latency = _of_writes(activity, seconds)
     recorded = bool(probe) or activity is not None
+    costs = tuple(_resilience(a, fault) for fault in a.timeline.faults)
+    swapping = swapping_series(evidence, a.end, [(cost.victim_gap_s, cost.gap_s) for cost in costs])
     return Series(
         seconds=seconds,
         throughput=throughput.per_second(activity.acknowledged, (0, seconds * SECOND)) if activity else (),
@@ -151,9 +138,10 @@ def series(evidence: TrialEvidence) -> Series:
         ended=max((t // SECOND for t, _ in seen(evidence.events, WritingEnd)), default=None),
         phases=_phases(a),
         faults=tuple(_band(fault, _until(a, fault)) for fault in a.timeline.faults),
-        nodes=_nodes(a),
-        resilience=tuple(_resilience(a, fault) for fault in a.timeline.faults),
+        nodes=swapping.lanes if swapping else _nodes(a),
+        resilience=costs,
         layout=layout_series(evidence, seconds) if evidence.layout else None,
+        swapping=swapping,
     )
 
 
@@ -248,18 +236,18 @@ def _nodes(a: _Trial) -> Mapping[str, tuple[Band, ...]]:
     lanes: dict[str, tuple[Band, ...]] = {}
     for node in declared:
         bands: list[Band] = []
-        _add(bands, begin, a.end if ready is None else ready, "starting")
+        add(bands, begin, a.end if ready is None else ready, "starting")
         since = ready
         for fault in line.faults:
             if since is None or node not in fault.nodes:
                 continue
             hit = fault.bit.get(node, fault.begin)
-            _add(bands, since, hit, "up")
+            add(bands, since, hit, "up")
             heals = fault.undo if fault.undo is not None else a.end
-            _add(bands, hit, heals, STATES.get(fault.kind, fault.kind))
-            _add(bands, heals, _until(a, fault), "coming back")
+            add(bands, hit, heals, FAULTED.get(fault.kind, fault.kind))
+            add(bands, heals, _until(a, fault), "coming back")
             since = fault.undone
-        _add(bands, since, a.end, "up")
+        add(bands, since, a.end, "up")
         lanes[node] = tuple(bands)
     return _scaled(a, lanes)
 
@@ -275,8 +263,8 @@ def _scaled(a: _Trial, lanes: dict[str, tuple[Band, ...]]) -> Mapping[str, tuple
                     lanes[name] = _cut(lanes.get(name, ()), event.t / 1e6, a.end / 1e6, "leaving")
             case NodeJoined(node=node):
                 bands: list[Band] = []
-                _add(bands, begun.get(node, event.t), event.t, "starting")
-                _add(bands, event.t, a.end, "up")
+                add(bands, begun.get(node, event.t), event.t, "starting")
+                add(bands, event.t, a.end, "up")
                 lanes[node] = tuple(bands)
             case NodeRemoved(node=node) if node in lanes:
                 lanes[node] = _cut(lanes[node], event.t / 1e6, None, "")
@@ -289,11 +277,6 @@ def _cut(bands: Sequence[Band], at: float, until: float | None, name: str) -> tu
     """The bands up to a moment, and from there on another one, if there is."""
     kept = tuple(Band(begin=b.begin, end=min(b.end, at), name=b.name) for b in bands if b.begin < at)
     return kept if until is None or until <= at else (*kept, Band(begin=at, end=until, name=name))
-
-
-def _add(bands: list[Band], begin: int | None, end: int, name: str) -> None:
-    if begin is not None and end > begin:
-        bands.append(Band(begin=begin / 1e6, end=end / 1e6, name=name))
 
 
 def _resilience(a: _Trial, fault: Fault) -> Resilience:

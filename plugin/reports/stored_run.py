@@ -50,7 +50,7 @@ class StoredTrial:
     result: Result
     problem: str = ""
     sections: Mapping[str, Section] = field(default_factory=dict)
-    """What workloads show of it, by their names."""
+    """What workloads show of it, by their names; before them, what is shown of versions that were changed."""
 
     @property
     def claim_id(self) -> str:
@@ -130,6 +130,7 @@ def stored_trial(
     try:
         sections = sections_of(evidence, limits_of(described, told))
         seen = series(evidence)
+        sections = {**swapped(seen), **sections}
     except Exception as error:  # whatever somebody wrote into the files: verdict and events are shown all the same
         problem = problem or f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredTrial(
@@ -158,6 +159,15 @@ def sections_of(evidence: TrialEvidence, limits: Mapping[str, float]) -> dict[st
     """What workloads show of a trial, by their names."""
     shown = ((name, each.section(evidence, limits)) for name, each in WORKLOADS.items() if each.section)
     return {name: found for name, found in shown if found is not None}
+
+
+def swapped(seen: Series) -> dict[str, Section]:
+    """What is shown of versions that were changed, whatever the load."""
+    if seen.swapping is None or not seen.seconds:
+        return {}
+    from plugin.reports.swapping_section import swapping_section
+
+    return {"versions": swapping_section(seen.swapping)}
 
 
 def limits_of(described: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> dict[str, float]:

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from plugin.judge.swapping import SWAP
+from plugin.reports.bands import Band
 from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark
 from plugin.reports.layout_series import LayoutSeries
 from plugin.reports.section import Section, csv_text
-from plugin.reports.series import Band, Series
+from plugin.reports.series import Series
+from plugin.reports.swapping_charts import look_of, marks_of, plan_of
 from plugin.reports.text import number
 
 STATES: Mapping[str, str] = {"up": "up", "starting": "wait", "coming back": "back", "leaving": "back"}
@@ -16,13 +21,38 @@ GROUPS: Sequence[tuple[str, tuple[int, ...]]] = (("a", ()), ("b", DASHED), ("c",
 
 
 def timeline_of(series: Series, sections: Iterable[Section]) -> Sequence[Chart]:
-    """A trial's timeline: those of its workloads that have one, else that of load, probe and nodes."""
-    return [chart for section in sections for chart in section.timeline] or charts(series)
+    """A trial's timeline: those of its workloads that have one, else that of load, probe and nodes.
+
+    Where versions change, what runs where stands above all of them.
+    """
+    own = [chart for section in sections for chart in section.timeline]
+    if series.swapping is None:
+        return own or charts(series)
+    found, marks = charts(series), marks_of(series.swapping)
+    nodes, load = [chart for chart in found if chart.lanes], [chart for chart in found if not chart.lanes]
+    own = [chart if chart.lanes or chart.x else replace(chart, behind=[*marks, *chart.behind]) for chart in own]
+    return _as_long([*nodes, *load[:1], *own, *load[1:]])
+
+
+def _as_long(all_charts: Sequence[Chart]) -> list[Chart]:
+    """The same over one axis: those that end early have no values from there on."""
+    seconds = max(chart.seconds for chart in all_charts)
+
+    def longer(line: Line) -> Line:
+        return replace(line, values=[*line.values, *[None] * (seconds - len(line.values))])
+
+    return [
+        chart if chart.x else replace(chart, seconds=seconds, lines=[longer(line) for line in chart.lines])
+        for chart in all_charts
+    ]
 
 
 def charts(series: Series) -> list[Chart]:
     """Replicas where they were sampled, throughput, latency, errors, and a lane a node; faults behind them."""
     faults = [Mark(begin=band.begin, end=band.end, name=band.name, colour="fault") for band in series.faults]
+    if series.swapping is not None:
+        others = [mark for mark, cost in zip(faults, series.resilience, strict=True) if cost.fault != SWAP]
+        faults = sorted([*marks_of(series.swapping), *others], key=lambda mark: mark.begin)
     found = [_replicas(series.layout, series.seconds, faults)] if series.layout else []
     written: list[float | None] = list(series.throughput)
     if series.ended is not None:  # what is missing from then on was not asked for
@@ -63,14 +93,20 @@ def charts(series: Series) -> list[Chart]:
             },
         ),
     ]  # fmt: skip
+    look = look_of(series.swapping) if series.swapping else _state
     lanes = [
-        Lane(name=name, states=[*map(_state, series.nodes.get(name, ()))], shares=series.reached.get(name, ()))
+        Lane(name=name, states=[*map(look, series.nodes.get(name, ()))], shares=series.reached.get(name, ()))
         for name in dict.fromkeys([*series.nodes, *series.reached])
     ]
     if lanes or series.phases:
         phases = [Mark(begin=band.begin, end=band.end, name=band.name, colour="wait") for band in series.phases]
-        rows = [Lane(name="test", states=phases, quiet=True)] * bool(phases) + lanes
-        title = "Nodes (red below: share of ranges that the probe did not reach through it)"
+        rows = (
+            [Lane(name="test", states=phases, quiet=True)] * bool(phases)
+            + (plan_of(series.swapping) if series.swapping else [])
+            + lanes
+        )
+        what = "Nodes" if series.swapping is None else "What runs on each node, and in which state it is"
+        title = f"{what} (red below: share of ranges that the probe did not reach through it)"
         usual = "all nodes up" if lanes else ""
         found.append(Chart(title=title, height=66 + 28 * len(rows), seconds=series.seconds, lanes=rows, usual=usual))
     return found

@@ -147,6 +147,22 @@
     return `${all[0].x ? `${all[0].x[i]} ${all[0].across}` : clock(i)}: ${told.join(" · ") || "nothing recorded"}`;
   }
 
+  // What the colours of lanes mean, below them: what looks alike is named together, and of many names none.
+  function withStates(c, u) {
+    const found = new Map();
+    for (const row of c.lanes) for (const state of row.quiet ? [] : row.states) found.set(state.name, state.colour);
+    if (found.size > 10) return u;
+    const key = document.createElement("ul");
+    key.className = "states";
+    for (const tint of new Set(found.values())) {
+      const entry = key.appendChild(document.createElement("li")), square = entry.appendChild(document.createElement("i"));
+      square.style.background = `var(--${tint})`;
+      entry.append([...found].filter(([, other]) => other === tint).map(([name]) => name).join(", "));
+    }
+    u.root.append(key);
+    return u;
+  }
+
   function drawArm(home) {
     const all = trials[+home.dataset.trial].groups[home.dataset.group], group = home.dataset.trial + home.dataset.group;
     const narrow = home.clientWidth < 500, long = all.some((c) => (c.lanes || []).some((row) => row.name.length > 8)), size = !long ? 72 : narrow ? 66 : 100;
@@ -154,8 +170,8 @@
       const x = c.x || xs(c.seconds), lines = (c.lines || []).filter(known), common = { title: c.title, height: c.height || 190 };
       if (c.lanes) {
         const names = c.lanes.map((row) => folds(row.name, size < 100 ? 8 : 14));
-        return chart(home, group, { ...common, quiet: true, draw: lanes(c.lanes), data: [x, x.map(() => null)], series: [{ show: false, label: "" }],
-          y: { scale: { range: [0, Math.max(1, names.length)] }, axis: { size, splits: () => names.map((_, i) => names.length - i - 0.5), values: () => names, grid: { show: false }, ticks: { show: false } } } });
+        return withStates(c, chart(home, group, { ...common, quiet: true, draw: lanes(c.lanes), data: [x, x.map(() => null)], series: [{ show: false, label: "" }],
+          y: { scale: { range: [0, Math.max(1, names.length)] }, axis: { size, splits: () => names.map((_, i) => names.length - i - 0.5), values: () => names, grid: { show: false }, ticks: { show: false } } } }));
       }
       const y = c.logarithmic ? logarithmic : linear(c.room || 1.2), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => number(v, "")) };
       return chart(home, group, { ...common, draw: bands(c.behind || [], lines.length ? "" : c.empty || "nothing was recorded"), y: { ...y, axis: { ...(y.axis || {}), size } },

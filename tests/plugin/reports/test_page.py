@@ -260,7 +260,7 @@ def test_it_can_be_read_everywhere(chromium: Any, two: Path, odd: Path, scheme: 
             "c": 4.5,
         }.items():
             assert contrast(seen.page, name, "paper") >= least, name
-        for lane in ("up", "hit", "back", "wait"):
+        for lane in ("up", "new", "newer", "hit", "back", "wait"):
             assert contrast(seen.page, "ink", lane) >= 4.5, lane
         if media == "print":
             assert seen.page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")
