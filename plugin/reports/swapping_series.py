@@ -26,6 +26,7 @@ from plugin.evidence.events import (
     NodeJoined,
     NotFinal,
     NotRecovered,
+    ObjectLooked,
     PlanDrawn,
     Preflight,
     ProcessesSeen,
@@ -161,6 +162,7 @@ class _Told:
     active: dict[str, str] = field(default_factory=dict)
     came: dict[str, None] = field(default_factory=dict)
     suffers: dict[str, str] = field(default_factory=dict)
+    looked: list[tuple[str, bool]] = field(default_factory=list)
     faults: int = 0
     back: str = ""
     step: int = 0
@@ -182,11 +184,16 @@ class _Told:
         match what:
             case StepBegin(number=number, kind=kind, says=says):
                 planned = self.steps.get(number)
-                odd = (f"planned was: {planned.says}",) if planned and planned.kind != kind else ()
+                other = (f"planned was: {planned.says}",) if planned and planned.kind != kind else ()
                 told = says or (planned.says if planned else kind)
-                self.steps[number] = DoneStep(number=number, kind=kind, says=told, begun=at, came=odd)
-                self.step = number
+                self.steps[number] = DoneStep(number=number, kind=kind, says=told, begun=at, came=other)
+                self.step, self.looked = number, []
+            case ObjectLooked(check=check, wrong=wrong):
+                self.looked.append((check, bool(wrong)))
             case StepEnd(number=number) if number in self.steps:
+                if self.looked:
+                    objects, odd_ones = len({check for check, _ in self.looked}), sum(odd for _, odd in self.looked)
+                    self._came(f"{len(self.looked)} looks at {objects} objects, {odd_ones} not as they must be")
                 self.steps[number] = replace(self.steps[number], ended=at)
             case VersionKept(active=active):
                 self.back = f"{active} is kept: there is a way back" if active else "this database keeps no version"

@@ -104,6 +104,19 @@ def test_a_step_that_is_none_of_the_plan_s_is_said_to_be_one() -> None:
     assert of(drawn(), odd).steps[0].came == ("planned was: keep",)
 
 
+def test_looks_at_objects_are_counted_with_their_step() -> None:
+    wrong = [{"statement": "SELECT 1", "answer": "2", "wanted": "1"}]
+    looks = [
+        event(17.1 + at / 100, "object.looked", check=check, phase="before", node="n1", wrong=odd)
+        for at, (check, odd) in enumerate([("a", []), ("b", []), ("b", wrong)])
+    ]
+    found = of(
+        drawn(), begun(17, 1), *looks, event(17.5, "step.end", number=1), begun(18, 2), event(19, "step.end", number=2)
+    )
+    assert found.steps[0].came == ("3 looks at 2 objects, 1 not as they must be",)
+    assert found.steps[1].came == ()
+
+
 def test_what_else_hits_a_node_keeps_its_name() -> None:
     killed = [
         event(30, "fault.begin", fault="kill", nodes=["n1"]),
