@@ -9,7 +9,7 @@ from clusters.cluster import Cluster
 from clusters.engines import Engine
 from fixtures.judge import Judge
 from fixtures.probe import Probe
-from fixtures.swapping.fixture import Swapping
+from fixtures.swapping.fixture import State, Swapping
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.metrics import measure
@@ -40,8 +40,8 @@ async def test_a_version_is_made_final_before_a_node_goes_back(
 ) -> None:
     """Once all nodes run the new version it is made final, which nobody planned; then they are to go back."""
 
-    async def made_final(state: str) -> None:
-        if state == "all new":
+    async def made_final(state: State) -> None:
+        if state.name == "all new":
             await cluster.deployment.finalise(timeout=120)
 
     async with probe.watching(ledger), ledger.writing(at_least=0):
