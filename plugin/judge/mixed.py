@@ -37,6 +37,9 @@ LEVEL = 0.01
 """The one-sided level of each end of an interval: of so many healthy runs one is refuted at the margin itself."""
 MOST_CORRELATED = 0.8
 """No correlation of a few blocks is believed beyond this."""
+LEAST_DF = 3.0
+"""Degrees of freedom of a mean, however much its blocks have in common: with one, half of what is a run of bad luck in
+the estimate would make an interval of thousands (simulated: no more errors so)."""
 ASKING = frozenset({LOOK, JOIN, FINALISE})
 """Steps in which others than the load ask something of the cluster."""
 
@@ -166,10 +169,10 @@ class Change:
 
 def change(one: Mean, other: Mean) -> Change:
     """``other`` divided by ``one``."""
-    parts = [(mean.variance, mean.worth - 1) for mean in (one, other)]
+    parts = [(mean.variance, max(LEAST_DF, mean.worth - 1)) for mean in (one, other)]
     variance = sum(part for part, _ in parts)
     df = variance**2 / sum(part**2 / df for part, df in parts) if variance else min(df for _, df in parts)
-    half = student_quantile(1 - LEVEL, max(1, int(df))) * sqrt(variance)
+    half = student_quantile(1 - LEVEL, int(df)) * sqrt(variance)
     by = other.value - one.value
     return Change(ratio=exp(by), low=exp(by - half), high=exp(by + half), blocks=(one.blocks, other.blocks))
 
