@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from plugin.reports.swapping_series import DoneStep, Swap, SwappingSeries
+from plugin.reports.swapping_series import UNKNOWN, DoneStep, Swap, SwappingSeries
 
 UNRECORDED = "not recorded"
 MOST_TOLD = 200
@@ -97,9 +97,10 @@ def _between(begin: float | None, end: float | None) -> float | None:
 
 
 def told(words: str) -> str:
-    """The first line of what something said, as long as there is room."""
-    line = next((line.strip() for line in words.splitlines() if line.strip()), "")
-    return line if len(line) <= MOST_TOLD else f"{line[:MOST_TOLD].rstrip()}…"
+    """The first and the last line of what something said, as long as there is room."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    shown = [*lines[:1], *["…"] * (len(lines) > 2), *lines[1:][-1:]]
+    return " ".join(line if len(line) <= MOST_TOLD else f"{line[:MOST_TOLD].rstrip()}…" for line in shown)
 
 
 def swap_rows(swapping: SwappingSeries) -> list[Row]:
@@ -181,7 +182,7 @@ def _plan_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     done = sum(step.ended is not None for step in swapping.steps)
     all_steps = len(swapping.steps) + swapping.beyond
     open_step = next((step for step in swapping.steps if done_of(step) == BEGUN), None)
-    ends = f"; the evidence ends in step {open_step.number}, {open_step.says}" if open_step else ""
+    ends = f"; it went no further than step {open_step.number}, {open_step.says}" if open_step else ""
     words = f"{plan.path}, {origin}: {done} of {all_steps} steps done{ends}"
     yield "plan", Cell(text=words, style="" if done == all_steps else "bad")
     if swapping.problem:
@@ -194,16 +195,19 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         yield "nodes changed", Cell(text="none")
         return
     ways = "; ".join(f"{', '.join(roll.nodes)} → {roll.to}" for roll in rolls(swapping))
-    yield "nodes changed", Cell(text=f"{ways} ({len(swaps)} restart{'s' * (len(swaps) != 1)})")
+    wrong = [swap for swap in swaps if _versions(swap).style]
+    told_wrong = f"; {', '.join(swap.node for swap in wrong)} did not run what was given" if wrong else ""
+    restarts = f"({len(swaps)} restart{'s' * (len(swaps) != 1)})"
+    yield "nodes changed", Cell(text=f"{ways} {restarts}{told_wrong}", style="bad" if wrong else "")
     ended = max((step.ended for step in swapping.steps if step.ended is not None), default=None)
     each = [swap.whole - swap.begin for swap in swaps if swap.whole is not None]
     parts = []
     if ended is not None and ended > swaps[0].begin:
         parts.append(f"{lasted(ended - swaps[0].begin)} from the first drain to the end of the last step done")
     if each:
-        some = "" if len(each) == len(swaps) else f" of the {len(each)} after which the cluster was whole"
-        mean = lasted(sum(each) / len(each))
-        parts.append(f"{mean} a node{some}, {lasted(min(each))} to {lasted(max(each))}, until the cluster was whole")
+        some = "" if len(each) == len(swaps) else f", as it was after {len(each)} of {len(swaps)} restarts"
+        span = f", {lasted(min(each))} to {lasted(max(each))}," if len(each) > 1 else ""
+        parts.append(f"{lasted(sum(each) / len(each))} a node{span} until the cluster was whole{some}")
     yield "time", Cell(text="; ".join(parts) or UNRECORDED)
     gaps = [
         f"{lasted(value)} {whose} ({swap.node} at {moment(swap.begin)})"
@@ -225,7 +229,10 @@ def _longest(swaps: Sequence[Swap], which: str) -> tuple[float | None, Swap | No
 def _end_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     alike: dict[tuple[str, str], list[str]] = {}
     for node, build in sorted(swapping.running.items()):
-        alike.setdefault((build or "an unknown version", swapping.active.get(node, "")), []).append(node)
+        last = swapping.lanes[node][-1].name if swapping.lanes.get(node) else ""
+        runs_it = last in (build, UNKNOWN)
+        active = swapping.active.get(node, "") if runs_it else ""
+        alike.setdefault((build or "an unknown version" if runs_it else last or "gone", active), []).append(node)
     runs = [
         f"{', '.join(nodes)}: {build}" + (f", {active} in force" if active else "")
         for (build, active), nodes in alike.items()

@@ -45,8 +45,10 @@ def test_what_went_wrong_stands_out() -> None:
     found = heard([drawn(), *swapped(18, "n3", OLD), failed, *swapped(30, "n2", OLD, wanted=NEW)]).swapping
     assert found is not None
     one, other = swap_rows(found)
-    assert (one[1].text, one[1].style) == (f"{OLD} → {NEW}: did not come up (no); it runs {OLD} again", "bad")
+    assert (one[1].text, one[1].style) == (f"{OLD} → {NEW}: did not come up (no log); it runs {OLD} again", "bad")
     assert (other[1].text, other[1].style) == (f"{OLD} → {NEW}: calls itself {OLD}", "bad")
+    told = dict(facts(found))["nodes changed"]
+    assert (told.text, told.style) == (f"n3, n2 → {NEW} (2 restarts); n3, n2 did not run what was given", "bad")
     cut = heard([drawn(), *(e for e in swapped(18, "n3", NEW) if e.t < 19.5e6)]).swapping
     assert cut is not None
     ((_, _, active, _, down, away, whole, *_),) = swap_rows(cut)
@@ -66,9 +68,10 @@ def test_the_plan_says_of_each_step_how_far_it_came(tmp_path: Path) -> None:
     assert rows[3] == ["4", "swap: node n1, to new, pause s 1.0", "–", "–", "–", "not done", ""]
     assert len(rows) == len(STEPS)
     told = dict(facts(trial.series.swapping))
-    assert told["plan"].text == "final, seed 7: 2 of 10 steps done; the evidence ends in step 3, swap n2"
+    assert told["plan"].text == "final, seed 7: 2 of 10 steps done; it went no further than step 3, swap n2"
     assert told["plan"].style == "bad"
-    assert told["at the end"].text == f"n1, n2: {OLD}; n3: {NEW}, 1.0 in force"
+    assert told["at the end"].text == f"n1: {OLD}; n2: draining; n3: {NEW}, 1.0 in force"
+    assert told["time"].text.endswith("; 4.0 s a node until the cluster was whole, as it was after 1 of 2 restarts")
     assert told["way back"].text == "1.0 is kept: there is a way back"
 
 
