@@ -81,6 +81,12 @@ def reached_nobody() -> list[HistoryLine]:
     return [line for line in history() if not isinstance(line, Connection)]
 
 
+def away(*, until: int | None = None) -> list[HistoryLine]:
+    """A writer without a connection from 12 s on."""
+    lost = Connection(12 * SECOND, "w9", "n1", False, "connection lost")
+    return [lost, *([Connection(until * SECOND, "w9", "n2", True, "n2")] if until else [])]
+
+
 def late_once() -> list[HistoryLine]:
     """The generator was late by 3 s in second 20."""
     at = next(i for i, line in enumerate(history()) if isinstance(line, GeneratorSecond) and line.t == 20 * SECOND)
@@ -200,6 +206,16 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         "writers_on_time",
         lambda: {"history": late_once()},
         "3.00 s at the most",
+    ),
+    "a client that came back late": (
+        "clients_tried_again",
+        lambda: {"history": [*history(), *away(until=25)]},
+        "tried nothing again: w9 for 13.0 s",
+    ),
+    "a client that never came back": (
+        "clients_tried_again",
+        lambda: {"history": [*history(), *away()]},
+        "tried nothing again: w9 for ",
     ),
     "inserts that still came when they were given up": (
         "time_enough_to_insert",

@@ -29,7 +29,7 @@ def history(
 ) -> list[HistoryLine]:
     """``RATE`` inserts and ``READS`` reads in each second but the ``quiet`` ones, answered after 2 ms.
 
-    n1 is cut off at 12.1 s.
+    n1 is cut off at 12.1 s, and its client goes to n2.
     """
     return [*_history(first, until, quiet, lag_us, cpu_us)]
 
@@ -43,6 +43,7 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> 
         lines.append(GeneratorSecond(second * SECOND, lag_us, cpu_us))
         if second == 12:
             lines.append(Connection(12_100_000, "w1", "n1", False, "connection reset"))
+            lines.append(Connection(12_900_000, "w1", "n2", True, "n2"))
         for i in range(0 if second in quiet else RATE):
             t = second * SECOND + i * SECOND // RATE
             lines += [Invoke(t, key, "w2", "n2", Op.INSERT, numbers([key]), 1), Ok(t + 2000, key, numbers())]
