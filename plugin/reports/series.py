@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,7 +14,9 @@ from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, routes_of
 from plugin.judge.availability import availability, endpoint, nearby
+from plugin.judge.definitions import NotRecorded
 from plugin.judge.latency import together
+from plugin.judge.mixed import ended
 from plugin.judge.trial import Fault, TrialEvidence, Window
 from plugin.reports.bands import FAULTED, SECOND, Band, add
 from plugin.workloads import WORKLOADS, activity_of
@@ -125,7 +128,8 @@ def series(evidence: TrialEvidence) -> Series:
         latency = _of_writes(activity, seconds)
     recorded = bool(probe) or activity is not None
     costs = tuple(_resilience(a, fault) for fault in a.timeline.faults)
-    swapping = swapping_series(evidence, a.end, [(cost.victim_gap_s, cost.gap_s) for cost in costs])
+    gaps = [(cost.victim_gap_s, cost.gap_s) for cost in costs]
+    swapping = swapping_series(evidence, a.end, gaps, _connections(a))
     return Series(
         seconds=seconds,
         throughput=throughput.per_second(activity.acknowledged, (0, seconds * SECOND)) if activity else (),
@@ -143,6 +147,13 @@ def series(evidence: TrialEvidence) -> Series:
         layout=layout_series(evidence, seconds) if evidence.layout else None,
         swapping=swapping,
     )
+
+
+def _connections(a: _Trial) -> Mapping[tuple[str, int], tuple[int, int]]:
+    """By node and when its drain began: how many connections to it were drained, and how many dropped."""
+    with suppress(NotRecorded):
+        return {(one.node, one.begin): (one.drained, one.dropped) for one in ended(a)}
+    return {}
 
 
 def _most(found: Counter[str]) -> Mapping[str, int]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from clusters.events import (
@@ -47,6 +48,8 @@ UNKNOWN = "up"
 AWAY = "coming back"
 Gaps = Sequence[tuple[float | None, float | None]]
 """By fault: the longest gap of the clients of whom it hit, and that of all others."""
+Connections = Mapping[tuple[str, int], tuple[int, int]]
+"""By node and when its drain began, in microseconds: connections that were drained, and that were dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +59,7 @@ class Swap:
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
     calls itself at last; ``failed``: why it did not come up with what it was given. ``held``: how many connections of
-    the load it had just before; ``drained`` of them ended as they were asked to, ``dropped`` were cut off.
+    the load it had just before; ``drained`` ended between two operations, ``dropped`` in one.
     """
 
     node: str
@@ -113,12 +116,14 @@ class SwappingSeries:
     problem: str = ""
 
 
-def swapping_series(evidence: TrialEvidence, end: int, gaps: Gaps) -> SwappingSeries | None:
+def swapping_series(
+    evidence: TrialEvidence, end: int, gaps: Gaps, connections: Connections = MappingProxyType({})
+) -> SwappingSeries | None:
     """What a trial's events tell of it until ``end``, in microseconds; nothing of one that changes no version."""
     plan = next((plan for _, plan in seen(evidence.events, PlanDrawn)), None)
     if plan is None and not any(begin.fault == SWAP for _, begin in seen(evidence.events, FaultBegin)):
         return None
-    told = _Told(plan, evidence.plan or StoredPlan(), str(evidence.context.get("version", "")), gaps)
+    told = _Told(plan, evidence.plan or StoredPlan(), str(evidence.context.get("version", "")), gaps, connections)
     for event in evidence.events:
         told.hear(event.t, event.what)
     lanes = {node: _bands(changes, end) for node, changes in told.lanes.items()}
@@ -155,6 +160,7 @@ class _Told:
     stored: StoredPlan
     version: str
     gaps: Gaps
+    connections: Connections
     lanes: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     swaps: list[Swap] = field(default_factory=list)
     marks: list[Band] = field(default_factory=list)
@@ -316,10 +322,12 @@ class _Told:
                 self.faults += 1
                 for node in nodes if kind == SWAP else ():
                     wanted = self._build(self._asked("to"))
+                    drained, dropped = self.connections.get((node, t), (None, None))
                     self.swaps.append(
                         Swap(
                             node=node, before=self.running.get(node, ""), wanted=wanted, begin=at,
-                            held=held.get(node) if held else None, gap_s=gaps[0], others_gap_s=gaps[1],
+                            held=held.get(node) if held else None, drained=drained, dropped=dropped,
+                            gap_s=gaps[0], others_gap_s=gaps[1],
                         )
                     )  # fmt: skip
             case SwapFailed(node=node, wanted=wanted, why=why):

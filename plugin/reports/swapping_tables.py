@@ -25,7 +25,7 @@ Row = tuple[Cell, ...]
 
 SWAPS = (
     "node", "from → to", "version in force", "drained from", "down from – to", "down for", "whole again",
-    "in all", "gap of its clients", "gap of all others", "connections before", "of them drained", "of them dropped",
+    "in all", "gap of its clients", "gap of all others", "connections before", "drained", "dropped",
 )  # fmt: skip
 """Columns of the table of nodes."""
 PLAN = ("step", "what was planned", "began", "ended", "took", "done?", "what came of it")
@@ -217,6 +217,10 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         )
         if value is not None and swap is not None
     ]
+    counted = [(swap.drained, swap.dropped) for swap in swaps if swap.drained is not None and swap.dropped is not None]
+    all_drained, all_dropped = (sum(each[at] for each in counted) for at in (0, 1))
+    words = f"{all_drained} drained, {all_dropped} dropped, of the load's clients" if counted else UNRECORDED
+    yield "connections", Cell(text=words)
     yield "longest gap", Cell(text="; ".join(gaps) or UNRECORDED)
 
 
@@ -242,4 +246,6 @@ def _end_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         yield "way back", Cell(text=told(swapping.back))
     if swapping.preflight is not None:
         against = "; ".join(map(told, swapping.preflight.against))
+        if "backup" in swapping.preflight.found:
+            yield "backup before", Cell(text=told(swapping.preflight.found["backup"]))
         yield "looked at before", Cell(text=against or "nothing forbade it", style="bad" if against else "")
