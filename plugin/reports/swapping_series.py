@@ -58,8 +58,9 @@ class Swap:
 
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
-    calls itself at last; ``failed``: why it did not come up with what it was given. ``held``: how many connections of
-    the load it had just before; ``drained`` ended between two operations, ``dropped`` in one.
+    calls itself at last; ``failed``: why it did not come up with what it was given, ``meant``: how it was to fail, where
+    that is how it did. ``held``: how many connections of the load it had just before; ``drained`` ended between two
+    operations, ``dropped`` in one.
     """
 
     node: str
@@ -73,6 +74,7 @@ class Swap:
     able: str = ""
     active: str = ""
     failed: str = ""
+    meant: str = ""
     held: int | None = None
     drained: int | None = None
     dropped: int | None = None
@@ -330,9 +332,10 @@ class _Told:
                             gap_s=gaps[0], others_gap_s=gaps[1],
                         )
                     )  # fmt: skip
-            case SwapFailed(node=node, wanted=wanted, why=why):
+            case SwapFailed(node=node, wanted=wanted, why=why, meant=meant, as_meant=as_meant):
                 self._came(f"{node} did not come up with {wanted}: {why}")
-                self._swap(node, wanted=wanted, failed=why or "nobody knows why")
+                so = str(meant) if as_meant is True else ""
+                self._swap(node, wanted=wanted, failed=why or "nobody knows why", meant=so)
             case NodeSwapped(node=node, wanted=wanted, build=build, able=able, active=active):
                 self._came(f"{node} calls itself {build or 'nothing'}" + (f", {active} in force" if active else ""))
                 place = self._under_way(node)

@@ -56,6 +56,20 @@ def test_what_went_wrong_stands_out() -> None:
     assert (down.style, whole.style) == ("bad", "bad")
 
 
+def test_a_version_that_was_meant_to_fail_does_not_stand_out() -> None:
+    failed = {"node": "n3", "wanted": NEW, "why": "exit code 3", "meant": "dies"}
+    for as_meant, style, shown in (
+        (True, "", "come up, as it was meant to (dies) (exit code 3)"),
+        (False, "bad", "come up (exit"),
+    ):
+        found = heard([*swapped(18, "n3", OLD), event(20.5, "swap.failed", **failed, as_meant=as_meant)]).swapping
+        assert found is not None
+        ((_, versions, *_),) = swap_rows(found)
+        assert versions.style == style
+        assert shown in versions.text
+        assert dict(facts(found))["nodes changed"].style == style
+
+
 def test_the_plan_says_of_each_step_how_far_it_came(tmp_path: Path) -> None:
     events = [one for one in done() if one.t <= 23.5e6]
     trial = stored_run(stored(tmp_path / "run", events), load()).trials[0]
