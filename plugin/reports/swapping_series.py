@@ -58,9 +58,9 @@ class Swap:
 
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
-    calls itself at last; ``failed``: why it did not come up with what it was given, ``meant``: how it was to fail, where
-    that is how it did. ``held``: how many connections of the load it had just before; ``drained`` ended between two
-    operations, ``dropped`` in one.
+    calls itself at last. ``failed``: why it did not come up with what it was given; ``meant``: how it was to fail, if
+    it did so. ``held``: how many connections of the load it had just before; ``drained`` ended between two operations,
+    ``dropped`` in one.
     """
 
     node: str
