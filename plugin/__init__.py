@@ -14,6 +14,7 @@ pytest_plugins = [
     "fixtures.resizing",
     "fixtures.swapping.broken",
     "fixtures.swapping.fixture",
+    "fixtures.swapping.planned",
     "fixtures.objects.fixture",
     "fixtures.judge",
 ]

@@ -6,7 +6,8 @@ from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
 from fixtures.swapping.broken import Update
-from fixtures.swapping.fixture import Swapping, drawn, fitting
+from fixtures.swapping.fixture import Swapping
+from fixtures.swapping.planned import drawn, fitting
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tpcc.beside import Orders
 

@@ -25,7 +25,7 @@ checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
 """
 TESTS = """
 
-from fixtures.swapping.fixture import drawn, fitting
+from fixtures.swapping.planned import drawn, fitting
 
 
 @pytest.mark.claim("change")

@@ -16,7 +16,7 @@ async def test_changed(swapping, judge):
     assert judge.decide()
 
 
-from fixtures.swapping.fixture import drawn
+from fixtures.swapping.planned import drawn
 
 
 @pytest.mark.claim("answer")
