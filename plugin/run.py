@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,9 +79,10 @@ class Run:
         """The plan that was given for changes of version; ``None``: each is drawn. Raises ``BadInput``."""
         if self.settings.plan is None:
             return None
-        from fixtures.swapping.given import given
+        from fixtures.swapping.given import given, old_joins
 
-        return given(self.settings.plan, self.settings.home, self.targets)
+        kind = ENGINES[self.settings.engine if self.settings.engine in ENGINES else SUBJECT]
+        return given(self.settings.plan, self.settings.home, self.targets, partial(old_joins, kind))
 
     def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
         """The values of each argument of the claim's test: the suite's, but for the path of a plan that is given."""

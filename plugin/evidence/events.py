@@ -295,9 +295,10 @@ class Wrong:
 
 
 class ObjectsMade(Happened, frozen=True, kw_only=True, tag="objects.made"):
-    """The objects of these checks are there, made in this order."""
+    """The objects of these checks are there, made in this order; ``of`` so many they were drawn."""
 
     checks: Sequence[str] = ()
+    of: int | UnsetType = UNSET
 
 
 class ObjectsPhase(Happened, frozen=True, kw_only=True, tag="objects.phase"):

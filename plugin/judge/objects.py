@@ -115,6 +115,8 @@ def _looked(a: Analysis) -> Measured:
     left_out = seen(a.evidence.events, ObjectNotEvaluated)
     ended = [event for _, event in seen(a.evidence.events, ObjectEnded)]
     told = [f"{len(looks)} looks in {len(found)} phases ({', '.join(phase.begin.phase for phase in found)})"]
+    made = [(len(event.checks), event.of) for _, event in seen(a.evidence.events, ObjectsMade)]
+    told += [f"{count} of {of} checks, drawn by the seed" for count, of in made if of is not UNSET and of > count]
     if ended:
         crossed = sum(event.under_way for event in ended)
         told.append(f"{crossed} of {len(ended)} changes of schema were under way from one phase into the next")
