@@ -29,6 +29,14 @@ class Seen:
             assert time.monotonic() < deadline, condition
             self.page.wait_for_timeout(20)
 
+    def drawn(self, charts: str = ".charts") -> None:
+        """Scroll to the first element of charts that the selector finds, and wait until it is drawn.
+
+        A page draws what comes near to the window, and how far down that is depends on the machine's fonts.
+        """
+        self.page.locator(charts).first.scroll_into_view_if_needed()
+        self.wait(f"roachproof.drawn.has(document.querySelector({charts!r}))")
+
     def of_charts(self, number: int, expression: str) -> Any:
         """An expression over ``charts``, the uPlot instances of the element ``.charts`` of this number."""
         charts = f"roachproof.drawn.get(document.querySelectorAll('.charts')[{number}])"
@@ -76,7 +84,7 @@ def opening_cpu_s(chromium: Any, path: Path) -> float:
 
         before = used()
         page.goto(path.as_uri())
-        Seen(page=page).wait("roachproof.drawn.size > 0")
+        Seen(page=page).drawn()
         taken = used() - before
         page.close()
         return taken

@@ -52,7 +52,7 @@ def two(home: Path) -> Path:
 def test_an_hour_is_small_and_can_be_moved_in(chromium: Any, hour: Path) -> None:
     assert hour.stat().st_size < 5_000_000
     seen = opened(chromium, hour)
-    seen.wait("roachproof.drawn.size > 0")
+    seen.drawn()
     assert seen.page.evaluate("document.getElementsByTagName('*').length") < 3000, "it stays fluid"
     page, over = seen.page, seen.page.locator(".u-over").first
     assert seen.of_charts(0, "charts.length") == 4
@@ -82,7 +82,7 @@ def test_an_hour_is_small_and_can_be_moved_in(chromium: Any, hour: Path) -> None
 
 def test_the_keyboard_does_what_the_mouse_does(chromium: Any, two: Path) -> None:
     seen = opened(chromium, two)
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     page, charts = seen.page, seen.page.locator(".charts").first
     charts.focus()
     assert charts.get_attribute("role") == "group"
@@ -112,7 +112,7 @@ def test_the_keyboard_does_what_the_mouse_does(chromium: Any, two: Path) -> None
 def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     """Fault, states, errors and what each fault cost, in words as in pictures."""
     seen = opened(chromium, two)
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     page = seen.page
     assert page.title() == "Roachproof: cockroach v24.1.3, cockroach v24.2.0"
     assert page.locator("p.sum").inner_text() == "Claims: 2 pass"
@@ -138,8 +138,7 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
 def test_two_runs_on_one_axis(chromium: Any, two: Path) -> None:
     seen = opened(chromium, two)
     page = seen.page
-    page.locator("#compare").scroll_into_view_if_needed()
-    seen.wait("document.querySelector('#comparison .uplot')")
+    seen.drawn("#comparison")
     assert [page.locator(f"#{name}").evaluate("e => e.selectedIndex") for name in ("one", "two")] == [0, 1]
     # both faults begin at zero
     fell = "charts[0].data.slice(1).map(d => charts[0].data[0][d.findIndex((v, i) => v === 0 && d[i - 1] > 0)])"
@@ -322,7 +321,7 @@ def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> N
         file.writelines(map(event_line, grown().events))
     seal(trial)
     seen = opened(chromium, page_of(run / "page.html", run))
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     titles = seen.page.locator(".u-title").all_inner_texts()
     assert titles[0].startswith("Replicas on each node")
     assert titles[2].startswith("Latency of acknowledged writes"), "there was no probe"

@@ -262,7 +262,7 @@ def check_swatches(seen: Seen) -> None:
 def test_swatches_look_like_their_lines_in_every_colour_scheme(seen: Seen) -> None:
     """Told apart by dashes; in the colours of the screen they are on, or of paper; what was zoomed into stays so."""
     browser = seen.page
-    seen.wait("document.querySelectorAll('.charts')[0].querySelector('.uplot')")
+    seen.drawn()
     check_swatches(seen)
     box = browser.locator(".charts").first.locator(".u-marker").nth(4).bounding_box()
     assert box["width"] > 5 * box["height"], "a line, not a square"

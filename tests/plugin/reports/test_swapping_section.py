@@ -189,7 +189,7 @@ def page_of(place: Path, run: Path) -> Path:
 
 def test_the_page_shows_all_of_it(chromium: Any, tmp_path: Path) -> None:
     seen = opened(chromium, page_of(tmp_path / "page.html", stored(tmp_path / "run", done())))
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     page = seen.page
     assert page.locator("main h3").all_inner_texts()[:4] == [
         "What was changed", "Second by second", "Each node, each time it was given a version",
@@ -233,7 +233,7 @@ def test_names_that_are_markup_are_text(chromium: Any, tmp_path: Path) -> None:
     ]
     run = stored(tmp_path / "run", nasty, steps)
     seen = opened(chromium, page_of(tmp_path / "page.html", run))
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     assert seen.page.evaluate("document.scripts.length") == 3
     for place in (".record", ".swaps", ".plan", ".states"):
         assert "alert('pwned')" in seen.page.locator(place).first.inner_text(), place
@@ -253,7 +253,7 @@ def test_a_run_that_crashed_in_the_middle_can_be_read(chromium: Any, tmp_path: P
     path.write_text(text[: text.index('"node": "n2", "proof"')])
     seen = opened(chromium, page_of(tmp_path / "page.html", run), scheme=scheme, width=width)
     seen.page.locator(".charts").first.scroll_into_view_if_needed()
-    seen.wait("document.querySelector('.uplot')")
+    seen.drawn()
     page = seen.page
     assert "ENDED EARLY" in page.locator("h2 .badge").first.inner_text()
     plan = page.locator(".plan tbody tr").all_inner_texts()
