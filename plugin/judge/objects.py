@@ -17,10 +17,12 @@ from plugin.evidence.events import (
     ObjectsMade,
     ObjectsPhase,
     ObjectUnasked,
+    StepBegin,
     seen,
 )
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, recorded, some
+from plugin.judge.trial import LOOK
 
 SHOWN = 10
 """Differences that are shown as examples."""
@@ -132,9 +134,10 @@ def _looked(a: Analysis) -> Measured:
 def _asked(a: Analysis) -> Answer:
     """Every check of objects that is for this version was made, held before anything changed, and was looked at later.
 
-    In every phase, through every version.
+    In every phase, through every version; and there was a phase wherever the plan looked at the cluster.
     """
     found = _phases(a)
+    looks = sum(begin.kind == LOOK for _, begin in seen(a.evidence.events, StepBegin))
     left_out = {event.check for _, event in seen(a.evidence.events, ObjectNotEvaluated)}
     made = [c for _, event in seen(a.evidence.events, ObjectsMade) for c in event.checks if c not in left_out]
     missing = [
@@ -145,6 +148,8 @@ def _asked(a: Analysis) -> Answer:
     told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
     if not made:
         missing.append("no check of objects could be made")
+    if len(found) < looks:
+        missing.append(f"objects were looked at in {len(found)} of the {looks} states that the plan looked at")
     for phase in found:
         for check in made:
             nodes = {look.node for look in phase.looks if look.check == check}

@@ -110,6 +110,15 @@ def test_looks_count_for_the_phase_that_they_were_made_in() -> None:
     assert asked(*WHOLE, again)[0] is False
 
 
+@pytest.mark.parametrize("kind", ["look", "stay"])
+def test_a_state_that_the_plan_looked_at_and_nobody_looked_at_objects_in_is_missed(kind: str) -> None:
+    first, second, third = (event("step.begin", number=n, kind=kind, says="") for n in (1, 5, 9))
+    assert asked(first, *WHOLE[: WHOLE.index(MIXED)], second, *WHOLE[WHOLE.index(MIXED) :])[0]
+    met, why = asked(first, *WHOLE[: WHOLE.index(MIXED)], second, *WHOLE[WHOLE.index(MIXED) :], third)
+    assert met is (kind != "look")
+    assert met or why == "objects were looked at in 2 of the 3 states that the plan looked at"
+
+
 def test_one_node_alone_is_looked_through_once() -> None:
     alone = event("objects.phase", phase="before", nodes=["n1"])
     events = [MADE, alone, looked("view", "before", "n1"), looked("index", "before", "n1")]
