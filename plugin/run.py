@@ -22,7 +22,7 @@ import pytest
 from msgspec import to_builtins
 
 from clusters import topology
-from clusters.engines import ENGINES, SUBJECT, Engine, Wanted, control_notice, is_control
+from clusters.engines import ENGINES, SUBJECT, Engine, EngineKind, Wanted, control_notice, is_control
 from clusters.errors import BadInput
 from clusters.model import Topology
 from clusters.sql.pgwire import DRIVER
@@ -81,8 +81,7 @@ class Run:
             return None
         from fixtures.swapping.given import given, old_joins
 
-        kind = ENGINES[self.settings.engine if self.settings.engine in ENGINES else SUBJECT]
-        return given(self.settings.plan, self.settings.home, self.targets, partial(old_joins, kind))
+        return given(self.settings.plan, self.settings.home, self.targets, partial(old_joins, self.kind))
 
     def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
         """The values of each argument of the claim's test: the suite's, but for the path of a plan that is given."""
@@ -129,6 +128,11 @@ class Run:
             seen[version] += 1
             names.append(f"{version}#{seen[version]}" if versions.count(version) > 1 else version)
         return tuple(names) or ("",)
+
+    @property
+    def kind(self) -> EngineKind:
+        """The engine that was asked for; of ``auto`` the subject, which alone takes versions."""
+        return ENGINES[SUBJECT if self.settings.engine == AUTO else self.settings.engine]
 
     @property
     def root(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
-from plugin import options, selection
+from plugin import changes, options, selection
 from plugin import run as runs
 from plugin.evidence.load import describe_trial
 from plugin.evidence.run_seal import RUN_FILE, seal_run
@@ -128,17 +128,24 @@ def prepare(session: pytest.Session) -> None:
 def look_for_databases(
     session: pytest.Session, items: Sequence[pytest.Item], *, needs_engine: Callable[[pytest.Item], bool]
 ) -> None:
-    """Begin the run for these tests, if they will run, and look for every database if one of them ``needs_engine``."""
+    """Begin the run for these tests, if they will run, and look for every database if one of them ``needs_engine``.
+
+    A change of version that is known to be impossible ends the session here, also one that would not run.
+    """
     run = runs.of(session.config)
-    if not items or run.settings.dry_run or session.config.option.collectonly:
+    if not items or session.config.option.collectonly:
         return
     try:
+        if run.settings.dry_run:
+            changes.refuse_forbidden(items, run)
+            return
         run.required = selection.required(run) if run.settings.strict_suite else []
         run.begin()
         if not run.controller:
             write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
         for target in run.targets if any(map(needs_engine, items)) else ():
             run.engine(target)
+        changes.refuse_forbidden(items, run)
     except BadInput as error:
         refuse(session.config, session.items, error)
 

@@ -239,6 +239,16 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What is known of a change from one version to another before any cluster runs."""
+
+    against: str = ""
+    """Why it may not be made, with the way out; empty where it may."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it to people."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EngineKind:
     """What is known of an engine before one is found.
 
@@ -258,9 +268,11 @@ class EngineKind:
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()
     """Those packages, by what they are called where they come from: their versions go into the evidence."""
-    why_not_from: Callable[[str, str], str] = lambda old, new: ""
-    """Why a cluster of the old version may not be given the new one, both as ``Engine.version`` has them; empty where
-    it may."""
+    change: Callable[[Fingerprint, Fingerprint], Change] = lambda old, new: Change()
+    """What is known of a change from the old version to the new one, each told by its engine's fingerprint; of one that
+    is not at hand by ``version`` alone. Raises ``BadInput`` for what is no version."""
+    former: Callable[[Engine], Engine | None] = lambda engine: None
+    """The newest older version at hand from which a cluster may be given this one as a patch, if there is one."""
     old_joins_final: Callable[[str, str], bool | None] = lambda old, new: None
     """Whether a new node of the old version may join a cluster once the new one is final there; ``None`` where that
     shows only in what servers say of the versions they can run at. Raises ``BadInput`` for what is no version."""

@@ -6,8 +6,8 @@ import pytest
 
 from clusters.engines import Engine
 from clusters.errors import BadInput
+from plugin import changes, selection
 from plugin import run as runs
-from plugin import selection
 from plugin.claims import Claim
 from plugin.judge.model import Kind
 from plugin.reports.terminal import WIDTH, columns, wrapped
@@ -27,11 +27,16 @@ def print_claims(run: Run) -> None:
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     rule = "-" * WIDTH
     print(rule)
+    against, notes = _changes(run)
     ready = []
     for claim in run.catalogue:
         reason = selection.reason_not_evaluated(claim, claim.nodes_for(settings.suite), run)
-        ready += [claim] * (reason is None)
-        here = possible if reason is None else f"not evaluated: {reason}"
+        if claim.changes_versions and reason is None and against:
+            here = f"bad input: {against}"
+        else:
+            ready += [claim] * (reason is None)
+            told = f"{possible}{notes}" if claim.changes_versions else possible
+            here = told if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
         cost = f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
@@ -85,6 +90,13 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
             lines += wrapped(f"run before: {ran}")
         lines += [part for note in engine.fingerprint.get("notes", ()) for part in wrapped(f"note: {note}")]
     return engines, lines
+
+
+def _changes(run: Run) -> tuple[str, str]:
+    """What forbids the changes of version that were asked for, and what else is to be said of them."""
+    known = [*changes.of_run(run)]
+    against = next((f"{words}: {change.against}" for words, change in known if change.against), "")
+    return against, "".join(f"; {note}" for note in changes.notes_of(known))
 
 
 def _duration(seconds: float) -> str:

@@ -1,9 +1,11 @@
 """What cannot be asked of a change of version is bad input before any cluster starts; equal versions are told."""
 
+import json
 import re
 
 import pytest
 
+from clusters.engines.cockroach.licences import KEY
 from tests.plugin.conftest import Gate
 
 TEST = '''
@@ -26,17 +28,28 @@ async def test_planned(plan, judge):
     """The answer is what it was said to be."""
     judge.measure("answer", 42)
     assert judge.decide()
+
+
+@pytest.mark.sabotage("answer", engine="cockroach")
+async def test_pair(trial, engine, versions, judge):
+    """The answer is wrong."""
+    trial.know(found=[engine.version, *(one.version for one in versions)])
+    judge.measure("answer", 41)
+    assert judge.refuted("answer")
 '''
-OLD, NEW, LATER = "v24.1.3", "v24.2.0", "v25.2.0"
+EARLIER, OLD, NEW, LICENSED, LATER = "v24.1.2", "v24.1.3", "v24.2.0", "v24.3.0", "v25.2.0"
+SWAP = re.compile(r"swap n\d to ")
+FIRST, SECOND = "v26.1.0-alpha.1", "v26.1.0-alpha.2"
 
 
 @pytest.fixture
-def changing(gate: Gate) -> Gate:
+def changing(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    monkeypatch.delenv(KEY, raising=False)
     gate.edit("claims.toml", 'sentence = "The answer', 'changes_versions = true\nsentence = "The answer')
     gate.edit("claims.toml", "nodes = 1\ndisturbs", "nodes = 3\ndisturbs")
     tests = gate.path / "test_claims.py"
     tests.write_text(tests.read_text() + TEST)
-    for version in (OLD, NEW, LATER):
+    for version in (EARLIER, OLD, NEW, LICENSED, LATER, FIRST, SECOND):
         gate.fake_cockroach(version)
     return gate
 
@@ -54,19 +67,73 @@ def asked(*versions: str) -> list[str]:
             f"{NEW} → {OLD}: {OLD} is older than {NEW}: a cluster goes back only before .* final",
         ),
         ((OLD, LATER), f"{OLD} → {LATER}: a cluster of {OLD} goes on to v24.2 or v24.3 only, .*; upgrade step by step"),
+        ((SECOND, FIRST), f"{SECOND} → {FIRST}: {FIRST} is a testing build, and older .*; give the older one first"),
+        ((OLD, LICENSED), f"{OLD} → {LICENSED}: it needs a valid licence key, and {KEY} is not set: .* of one series"),
     ],
 )
-def test_an_order_or_a_jump_that_is_not_allowed_is_bad_input(
-    versions: tuple[str, ...], says: str, changing: Gate
+@pytest.mark.parametrize("more", [(), ("--suite=gate",), ("--suite=gate", "-n", "2"), ("--dry-run",)])
+def test_what_is_known_to_be_impossible_is_bad_input_before_any_test_runs(
+    versions: tuple[str, ...], says: str, more: tuple[str, ...], changing: Gate
 ) -> None:
-    ran = changing(*changing.tests("changed"), "--suite=gate", "--run-dir=out", *asked(*versions))
+    """The claim that could be tested comes first, and it too is not begun."""
+    ran = changing(*changing.tests("inconclusive", "changed", "planned"), *more, "--run-dir=out", *asked(*versions))
     assert ran.status == 4, ran.text
-    assert re.search(says, " ".join(ran.text.split())), ran.text
+    text = " ".join(ran.text.split())
+    assert re.search(says, text), ran.text
+    assert "-k 'not test_changed and not test_planned'" in text
+    assert not changing.trials
+    assert not SWAP.search(ran.text)
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_versions_that_are_only_compared_need_not_follow_each_other(more: tuple[str, ...], changing: Gate) -> None:
+    """Where what changes the version is left out, as the message says."""
+    versions, others = asked(OLD, LATER), "not test_changed and not test_planned"
+    ran = changing(
+        *changing.tests("inconclusive", "changed", "planned"), "-k", others, "--run-dir=out", *more, *versions
+    )
+    assert ran.status == (0 if more else 6), ran.text
+    assert len(changing.trials) == (0 if more else 2), "both versions were tested"
+
+
+def test_what_a_licence_of_the_environment_allows_is_not_refused(
+    changing: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "a key")
+    shown = changing(*changing.tests("planned"), "--dry-run", *asked(OLD, LICENSED))
+    assert shown.status == 0, shown.text
+    assert SWAP.search(shown.text)
+    assert f"{OLD} → {LICENSED}: documented, not run; " in " ".join(shown.text.split())
+    assert "a key" not in shown.text
+
+
+def test_of_patches_an_older_one_may_follow_and_it_is_said(changing: Gate) -> None:
+    shown = changing(*changing.tests("planned"), "--dry-run", *asked(OLD, EARLIER))
+    assert shown.status == 0, shown.text
+    assert f"{OLD} → {EARLIER}: {EARLIER} is an older patch than {OLD}: a downgrade" in shown.text
+
+
+def test_the_list_of_claims_says_what_was_never_run_and_what_cannot_be(changing: Gate) -> None:
+    listed = " ".join(changing("--claims", *asked(OLD, NEW)).text.split())
+    assert (
+        f"{OLD} → {NEW}: documented, not run; changed were clusters from v20.2.0-dev.20201130 to v21.1.0-al" in listed
+    )
+    listed = " ".join(changing("--claims", *asked(NEW, OLD)).text.split())
+    assert f"here bad input: {NEW} → {OLD}: {OLD} is older than {NEW}" in listed
+
+
+@pytest.mark.parametrize(("broken", "begins"), [("v26.1.0-alpha.1.9", FIRST), (FIRST, SECOND)])
+def test_a_sabotage_changes_from_an_older_patch_that_is_at_hand_and_can_be_used(
+    broken: str, begins: str, changing: Gate
+) -> None:
+    """The newest version in the cache is the one it is about; without an older one of its series it has that twice."""
+    program = changing.path / "cache" / "cockroach" / broken / "cockroach"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("this is no program")
+    ran = changing(*changing.tests("pair"), "--run-dir=out")
+    assert ran.status == 0, ran.text
     (trial,) = changing.trials
-    assert "provision.begin" not in (trial / "events.jsonl").read_text()
-    shown = changing(*changing.tests("planned"), "--suite=gate", "--dry-run", *asked(*versions))
-    assert re.search(says, " ".join(shown.text.split())), shown.text
-    assert "swap n1 to" not in shown.text
+    assert json.loads((trial / "trial.json").read_text())["found"] == [begins, begins, SECOND]
 
 
 def test_a_binary_that_is_no_server_is_bad_input(changing: Gate) -> None:

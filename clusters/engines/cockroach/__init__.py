@@ -3,8 +3,10 @@
 What is known of it before a binary is found; imported by every session, so it imports little.
 """
 
-from clusters.engines import Choice, Engine, EngineKind, Wanted
-from clusters.model import PLANNED, Capability, SqlTraits
+import os
+
+from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
+from clusters.model import PLANNED, Capability, Fingerprint, SqlTraits
 
 
 def _find(wanted: Wanted) -> Engine:
@@ -19,10 +21,16 @@ def _order(version: str) -> object:
     return Version.first_of(version)
 
 
-def _why_not_from(old: str, new: str) -> str:
-    from clusters.engines.cockroach.upgrades import why_not_from
+def _change(old: Fingerprint, new: Fingerprint) -> Change:
+    from clusters.engines.cockroach.changes import change
 
-    return why_not_from(old, new)
+    return change(old, new, os.environ)
+
+
+def _former(engine: Engine) -> Engine | None:
+    from clusters.engines.cockroach.engine import former
+
+    return former(engine)
 
 
 def _old_joins_final(old: str, new: str) -> bool | None:
@@ -52,7 +60,8 @@ KIND = EngineKind(
         other_joins="vectorize = on",
     ),
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
-    why_not_from=_why_not_from,
+    change=_change,
+    former=_former,
     old_joins_final=_old_joins_final,
     order=_order,
 )

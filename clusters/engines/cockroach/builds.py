@@ -69,6 +69,21 @@ metric ``admission_granter_total_slots_kv`` stays 0.
 """
 
 
+_RAN = {build.tag: build for build in RUN}
+CHANGED: Sequence[tuple[Build, Build]] = (
+    (_RAN["v20.2.0-dev.20201130"], _RAN["v21.1.0-alpha.20210228"]),
+    (_RAN["v26.1.0-alpha.1"], _RAN["v26.1.0-alpha.1"]),
+)
+"""From which of them to which the claim ``hot-swap`` was run; where both are the same, under two tags."""
+
+
+def changed_before(old: Build, new: Build) -> bool:
+    """Whether clusters were changed from the one build to the other; the commits tell, as of builds that were run."""
+    return any(
+        old.commit.startswith(before.commit) and new.commit.startswith(after.commit) for before, after in CHANGED
+    )
+
+
 def run_before(build: Build) -> str:
     """What of the suite was run on a build of this commit, and from what that was made; the empty text for nothing.
 

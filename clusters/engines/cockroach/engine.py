@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.cache import cache_dir
-from clusters.engines import EngineKind, Wanted
+from clusters.engines import Engine, EngineKind, Wanted
 from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.binary import NO_VENDOR, Binary, resolve
 from clusters.engines.cockroach.builds import not_run, run_before
+from clusters.engines.cockroach.cache import versions
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.installed import Installed
+from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect, dialect_for
+from clusters.errors import BadInput
 from clusters.model import Fingerprint, Generator, NodeResources, NodeSpec
 
 
@@ -84,3 +88,18 @@ def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
         progress=progress,
     )
     return Cockroach(binary=binary, dialect=dialect_for(binary.version))
+
+
+def former(engine: Engine) -> Cockroach | None:
+    """Of the cache, the newest older version of the engine's series that may go on to it; ``None`` where there is none.
+
+    One that lies there and cannot be used is passed over: nobody asked for it.
+    """
+    version = Version.parse(engine.version)
+    cached = versions(cache_dir(os.environ))
+    for older in reversed([one for one in cached if one.series == version.series and one < version]):
+        with suppress(BadInput):
+            found = find(Wanted(version=str(older), download=False))
+            if not KIND.change(found.fingerprint, engine.fingerprint).against:
+                return found
+    return None

