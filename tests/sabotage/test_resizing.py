@@ -1,11 +1,8 @@
 """Changes of size that are done wrongly on purpose: each test finds its claim refuted, for the reason it made."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.faults.disturbance import Fault
 from clusters.model import NodeResources
 from fixtures.fault import Faults
 from fixtures.judge import Judge
@@ -14,6 +11,7 @@ from fixtures.resizing import Resizing
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
+from tests.sabotage.neighbour import goes_too
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
@@ -67,11 +65,6 @@ async def test_two_nodes_are_taken_down_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With each node its neighbour goes as well."""
-    one = fault.inject
-
-    def two(what: Fault, nodes: Sequence[str], **facts: bool) -> object:
-        return one(what, [*nodes, "n2" if nodes[0] != "n2" else "n3"], **facts)
-
-    monkeypatch.setattr(fault, "inject", two)
+    goes_too(fault, monkeypatch)
     await resized(ledger, probe, resizing, "n1")
     assert judge.refuted("nodes_down_at_once")

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from clusters.cluster import Cluster
-from clusters.faults.disturbance import Fault
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
@@ -18,6 +17,7 @@ from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.metrics import measure
 from tests.fixtures.objects.test_real import by_hand
+from tests.sabotage.neighbour import goes_too
 from tests.sabotage.test_survivability_cockroach import keep_one_replica
 from tests.slow import slow
 
@@ -51,12 +51,7 @@ async def test_two_nodes_are_changed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With each node its neighbour goes as well."""
-    one = fault.inject
-
-    def two(what: Fault, nodes: Sequence[str], **facts: bool) -> object:
-        return one(what, [*nodes, "n2" if nodes[0] != "n2" else "n3"], **facts)
-
-    monkeypatch.setattr(fault, "inject", two)
+    goes_too(fault, monkeypatch)
     await swapped(swapping, ledger, probe)
     assert judge.refuted("nodes_down_at_once", "processes_down_at_once")
 

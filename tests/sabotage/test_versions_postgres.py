@@ -1,18 +1,16 @@
 """A change of version of the embedded control that is done wrongly: the same claim is refuted, without CockroachDB."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from clusters.engines import Engine
 from clusters.errors import BadInput
-from clusters.faults.disturbance import Fault
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.swapping.fixture import Swapping
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
+from tests.sabotage.neighbour import goes_too
 from tests.sabotage.test_versions import only_the_first
 
 pytestmark = pytest.mark.topology(nodes=3)
@@ -39,12 +37,7 @@ async def test_two_nodes_of_the_control_are_changed_at_once(
 ) -> None:
     """With the first node its neighbour goes as well. That is enough: the rest of the plan is left out."""
     only_the_first(swapping)
-    one = fault.inject
-
-    def two(what: Fault, nodes: Sequence[str], **facts: bool) -> object:
-        return one(what, [*nodes, "n2" if nodes[0] != "n2" else "n3"], **facts)
-
-    monkeypatch.setattr(fault, "inject", two)
+    goes_too(fault, monkeypatch)
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await swapping.follow(ledger)
     await ledger.audit()
