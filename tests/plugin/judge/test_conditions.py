@@ -20,6 +20,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tpcc.judge.beside import BESIDE_CONDITIONS
 from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
 from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
 from plugin.evidence.events import Event
@@ -40,6 +41,7 @@ from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
         if name
         not in {
             *TPCC_CONDITIONS,
+            *BESIDE_CONDITIONS,
             *CONSISTENCY_CONDITIONS,
             *GROWTH_CONDITIONS,
             *SWAPPING_CONDITIONS,

@@ -17,6 +17,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
@@ -70,6 +71,7 @@ EXPECTED = {
     **dict.fromkeys(SWAPPING_METRICS),
     **dict.fromkeys(MIXED_METRICS),
     **dict.fromkeys(OBJECTS_METRICS),
+    **dict.fromkeys(BESIDE_METRICS),
 }
 
 

@@ -1,0 +1,60 @@
+"""The states that a cluster goes through while its version is changed: what its nodes run, and whether for good."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.events import NodeSwapped, Provisioned
+from plugin.evidence.events import PlanDrawn, StepBegin
+from plugin.judge.definitions import recorded
+from plugin.judge.swapping import FINALISE
+from plugin.judge.trial import TrialEvidence, Window, timeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """A stretch in which the nodes run the same versions: ``name`` says which, in the order of the plan."""
+
+    name: str
+    window: Window
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return (self.window[1] - self.window[0]) / 1e6
+
+
+def states(evidence: TrialEvidence) -> Sequence[State]:
+    """One after another, from the begin of the baseline until writing ended, whatever is done to nodes meanwhile.
+
+    Raises ``NotRecorded``.
+    """
+    line = timeline(evidence.events)
+    begin, _ = recorded(line.baseline, "there is no baseline")
+    until = recorded(line.writing_end, "writing has no end")
+    versions, builds, final = dict[str, str](), dict[str, str](), False
+    found, since, name = list[State](), begin, ""
+    for event in evidence.events:
+        match event.what:
+            case PlanDrawn(builds=by_version):
+                versions = {build: version for version, build in by_version.items()}
+            case Provisioned(nodes=nodes):
+                builds = dict.fromkeys(nodes, next(iter(versions), ""))
+            case NodeSwapped(node=node, build=build):
+                builds[node], final = build, False
+            case StepBegin(kind=kind) if kind == FINALISE:
+                final = True
+            case _:
+                continue
+        now = _named(versions, set(builds.values()), final)
+        if now != name and event.t > since:
+            found += [State(name=name, window=(since, min(event.t, until)))] if since < until else []
+            since = event.t
+        name = now
+    recorded(versions or None, "no plan was drawn")
+    return [*found, State(name=name, window=(since, until))] if since < until else found
+
+
+def _named(versions: dict[str, str], there: set[str], final: bool) -> str:
+    told = [versions[build] for build in versions if build in there]
+    told += sorted(build or "an unknown build" for build in there - set(versions))
+    return " + ".join(told) + (", made final" if final else "")
