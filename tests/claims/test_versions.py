@@ -30,7 +30,7 @@ async def test_the_version_changes_under_load(
     await objects.make()
     async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0):
         await ledger.baseline()
-        await swapping.follow(ledger, look=[objects.look, orders.check])
+        await swapping.follow(ledger, look=[objects.look, orders.check, ledger.read_back])
         await ledger.written_past_recovery()
     await orders.check()
     await ledger.audit()

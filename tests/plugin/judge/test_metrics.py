@@ -68,6 +68,7 @@ EXPECTED = {
     "write_gap_s": None,
     "latency_p99_scaling_ms": None,
     "errors_not_retryable": 0,
+    "read_back_wrong": None,
     **dict.fromkeys(SWAPPING_METRICS),
     **dict.fromkeys(MIXED_METRICS),
     **dict.fromkeys(OBJECTS_METRICS),
