@@ -5,11 +5,12 @@ import functools
 import signal
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 from clusters import clocks, events
 from clusters.engines import Deployment, Engine
-from clusters.errors import BadInput, HarnessError, NodeDied
+from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.model import (
     Capability,
     Credentials,
@@ -45,6 +46,17 @@ FULL_BYTES = 32 << 20
 
 class NotInstalled(BadInput):
     """A node cannot be given this version: seen before its process was started."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotUp:
+    """Why a node that was started takes no clients, by its own doing.
+
+    ``late``: its process ran on, and the time was up.
+    """
+
+    why: str
+    late: bool = False
 
 
 class Cluster:
@@ -171,8 +183,12 @@ class Cluster:
             return "or was never started: whoever watched over it is gone"
         if code in SENT:
             return f"by a {signal.Signals(-code).name} that was not sent from here (lack of memory, or a person)"
+        return self._lack(name, last)
+
+    def _lack(self, name: str, last: str) -> str | None:
+        """What this machine lacks for a node, by its last words or by its disk; ``None`` when nothing is known."""
         lack = next((words for words in SHORTAGES if words in last.lower()), None)
-        if lack is None and name in self.nodes:
+        if lack is None and name in self.placed:
             free = self.substrate.free_bytes(name)
             if free is not None and free < FULL_BYTES:
                 lack = f"less than {FULL_BYTES >> 20} MiB are free on its disk"
@@ -184,6 +200,36 @@ class Cluster:
     async def accepting(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Wait until a node takes clients."""
         await self._until(f"{node} to take clients", lambda: self.deployment.accepting(node), timeout)
+
+    async def comes_up(self, node: str, *, timeout: float) -> NotUp | None:
+        """Wait until a node whose process was just started takes clients; why it does not, where that is its own doing.
+
+        Raises ``HarnessError`` where something outside the database ended it, or keeps it from serving.
+        """
+
+        def ended() -> bool:
+            return self.substrate.state(node) in (ProcessState.EXITED, ProcessState.ABSENT)
+
+        async def settled() -> Health:
+            return Health(ok=True) if ended() else await self.deployment.accepting(node)
+
+        late = ""
+        try:
+            await self._until(f"{node} to take clients", settled, timeout)
+        except TimedOut as error:
+            late = str(error)
+        last = self.substrate.log_tail(node)
+        if ended():
+            code, late = self.substrate.exit_code(node), ""
+            how, outside = f"{node} ended with exit code {code} when it was started", self._outside(node, code, last)
+        elif late:
+            how, outside = late, self._lack(node, last)
+        else:
+            return None
+        why = f"{how}; it wrote last:\n{last or '(nothing)'}"
+        if outside:
+            raise HarnessError(f"{node} did not come up, {outside}: {why}")
+        return NotUp(why=why, late=bool(late))
 
     async def replicated(self, *, timeout: float = 180.0) -> None:
         """Wait until every range has all its replicas on living nodes; before that no fault may be injected."""

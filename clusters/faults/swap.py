@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from clusters.cluster import Cluster
+from clusters.cluster import Cluster, NotUp
 from clusters.engines import Engine
-from clusters.errors import BadInput, HarnessError, TimedOut
+from clusters.errors import BadInput
 from clusters.events import NodeSwapped, SwapFailed
 from clusters.faults.disturbance import Fault
 from clusters.faults.node import DRAIN, restart_dead
-from clusters.model import Capability, Health, ProcessState
-from clusters.waiting import wait_until
+from clusters.model import Capability
 
 COMES_UP_S = 60.0
 """A node that takes no clients by then has not come up with its new version; measured: 3 to 7 s on two busy cores."""
@@ -29,8 +28,8 @@ class Meant:
 def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
     """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
 
-    ``meant``: how ``new`` is to fail; whether it failed so is recorded. Raises ``BadInput`` where they are not of one
-    database.
+    ``meant``: how ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame
+    for is no failure of ``new``: then it is not undone. Raises ``BadInput`` where they are not of one database.
     """
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
@@ -44,19 +43,16 @@ def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
         if node not in cluster.down:
             return
         given = new
-        try:
-            await cluster.deployment.install(node, new)
-            await come_up(cluster, node)
-        except (HarnessError, BadInput) as error:
-            why = str(error)
-            failed = SwapFailed(node=node, wanted=new.version, why=why)
+        if (not_up := await _tried(cluster, node, new)) is not None:
+            failed = SwapFailed(node=node, wanted=new.version, why=not_up.why)
             if meant is not None:
-                as_meant = all(sign in why for sign in meant.shows)
+                as_meant = all(sign in not_up.why for sign in meant.shows)
                 failed = replace(failed, meant=meant.failure, as_meant=as_meant)
             cluster.record(failed)
             given = old
             await cluster.deployment.install(node, old)
             await restart_dead(cluster, node)
+        cluster.mark(node, down=False)
         runs = await cluster.deployment.running(node)
         cluster.record(
             NodeSwapped(
@@ -77,21 +73,11 @@ def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
     )
 
 
-async def come_up(cluster: Cluster, node: str) -> None:
-    """Start a node and wait until it takes clients; it counts as down until then.
-
-    Raises ``HarnessError`` where it ends, ``TimedOut`` where it takes no clients, both with its last words.
-    """
-    await cluster.substrate.start(cluster.deployment.process(node))
-
-    async def up() -> Health:
-        if cluster.substrate.state(node) is ProcessState.EXITED:
-            code, last = cluster.substrate.exit_code(node), cluster.substrate.log_tail(node)
-            raise HarnessError(f"{node} ended with exit code {code} when it was started; it wrote last:\n{last}")
-        return await cluster.deployment.accepting(node)
-
+async def _tried(cluster: Cluster, node: str, new: Engine) -> NotUp | None:
+    """Why a node does not come up with a version; ``None`` where it does. Raises ``HarnessError`` as ``comes_up``."""
     try:
-        await wait_until(f"{node} to take clients", up, timeout=COMES_UP_S, watch=cluster.watch)
-    except TimedOut as error:
-        raise TimedOut(f"{error}; it wrote last:\n{cluster.substrate.log_tail(node)}") from error
-    cluster.mark(node, down=False)
+        await cluster.deployment.install(node, new)
+        await cluster.substrate.start(cluster.deployment.process(node))
+    except BadInput as error:
+        return NotUp(why=str(error))
+    return await cluster.comes_up(node, timeout=COMES_UP_S)

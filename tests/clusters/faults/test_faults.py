@@ -393,7 +393,7 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
                 raise BadInput("it is no program")
             await start(spec)
             if how == "it dies":
-                fake.substrate.states["n2"] = ProcessState.EXITED
+                fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, 7
             else:
                 fake.deployment.deaf.add("n2")
             return
@@ -415,6 +415,50 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     said = "it is no program" if how == "it cannot be started" else "it wrote last:\nlibpq.so.5: no such file"
     assert said in told_of(fake)[3][1]["why"]
     assert told_of(fake)[4][1]["build"] == "v0"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "victim", "says"),
+    [
+        (-9, "", "n2", "by a SIGKILL that was not sent from here"),
+        (1, "store: No space left on device", "n2", r"\(no space left on device\)"),
+        (1, "listen: address already in use", "n2", r"\(address already in use\)"),
+        (None, "listen: address already in use", "n2", r"\(address already in use\)"),
+        (-9, "", "n3", "n3 ended with exit code -9"),
+    ],
+)
+async def test_what_lies_outside_of_the_database_is_no_failure_of_its_new_version(
+    code: int | None, words: str, victim: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    monkeypatch.setattr(swap_module, "COMES_UP_S", 0.3)
+    start = fake.substrate.start
+
+    async def started(spec: ProcessSpec) -> None:
+        await start(spec)
+        if code is not None:
+            fake.substrate.states[victim], fake.substrate.codes[victim] = ProcessState.EXITED, code
+        fake.substrate.last_words[victim] = words
+        fake.deployment.deaf.add("n2")
+
+    monkeypatch.setattr(fake.substrate, "start", started)
+    with pytest.raises(HarnessError, match=says):
+        async with disturb(
+            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0")), ["n2"]
+        ):
+            pass
+    assert "swap.failed" not in fake.names
+
+
+async def test_a_version_that_cannot_be_copied_is_not_the_databases_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = await Fake().up()
+    monkeypatch.setattr(fake.deployment, "install", AsyncMock(side_effect=HarnessError("cannot copy v1")))
+    with pytest.raises(HarnessError, match="cannot copy v1"):
+        async with disturb(
+            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0")), ["n2"]
+        ):
+            pass
+    assert "swap.failed" not in fake.names
 
 
 @pytest.mark.parametrize("how", ["as expected", "for another reason", "by its name"])
