@@ -295,11 +295,11 @@ class Cluster:
         self.record(events.NodeDrained(node=node))
         return await self.substrate.stop(node, timeout=60.0)
 
-    async def restart(self, node: str) -> None:
+    async def restart(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""
         await self.substrate.start(self.deployment.process(node))
         self.mark(node, down=False)
-        await self.accepting(node)
+        await self.accepting(node, timeout=timeout)
 
     async def wipe(self, node: str) -> None:
         """Delete a dead node's store."""

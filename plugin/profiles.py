@@ -87,6 +87,8 @@ class Swapping:
     """How long a cluster stays in the mixed state, where that is what is tried."""
     final_limit_s: float
     """How long it may take until a version that is made final is in force everywhere."""
+    up_limit_s: float
+    """How long it may take until a node that is given another version, or that is new, takes clients."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +153,7 @@ _PROFILE = form(
         stall_s=number(above=0),
         limit_s=number(above=0),
     ),
-    swapping=record(Swapping, mixed_s=number(above=0), final_limit_s=number(above=0)),
+    swapping=record(Swapping, mixed_s=number(above=0), final_limit_s=number(above=0), up_limit_s=number(above=0)),
     probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 )
 

@@ -12,7 +12,7 @@ from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, UndoSl
 from clusters.model import Capability
 from clusters.waiting import to_the_end
 
-UNDO_TIMEOUT_S = 180.0
+UNDO_S = 180.0
 """An undo that takes longer is reported as a failure of the harness; a drained node restarts in about 7 s."""
 
 
@@ -22,13 +22,14 @@ class Fault:
 
     ``bite`` hurts one node and returns the proof, in words, that it is hurt (it raises ``HarnessError`` where it cannot
     prove it). Once begun it is never cut short, so it must end by itself. ``undo`` heals what ``bite`` did; it must be
-    safe to call when ``bite`` failed half-way, and leaves no node among ``Cluster.down``.
+    safe to call when ``bite`` failed half-way, and leaves no node among ``Cluster.down``. It has ``undo_s`` seconds.
     """
 
     name: str
     capabilities: frozenset[Capability]
     bite: Callable[[Cluster, str], Coroutine[Any, Any, str]]
     undo: Callable[[Cluster, str], Coroutine[Any, Any, None]]
+    undo_s: float = UNDO_S
 
 
 @asynccontextmanager
@@ -66,10 +67,10 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
         cluster.record(FaultUndo(nodes=nodes))
     finally:
         try:
-            async with asyncio.timeout(UNDO_TIMEOUT_S):
+            async with asyncio.timeout(fault.undo_s):
                 ends = await asyncio.gather(*(fault.undo(cluster, node) for node in nodes), return_exceptions=True)
         except TimeoutError:
-            ends = [HarnessError(f"not after {UNDO_TIMEOUT_S:.0f} s")]
+            ends = [HarnessError(f"not after {fault.undo_s:.0f} s")]
         failed = []
         for node, end in zip(nodes, ends, strict=False):
             if isinstance(end, TimedOut):

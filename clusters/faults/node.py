@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from clusters.cluster import Cluster
+from clusters.cluster import START_TIMEOUT_S, Cluster
 from clusters.errors import HarnessError, TimedOut
 from clusters.events import NodeResized
 from clusters.faults.disturbance import Fault
@@ -31,11 +31,14 @@ async def _silent(cluster: Cluster, node: str, hurt: str, state: ProcessState) -
     return health.why
 
 
-async def restart_dead(cluster: Cluster, node: str) -> None:
-    """Start a node again with its store, unless it is back already; what was cut short half-way is dead first."""
+async def restart_dead(cluster: Cluster, node: str, *, up_s: float = START_TIMEOUT_S) -> None:
+    """Start a node again with its store, unless it is back already; what was cut short half-way is dead first.
+
+    Raises ``TimedOut`` where it takes no clients within ``up_s`` seconds.
+    """
     if node in cluster.down:
         await cluster.kill(node)
-        await cluster.restart(node)
+        await cluster.restart(node, timeout=up_s)
 
 
 KILL = Fault(name="kill", capabilities=frozenset({Capability.KILL, Capability.RESTART}), bite=_kill, undo=restart_dead)

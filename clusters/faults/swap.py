@@ -3,18 +3,19 @@
 import time
 from dataclasses import dataclass
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from clusters.cluster import Cluster, NotUp
 from clusters.engines import Engine
 from clusters.errors import BadInput
 from clusters.events import NodeSwapped, SwapFailed
-from clusters.faults.disturbance import Fault
+from clusters.faults.disturbance import UNDO_S, Fault
 from clusters.faults.node import DRAIN, restart_dead
 from clusters.model import Capability
 
-COMES_UP_S = 60.0
-"""A node that takes no clients by then has not come up with its new version; measured: 3 to 7 s on two busy cores."""
+UP_S = 60.0
+"""A node that takes no clients by then is late with its new version; measured: 3 to 7 s on two busy cores."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,11 +26,12 @@ class Meant:
     shows: tuple[str, ...]
 
 
-def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
+def swap(new: Engine, old: Engine, *, up_s: float = UP_S, meant: Meant | None = None) -> Fault:
     """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
 
-    ``meant``: how ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame
-    for is no failure of ``new``: then it is not undone. Raises ``BadInput`` where they are not of one database.
+    ``up_s``: how long it may take until it takes clients, in seconds, with ``new`` and with ``old``. ``meant``: how
+    ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame for is no
+    failure of ``new``: then it is not undone. Raises ``BadInput`` where they are not of one database.
     """
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
@@ -43,15 +45,15 @@ def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
         if node not in cluster.down:
             return
         given = new
-        if (not_up := await _tried(cluster, node, new)) is not None:
-            failed = SwapFailed(node=node, wanted=new.version, why=not_up.why)
+        if (not_up := await _tried(cluster, node, new, up_s)) is not None:
+            failed = SwapFailed(node=node, wanted=new.version, why=not_up.why, late=not_up.late or UNSET)
             if meant is not None:
                 as_meant = all(sign in not_up.why for sign in meant.shows)
                 failed = replace(failed, meant=meant.failure, as_meant=as_meant)
             cluster.record(failed)
             given = old
             await cluster.deployment.install(node, old)
-            await restart_dead(cluster, node)
+            await restart_dead(cluster, node, up_s=up_s)
         cluster.mark(node, down=False)
         runs = await cluster.deployment.running(node)
         cluster.record(
@@ -70,14 +72,15 @@ def swap(new: Engine, old: Engine, *, meant: Meant | None = None) -> Fault:
         capabilities=frozenset({Capability.DRAIN, Capability.RESTART, Capability.SWAP_VERSION}),
         bite=stop,
         undo=start,
+        undo_s=UNDO_S + 2 * up_s,
     )
 
 
-async def _tried(cluster: Cluster, node: str, new: Engine) -> NotUp | None:
+async def _tried(cluster: Cluster, node: str, new: Engine, up_s: float) -> NotUp | None:
     """Why a node does not come up with a version; ``None`` where it does. Raises ``HarnessError`` as ``comes_up``."""
     try:
         await cluster.deployment.install(node, new)
         await cluster.substrate.start(cluster.deployment.process(node))
     except BadInput as error:
         return NotUp(why=str(error))
-    return await cluster.comes_up(node, timeout=COMES_UP_S)
+    return await cluster.comes_up(node, timeout=up_s)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec import UNSET
 
-from clusters.events import NodeSwapped, SwapFailed, VersionFinal, VersionKept
+from clusters.events import NodeSwapped, SwapFailed, UndoSlow, VersionFinal, VersionKept
 from plugin.evidence.events import (
     JoinFailed,
     JoinRefused,
@@ -63,7 +63,7 @@ def _processes_down(a: Analysis) -> Measured:
 
 @measures("nodes_on_other_build", "nodes", ("integrity", "fault_bit"), safety=True)
 def _other_build(a: Analysis) -> Measured:
-    """Nodes that ran another build than the one they were given last, by their own word."""
+    """Nodes that ran another build than the one they were given last, by their own word, or ended when they got it."""
     last: dict[str, str] = {}
     wrong: dict[str, str] = {}
     _swaps(a)
@@ -73,23 +73,41 @@ def _other_build(a: Analysis) -> Measured:
                 last[node] = build
                 if build != wanted:
                     wrong[node] = f"{node} was given {wanted} and calls itself {build or 'nothing'}"
-            case SwapFailed(node=node, wanted=wanted, why=why):
+            case SwapFailed(node=node, wanted=wanted, why=why, late=late) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
     return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
+
+
+@measures("nodes_late", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
+def _late(a: Analysis) -> Measured:
+    """Nodes that took no clients within the profile's limit after they were given another version, and ran on."""
+    late = [
+        f"{one.node} with {one.wanted}: {one.why}"
+        for _, one in seen(a.evidence.events, SwapFailed)
+        if one.late is True and one.meant is UNSET
+    ]
+    if not late:
+        _swaps(a)
+    return len(late), some(late) or "all took clients in time", tuple(late[:5])
 
 
 @measures("nodes_not_back", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
 def _not_back(a: Analysis) -> Measured:
     """Nodes whose update failed and that do not run their former build again, by their own word."""
     away: dict[str, str] = {}
+    slow = set[str]()
     for event in a.evidence.events:
         match event.what:
             case SwapFailed(node=node, why=why):
                 away[node] = f"{node} did not come up: {why}"
+            case UndoSlow(node=node):
+                slow.add(node)
             case NodeSwapped(node=node, wanted=wanted, build=build) if build == wanted:
                 away.pop(node, None)
     _swaps(a)
+    if away and slow.issuperset(away):
+        return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")
     return len(away), some([*away.values()]) or "all run their former build", tuple(away.values())[:5]
 
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from clusters.cluster import Cluster
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
-from clusters.faults import disturbance
-from clusters.faults import swap as swap_module
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
 from clusters.faults.swap import Meant, swap
@@ -170,14 +168,13 @@ async def test_what_the_test_raised_goes_before_what_the_undo_raised() -> None:
     assert caught.value.__notes__ == ["fault kill could not be undone: start n1 was refused"]
 
 
-async def test_an_undo_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disturbance, "UNDO_TIMEOUT_S", 0.1)
+async def test_an_undo_without_end_is_given_up() -> None:
     fake = await Fake().up()
 
     async def never(*_: object) -> None:
         await asyncio.sleep(1000)
 
-    stuck = Fault(name="stuck", capabilities=frozenset(), bite=KILL.bite, undo=never)
+    stuck = Fault(name="stuck", capabilities=frozenset(), bite=KILL.bite, undo=never, undo_s=0.1)
     with pytest.raises(HarnessError, match="fault stuck could not be undone: not after 0 s"):
         async with disturb(fake.cluster, stuck, ["n1"]):
             pass
@@ -383,7 +380,6 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     fake = await Fake().up()
     fake.substrate.last_words["n2"] = "libpq.so.5: no such file"
     old, new = FakeEngine(fake.substrate, "v0"), FakeEngine(fake.substrate, "v1")
-    monkeypatch.setattr(swap_module, "COMES_UP_S", 0.3)
     start = fake.substrate.start
 
     async def started(spec: ProcessSpec) -> None:
@@ -400,7 +396,7 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
         await start(spec)
 
     monkeypatch.setattr(fake.substrate, "start", started)
-    async with disturb(fake.cluster, swap(new, old), ["n2"]):
+    async with disturb(fake.cluster, swap(new, old, up_s=0.3), ["n2"]):
         pass
     assert whole(fake)
     assert fake.deployment.installed == {"n2": "v0"}
@@ -414,6 +410,7 @@ async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     ]
     said = "it is no program" if how == "it cannot be started" else "it wrote last:\nlibpq.so.5: no such file"
     assert said in told_of(fake)[3][1]["why"]
+    assert told_of(fake)[3][1].get("late", False) == (how == "it never takes clients")
     assert told_of(fake)[4][1]["build"] == "v0"
 
 
@@ -431,7 +428,6 @@ async def test_what_lies_outside_of_the_database_is_no_failure_of_its_new_versio
     code: int | None, words: str, victim: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = await Fake().up()
-    monkeypatch.setattr(swap_module, "COMES_UP_S", 0.3)
     start = fake.substrate.start
 
     async def started(spec: ProcessSpec) -> None:
@@ -444,7 +440,7 @@ async def test_what_lies_outside_of_the_database_is_no_failure_of_its_new_versio
     monkeypatch.setattr(fake.substrate, "start", started)
     with pytest.raises(HarnessError, match=says):
         async with disturb(
-            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0")), ["n2"]
+            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0"), up_s=0.3), ["n2"]
         ):
             pass
     assert "swap.failed" not in fake.names

@@ -10,6 +10,7 @@ from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
 from plugin.judge.metrics import measure
 from plugin.judge.model import Check, Comparison, Kind, Outcome
+from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import trial
 from tests.plugin.recorded import recorded
 
@@ -59,6 +60,30 @@ def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
         event(35, "fault.undone", nodes=["n3"]),
     ]
     assert found("nodes_on_other_build", *swapped(10, "n1"), *failed)[0] == 1
+
+
+def checked(metric: str, *events: Event, others: float) -> Outcome:
+    """What a check that this metric is 0 comes to while other work takes this much of the machine's CPU, in percent."""
+    check = Check(metric=metric, comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="our own")
+    host = [HostSecond(t * S, 99.0, others) for t in range(1, 60)]
+    (result,) = decide(trial(events=sorted(events, key=lambda e: e.t), host=host), [check]).results
+    return result.outcome
+
+
+def test_a_node_that_is_late_refutes_where_the_machine_was_free_and_one_that_ended_everywhere() -> None:
+    began = [event(30, "fault.begin", fault="swap", nodes=["n3"]), event(31, "fault.bit", node="n3")]
+    failed = {"node": "n3", "wanted": NEW, "why": "not after 60 s"}
+    late = [*began, event(33, "swap.failed", **failed, late=True)]
+    assert found("nodes_on_other_build", *swapped(10, "n1"), *late)[0] == 0
+    assert found("nodes_late", *swapped(10, "n1"), *late) == (1, f"n3 with {NEW}: not after 60 s")
+    assert checked("nodes_late", *late, others=0) is Outcome.REFUTED
+    assert checked("nodes_late", *late, others=50) is Outcome.INCONCLUSIVE
+    ended = [*began, event(33, "swap.failed", **failed)]
+    assert found("nodes_late", *ended)[0] == 0
+    assert checked("nodes_on_other_build", *ended, others=50) is Outcome.REFUTED
+    meant = [*began, event(33, "swap.failed", **failed, late=True, meant="never-ready", as_meant=True)]
+    assert found("nodes_late", *meant)[0] == 0
+    assert found("nodes_late")[0] is None
 
 
 def test_each_restart_waits_until_the_cluster_is_whole() -> None:
@@ -155,6 +180,9 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
     back = event(15, "node.swapped", node="n1", wanted=OLD, build=OLD, able="1.0", active="1.0")
     assert found("nodes_not_back", *failed, back)[0] == 0
     assert found("nodes_not_back", *failed) == (1, "n1 did not come up: it ended with exit code 3")
+    slow = event(14, "undo.slow", node="n1", why="not after 60 s")
+    assert found("nodes_not_back", *failed, slow)[0] is None, "a machine may be slow"
+    assert found("nodes_not_back", *failed, slow, back)[0] == 0
     assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
     assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
 
