@@ -26,12 +26,15 @@ class Meant:
     shows: tuple[str, ...]
 
 
-def swap(new: Engine, old: Engine, *, up_s: float = UP_S, meant: Meant | None = None) -> Fault:
+def swap(
+    new: Engine, old: Engine, *, up_s: float = UP_S, meant: Meant | None = None, changed: set[str] | None = None
+) -> Fault:
     """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
 
     ``up_s``: how long it may take until it takes clients, in seconds, with ``new`` and with ``old``. ``meant``: how
     ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame for is no
-    failure of ``new``: then it is not undone. Raises ``BadInput`` where they are not of one database.
+    failure of ``new``: then it is not undone. ``changed`` gets the nodes that came up with ``new``. Raises ``BadInput``
+    where they are not of one database.
     """
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
@@ -54,6 +57,8 @@ def swap(new: Engine, old: Engine, *, up_s: float = UP_S, meant: Meant | None = 
             given = old
             await cluster.deployment.install(node, old)
             await restart_dead(cluster, node, up_s=up_s)
+        elif changed is not None:
+            changed.add(node)
         cluster.mark(node, down=False)
         runs = await cluster.deployment.running(node)
         cluster.record(
