@@ -26,8 +26,6 @@ from clusters.waiting import hold, wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
-JOIN_S = 30.0
-"""A new node that takes no clients by then was not taken in; measured: 3 to 12 s on two busy cores."""
 REMOVE_TIMEOUT_S = 600.0
 """Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
@@ -57,6 +55,14 @@ class NotUp:
 
     why: str
     late: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptOut:
+    """How a new node was kept out. ``for_version``: somebody said that its version is why."""
+
+    how: str
+    for_version: bool
 
 
 class Cluster:
@@ -337,31 +343,28 @@ class Cluster:
         except BadInput as error:
             raise NotInstalled(str(error)) from error
 
-    async def refuses(self, node: NodeSpec, engine: Engine, *, timeout: float = JOIN_S) -> str:
-        """Start a new node that must not be taken in; returns how it was kept out, empty where it takes clients.
+    async def refuses(self, node: NodeSpec, engine: Engine, *, timeout: float = START_TIMEOUT_S) -> KeptOut | None:
+        """Start a new node that must not be taken in; returns how it was kept out, ``None`` where it takes clients.
 
-        One that is kept out cannot be given its version, ends, or takes no clients within ``timeout`` seconds; it is
-        gone when this returns.
+        It may have been kept out by this machine as well as by its version. It is gone when this returns.
         """
         try:
             await self._begin(node, engine)
         except NotInstalled as error:
-            return str(error)
-
-        async def settled() -> Health:
-            if self.substrate.state(node.name) is not ProcessState.RUNNING:
-                code, last = self.substrate.exit_code(node.name), self.substrate.log_tail(node.name, 3)
-                raise HarnessError(f"it ended with exit code {code}; it wrote last: {last}")
-            return await self.deployment.accepting(node.name)
-
+            return KeptOut(how=str(error), for_version=True)
         try:
-            await self._until(f"{node.name} to take clients", settled, timeout)
+            not_up = await self.comes_up(node.name, timeout=timeout)
         except HarnessError as error:
-            await self.substrate.kill(node.name)
-            await self.deployment.withdraw(node.name)
-            return str(error)
-        self.nodes.append(node.name)
-        return ""
+            kept_out = KeptOut(how=str(error), for_version=False)
+        else:
+            if not_up is None:
+                self.nodes.append(node.name)
+                return None
+            said = any(words in not_up.why.lower() for words in engine.kind.keeps_out)
+            kept_out = KeptOut(how=not_up.why, for_version=said)
+        await self.substrate.kill(node.name)
+        await self.deployment.withdraw(node.name)
+        return kept_out
 
     async def remove(self, node: str, *, timeout: float = REMOVE_TIMEOUT_S) -> int:
         """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code.

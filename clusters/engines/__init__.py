@@ -276,6 +276,9 @@ class EngineKind:
     old_joins_final: Callable[[str, str], bool | None] = lambda old, new: None
     """Whether a new node of the old version may join a cluster once the new one is final there; ``None`` where that
     shows only in what servers say of the versions they can run at. Raises ``BadInput`` for what is no version."""
+    keeps_out: tuple[str, ...] = ()
+    """What a server says when it ends, in lower case, one of these, where a cluster does not take it in for its
+    version."""
     order: Callable[[str], Any] = str
     """What its versions sort by, the oldest first; a series stands for the first of its versions. Raises ``BadInput``
     for what is neither."""

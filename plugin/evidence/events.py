@@ -144,6 +144,13 @@ class JoinRefused(Happened, frozen=True, kw_only=True, tag="join.refused"):
     how: str = ""
 
 
+class JoinUnclear(Happened, frozen=True, kw_only=True, tag="join.unclear"):
+    """A new node that must not be taken in for its version did not come, and nobody said that this is why."""
+
+    node: str
+    how: str = ""
+
+
 class NodeRemoved(Happened, frozen=True, kw_only=True, tag="node.removed"):
     """A node was taken out and ended."""
 

@@ -12,6 +12,7 @@ from clusters.events import NodeSwapped, SwapFailed, UndoSlow, VersionFinal, Ver
 from plugin.evidence.events import (
     JoinFailed,
     JoinRefused,
+    JoinUnclear,
     NodeJoined,
     NotFinal,
     PlanDrawn,
@@ -171,10 +172,13 @@ def _none_joins(a: Analysis) -> str:
 
 @measures("joined_wrongly", "nodes", ("integrity", "plan_followed"), safety=True, elsewhere=_none_joins)
 def _joined_wrongly(a: Analysis) -> Measured:
-    """New nodes that were taken in though their version must not, and such as were not though it may."""
+    """New nodes that were taken in though their version must not, and such as were not though it may.
+
+    A node that did not come, and nobody knows whether for its version, shows nothing.
+    """
     if not _begun(a, JOIN):
         return nothing(_none_joins(a))
-    wrong, told, refused = list[str](), list[str](), False
+    wrong, told, unclear, refused = list[str](), list[str](), list[str](), False
     for event in a.evidence.events:
         match event.what:
             case StepBegin(kind=kind, refused=must):
@@ -185,6 +189,10 @@ def _joined_wrongly(a: Analysis) -> Measured:
                 wrong.append(f"{node} was not taken in: {why}")
             case JoinRefused(node=node, how=how):
                 told.append(f"{node} was kept out: {how}")
+            case JoinUnclear(node=node, how=how):
+                unclear.append(f"{node} did not come, and not for its version as far as anybody said: {how}")
+    if unclear and not wrong:
+        return nothing(some(unclear))
     return len(wrong), some(wrong or told), tuple(wrong[:5])
 
 

@@ -24,6 +24,7 @@ from plugin.evidence.events import (
     Errored,
     JoinFailed,
     JoinRefused,
+    JoinUnclear,
     NodeJoined,
     NotFinal,
     NotRecovered,
@@ -223,6 +224,9 @@ class _Told:
             case JoinRefused(node=node, how=how):
                 self._came(f"{node} was kept out: {how}")
                 self._mark(self._begun(at), at, f"{node} kept out")
+            case JoinUnclear(node=node, how=how):
+                self._came(f"{node} did not come, and not for its version as far as anybody said: {how}")
+                self._mark(self._begun(at), at, f"{node} did not come")
             case JoinFailed(node=node, why=why):
                 self._came(f"{node} was not taken in: {why}")
                 self._mark(self._begun(at), at, f"{node} did not join")
@@ -280,7 +284,7 @@ class _Told:
             case NodeJoined(node=node):
                 self.running[node] = self._build(self._asked("version"))
                 self._runs(t, node)
-            case JoinRefused(node=node) | JoinFailed(node=node):
+            case JoinRefused(node=node) | JoinUnclear(node=node) | JoinFailed(node=node):
                 self._is(t, node, "")
 
     def _settle(self, t: int, *states: str) -> None:

@@ -369,7 +369,14 @@ class FakeDeployment:
 class FakeEngine:
     """Deploys on the substrate it was made for."""
 
-    kind = EngineKind(name="fake", title="Fake", capabilities=frozenset(Capability), find=_nothing, sql=SqlTraits())
+    kind = EngineKind(
+        name="fake",
+        title="Fake",
+        capabilities=frozenset(Capability),
+        find=_nothing,
+        sql=SqlTraits(),
+        keeps_out=("too old for this cluster",),
+    )
     generator = None
     program = Path("/nonexistent")
     detection_s = 0.1

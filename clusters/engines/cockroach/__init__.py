@@ -63,5 +63,7 @@ KIND = EngineKind(
     change=_change,
     former=_former,
     old_joins_final=_old_joins_final,
+    # v20.2 said the first to a cluster that was final at v21.1; programs of v26.1 have both.
+    keeps_out=("binary is incompatible with the cluster", "cluster requires at least version"),
     order=_order,
 )

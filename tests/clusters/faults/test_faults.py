@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.cluster import Cluster
+from clusters.cluster import Cluster, KeptOut
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
@@ -500,13 +500,48 @@ async def test_a_new_node_that_cannot_be_given_its_version_leaves_nothing(
 
     monkeypatch.setattr(fake.deployment, "install", installed)
     if asked == "refuses":
-        how = await fake.cluster.refuses(NEW, FakeEngine(fake.substrate, "v1"))
-        assert how == "n4: v1 cannot start with this data"
+        kept_out = await fake.cluster.refuses(NEW, FakeEngine(fake.substrate, "v1"))
+        assert kept_out == KeptOut(how="n4: v1 cannot start with this data", for_version=True)
     else:
         with pytest.raises(BadInput, match="n4: v1 cannot start with this data"):
             await fake.cluster.add(NEW, FakeEngine(fake.substrate, "v1"))
     assert fake.cluster.nodes == ["n1", "n2", "n3"]
     assert fake.substrate.state("n4") is ProcessState.ABSENT
+    assert (await fake.deployment.healthy()).ok, "it is waited for no more"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "for_version"),
+    [
+        (1, "ERROR: v1 is Too Old for this cluster", True),
+        (None, "v1 is too old for this cluster", True),
+        (1, "listen: address already in use", False),
+        (1, "v1 is too old for this cluster: no space left on device", False),
+        (1, "bad flag", False),
+        (-9, "", False),
+        (None, "", False),
+    ],
+)
+async def test_a_new_node_is_kept_out_for_its_version_only_where_it_says_so(
+    code: int | None, words: str, for_version: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    start = fake.substrate.start
+
+    async def started(spec: ProcessSpec) -> None:
+        await start(spec)
+        fake.substrate.last_words["n4"] = words
+        if code is None:
+            fake.deployment.deaf.add("n4")
+        else:
+            fake.substrate.states["n4"], fake.substrate.codes["n4"] = ProcessState.EXITED, code
+
+    monkeypatch.setattr(fake.substrate, "start", started)
+    kept_out = await fake.cluster.refuses(NEW, FakeEngine(fake.substrate, "v1"), timeout=0.3)
+    assert kept_out is not None
+    assert (kept_out.for_version, words in kept_out.how) == (for_version, True)
+    assert fake.cluster.nodes == ["n1", "n2", "n3"]
+    assert fake.substrate.state("n4") is ProcessState.EXITED
     assert (await fake.deployment.healthy()).ok, "it is waited for no more"
 
 

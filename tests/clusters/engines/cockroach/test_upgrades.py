@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.builds import CHANGED, Build
 from clusters.engines.cockroach.changes import change
 from clusters.engines.cockroach.licences import KEY
@@ -141,3 +142,23 @@ def test_of_a_change_that_was_run_nothing_is_said(old: Build, new: Build) -> Non
     assert change(before, later, WITH_KEY).notes == ()
     assert change(before, {**later, "commit": ""}, WITH_KEY).notes
     assert Version.parse(later["version"]) > Version.parse(old.tag)
+
+
+REFUSED = (
+    "ERROR: cockroach server exited with error: during init: "
+    "binary is incompatible with the cluster attempted to join\n"
+    'Failed running "start"'
+)
+"""The last words of v20.2.0-dev.20201130, which was to join a cluster that was final at v21.1.0-alpha.20210228."""
+
+
+@pytest.mark.parametrize(
+    ("words", "for_version"),
+    [
+        (REFUSED, True),
+        ("cluster requires at least version 21.1, but peer has version 20.2", True),
+        ("ERROR: cockroach server exited with error: unable to lookup hostname", False),
+    ],
+)
+def test_what_a_server_says_that_is_kept_out_for_its_version(words: str, for_version: bool) -> None:
+    assert any(sign in words.lower() for sign in KIND.keeps_out) is for_version
