@@ -317,11 +317,17 @@ class Cluster:
         await self.restart(node)
         await self.deployment.forget(node)
 
-    async def add(self, node: NodeSpec, engine: Engine | None = None) -> None:
+    async def add(self, node: NodeSpec, engine: Engine | None = None, *, timeout: float = START_TIMEOUT_S) -> None:
         """Add a node to the running cluster, of another version where one is given; wait until it takes clients."""
         await self._begin(node, engine)
         self.nodes.append(node.name)
-        await self.accepting(node.name)
+        await self.accepting(node.name, timeout=timeout)
+
+    async def give_up(self, node: str) -> None:
+        """Kill a node that was added and never took clients; nothing is asked of it any more."""
+        await self.substrate.kill(node)
+        await self.deployment.withdraw(node)
+        self.nodes.remove(node)
 
     async def _begin(self, node: NodeSpec, engine: Engine | None) -> None:
         """Place a new node and start it. One that cannot be is forgotten, else nothing would ever be whole again."""

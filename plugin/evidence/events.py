@@ -131,10 +131,11 @@ class NodeJoined(Happened, frozen=True, kw_only=True, tag="node.joined"):
 
 
 class JoinFailed(Happened, frozen=True, kw_only=True, tag="join.failed"):
-    """A new node did not come."""
+    """A new node did not come. ``late``: its process ran on, and the profile's time was up."""
 
     node: str
     why: str = ""
+    late: bool | UnsetType = UNSET
 
 
 class JoinRefused(Happened, frozen=True, kw_only=True, tag="join.refused"):

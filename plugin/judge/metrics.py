@@ -88,7 +88,7 @@ def _unrecovered(a: Analysis) -> Measured:
     late = seen(a.evidence.events, NotRecovered)
     if late:
         last = late[-1][1]
-        return 1, f"not whole {last.limit_s} s after the fault was undone: {last.why}", ()
+        return 1, f"not whole within {last.limit_s} s: {last.why}", ()
     recorded(a.timeline.recovered, "nobody waited for recovery")
     return 0, "", ()
 

@@ -82,12 +82,14 @@ def _other_build(a: Analysis) -> Measured:
 
 @measures("nodes_late", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
 def _late(a: Analysis) -> Measured:
-    """Nodes that took no clients within the profile's limit after they were given another version, and ran on."""
-    late = [
-        f"{one.node} with {one.wanted}: {one.why}"
-        for _, one in seen(a.evidence.events, SwapFailed)
-        if one.late is True and one.meant is UNSET
-    ]
+    """Nodes that took no clients within the profile's limit and ran on: with another version, or as new ones."""
+    late = list[str]()
+    for event in a.evidence.events:
+        match event.what:
+            case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
+                late.append(f"{node} with {wanted}: {why}")
+            case JoinFailed(node=node, why=why, late=True):
+                late.append(f"{node}, which is new: {why}")
     if not late:
         _swaps(a)
     return len(late), some(late) or "all took clients in time", tuple(late[:5])
@@ -174,7 +176,7 @@ def _none_joins(a: Analysis) -> str:
 def _joined_wrongly(a: Analysis) -> Measured:
     """New nodes that were taken in though their version must not, and such as were not though it may.
 
-    A node that did not come, and nobody knows whether for its version, shows nothing.
+    A node that did not come in time, or nobody knows whether for its version, shows nothing here.
     """
     if not _begun(a, JOIN):
         return nothing(_none_joins(a))
@@ -185,6 +187,8 @@ def _joined_wrongly(a: Analysis) -> Measured:
                 refused = kind == JOIN and must is True
             case NodeJoined(node=node):
                 (wrong if refused else told).append(f"{node} was taken in")
+            case JoinFailed(node=node, why=why, late=True):
+                unclear.append(f"{node} did not come in time: {why}")
             case JoinFailed(node=node, why=why):
                 wrong.append(f"{node} was not taken in: {why}")
             case JoinRefused(node=node, how=how):

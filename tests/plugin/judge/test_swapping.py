@@ -222,6 +222,10 @@ def test_who_joins_and_who_must_not() -> None:
     assert found("joined_wrongly", *plan, *taken) == (1, "n5 was taken in")
     failed = [new, event(50, "join.failed", node="n4", why="it takes no clients")]
     assert found("joined_wrongly", *plan, *failed) == (1, "n4 was not taken in: it takes no clients")
+    late = [new, event(50, "join.failed", node="n4", why="not after 60 s", late=True)]
+    assert found("joined_wrongly", *plan, *late) == (None, "n4 did not come in time: not after 60 s")
+    assert found("nodes_late", *late) == (1, "n4, which is new: not after 60 s")
+    assert found("nodes_late", *swapped(10, "n1"), *failed)[0] == 0
     unclear = [old, event(65, "join.unclear", node="n5", how="not after 60 s")]
     said = "n5 did not come, and not for its version as far as anybody said: not after 60 s"
     assert found("joined_wrongly", *plan, *unclear) == (None, said)
