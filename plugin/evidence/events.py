@@ -276,6 +276,13 @@ class StepEnd(Happened, frozen=True, kw_only=True, tag="step.end"):
     number: int
 
 
+class VersionsSeen(Happened, frozen=True, kw_only=True, tag="versions.seen"):
+    """Which version is in force, asked of each node; ``silent``: why one did not say."""
+
+    active: Mapping[str, str] = {}
+    silent: Mapping[str, str] = {}
+
+
 class NotFinal(Happened, frozen=True, kw_only=True, tag="not_final"):
     """The new version was not in force everywhere when the limit was over."""
 

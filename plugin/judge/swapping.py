@@ -4,6 +4,7 @@ A test records ``plan.drawn`` and of each step ``step.begin`` and ``step.end``; 
 which tells ``node.swapped`` or ``swap.failed``. Their processes are watched beside it (``processes.seen``).
 """
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from msgspec import UNSET
@@ -19,6 +20,7 @@ from plugin.evidence.events import (
     ProcessesSeen,
     StepBegin,
     StepEnd,
+    VersionsSeen,
     seen,
 )
 from plugin.judge.analysis import Analysis
@@ -132,9 +134,20 @@ def _none_kept(a: Analysis) -> str:
 
 @measures("final_early", "nodes", ("integrity", "fault_bit"), safety=True, elsewhere=_none_kept)
 def _final_early(a: Analysis) -> Measured:
-    """Nodes that said that another version was in force while the cluster was to keep the former one."""
+    """Nodes that said that another version was in force while the cluster was to keep the former one.
+
+    Each is asked when it was swapped, and all whenever the plan looked and before a version is made final.
+    """
     wrong: dict[str, str] = {}
+    silent: dict[str, str] = {}
     kept, looked = "", 0
+
+    def held(t: int, told: Mapping[str, str]) -> int:
+        for node, active in told.items():
+            if active != kept:
+                wrong[node] = f"{node} at {seconds(t)}: {active} in force, {kept} was to be kept"
+        return len(told)
+
     for event in a.evidence.events:
         match event.what:
             case VersionKept(active=active):
@@ -142,9 +155,12 @@ def _final_early(a: Analysis) -> Measured:
             case StepBegin(kind=kind) if kind == FINALISE:
                 kept = ""
             case NodeSwapped(node=node, active=active) if kept:
-                looked += 1
-                if active != kept:
-                    wrong[node] = f"{node} at {seconds(event.t)}: {active} in force, {kept} was to be kept"
+                looked += held(event.t, {node: active})
+            case VersionsSeen(active=told, silent=unasked) if kept:
+                looked += held(event.t, told)
+                silent |= {node: f"{node} at {seconds(event.t)}: {why}" for node, why in unasked.items()}
+    if silent and not wrong:
+        return nothing(f"not told which version is in force: {some(silent.values())}")
     if not looked:
         return nothing("no version was to be kept, or no node was swapped meanwhile")
     return len(wrong), some([*wrong.values()]) or f"kept, {looked} times asked", tuple(wrong.values())[:5]

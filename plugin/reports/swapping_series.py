@@ -35,6 +35,7 @@ from plugin.evidence.events import (
     ProvisionBegin,
     StepBegin,
     StepEnd,
+    VersionsSeen,
     seen,
 )
 from plugin.evidence.plan import StoredPlan
@@ -214,6 +215,8 @@ class _Told:
                 self.back = f"{versions} was made final: there is no way back"
                 self._came(f"{versions} in force on {', '.join(told)} after {seconds:.1f} s")
                 self._mark(self._begun(at), at, f"{versions} final")
+            case VersionsSeen(active=told):
+                self.active |= told
             case NotFinal(limit_s=limit, why=why):
                 self.back = f"not final within {limit:g} s: {why}"
                 self._came(self.back)

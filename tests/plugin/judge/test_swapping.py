@@ -102,6 +102,20 @@ def test_a_version_that_is_kept_must_be_in_force(active: str, early: int) -> Non
     assert found("final_early", kept, *swapped(10, "n1"), finalise, *swapped(20, "n2", active=active))[0] == 0
 
 
+def test_all_nodes_are_asked_after_the_last_swap_too() -> None:
+    kept = event(5, "version.kept", active="1.0")
+    right = event(40, "versions.seen", active={"n1": "1.0", "n2": "1.0"})
+    raised = event(40, "versions.seen", active={"n1": "1.1", "n2": "1.1"})
+    silent = event(40, "versions.seen", active={"n1": "1.0"}, silent={"n2": "no answer"})
+    finalise = event(41, "step.begin", number=9, kind="finalise", says="")
+    after = event(50, "versions.seen", active={"n1": "1.1", "n2": "1.1"})
+    assert found("final_early", kept, *ROLLED, right, finalise, after) == (0, "kept, 5 times asked")
+    assert found("final_early", kept, *ROLLED, raised, finalise)[0] == 2
+    unknown = "not told which version is in force: n2 at 40.0 s: no answer"
+    assert found("final_early", kept, *ROLLED, silent) == (None, unknown)
+    assert found("final_early", kept, *ROLLED, raised, silent)[0] == 2
+
+
 def test_where_no_version_is_kept_none_can_be_final_early() -> None:
     """As of the control: minor versions have nothing that could be made final."""
     events = [event(5, "version.kept", active=""), *swapped(10, "n1")]
