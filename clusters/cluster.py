@@ -3,14 +3,17 @@
 import asyncio
 import functools
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from msgspec import UNSET
+
 from clusters import clocks, events
 from clusters.engines import Deployment, Engine
-from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
+from clusters.errors import BadInput, HarnessError, NodeDied, NotDrained, TimedOut
 from clusters.model import (
     Capability,
     Credentials,
@@ -26,6 +29,9 @@ from clusters.waiting import hold, wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+DRAIN_S = 120.0
+"""A node that has not handed over its work by then, or has not stopped after as long, is late; measured: a few seconds
+for both."""
 REMOVE_TIMEOUT_S = 600.0
 """Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
@@ -294,12 +300,42 @@ class Cluster:
         await self.substrate.heal(sender, receiver)
         self.cut_links.discard((sender, receiver))
 
-    async def drain(self, node: str) -> int:
-        """Let a node hand over its work, then stop it; returns its exit code."""
+    async def drain(self, node: str, *, timeout: float = DRAIN_S) -> int:
+        """Let a node hand over its work, then stop it; returns its exit code.
+
+        One that does not hand it over, or not within ``timeout`` seconds, is stopped all the same: then ``NotDrained``
+        is raised. Raises ``HarnessError`` where something outside the database ended it, or kept it from that.
+        """
         self.mark(node, down=True)
-        await self.deployment.drain(node)
-        self.record(events.NodeDrained(node=node))
-        return await self.substrate.stop(node, timeout=60.0)
+        failed: HarnessError | None = None
+        try:
+            await self.deployment.drain(node, timeout=timeout)
+            self.record(events.NodeDrained(node=node))
+        except (NotDrained, TimedOut) as error:
+            failed = error
+            if lack := self._lack(node, self.substrate.log_tail(node)):
+                raise HarnessError(f"{node} was not drained, {lack}: {error}") from error
+        code = await self._stop(node, timeout=timeout)
+        if failed is not None:
+            late = isinstance(failed, TimedOut) or UNSET
+            self.record(events.DrainFailed(node=node, why=str(failed), late=late))
+            raise NotDrained(f"{node} was not drained, and stopped with exit code {code}: {failed}") from failed
+        return code
+
+    async def _stop(self, node: str, *, timeout: float) -> int:
+        """Stop a node, or kill it after ``timeout`` seconds; returns its exit code.
+
+        Raises ``HarnessError`` where something outside the database ended it.
+        """
+        begun = time.monotonic()
+        code = await self.substrate.stop(node, timeout=timeout)
+        late = code == -signal.SIGKILL and time.monotonic() - begun >= timeout
+        last = self.substrate.log_tail(node)
+        outside = None if late or code in (0, -signal.SIGTERM) else self._outside(node, code, last)
+        if outside:
+            raise HarnessError(f"{node} ended with exit code {code} when it was to stop, {outside}; last:\n{last}")
+        self.record(events.NodeStopped(node=node, code=code, late=late or UNSET))
+        return code
 
     async def restart(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""

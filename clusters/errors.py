@@ -24,6 +24,17 @@ class CommandTimedOut(HarnessError):  # noqa: N818 - what happened
     """A helper command did not end in time. The message has its last words."""
 
 
+class CommandFailed(HarnessError):  # noqa: N818 - what happened
+    """A helper command ended with an exit code of its own that is not 0. The message has what it said."""
+
+
+class NotDrained(HarnessError):  # noqa: N818 - what happened
+    """A node did not hand over its work: servers refused that, or failed in it. Evidence, where that is what is tried.
+
+    What did not end in time is ``TimedOut``.
+    """
+
+
 class NodeDied(Exception):  # noqa: N818 - what happened
     """A node of a running cluster ended by itself, which no database that survives does: the claim is refuted.
 

@@ -93,6 +93,25 @@ class NodeDrained(Happened, frozen=True, kw_only=True, tag="node.drained"):
     node: str
 
 
+class DrainFailed(Happened, frozen=True, kw_only=True, tag="drain.failed"):
+    """A node did not hand over its work, and was stopped all the same. ``late``: the time was up."""
+
+    node: str
+    why: str = ""
+    late: bool | UnsetType = UNSET
+
+
+class NodeStopped(Happened, frozen=True, kw_only=True, tag="node.stopped"):
+    """A node that was told to stop has ended; ``code``: its exit code, negative for a signal.
+
+    ``late``: it ran on when the time was up, and was killed.
+    """
+
+    node: str
+    code: int
+    late: bool | UnsetType = UNSET
+
+
 class NodeResized(Happened, frozen=True, kw_only=True, tag="node.resized"):
     """A node runs with other resources. ``shown``: what the operating system and the node itself say of them."""
 

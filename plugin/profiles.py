@@ -87,6 +87,8 @@ class Swapping:
     """How long a cluster stays in the mixed state, where that is what is tried."""
     final_limit_s: float
     """How long it may take until a version that is made final is in force everywhere."""
+    drain_limit_s: float
+    """How long it may take until a node has handed over its work, and then until it stops."""
     up_limit_s: float
     """How long it may take until a node that is given another version, or that is new, takes clients."""
 
@@ -153,7 +155,13 @@ _PROFILE = form(
         stall_s=number(above=0),
         limit_s=number(above=0),
     ),
-    swapping=record(Swapping, mixed_s=number(above=0), final_limit_s=number(above=0), up_limit_s=number(above=0)),
+    swapping=record(
+        Swapping,
+        mixed_s=number(above=0),
+        final_limit_s=number(above=0),
+        drain_limit_s=number(above=0),
+        up_limit_s=number(above=0),
+    ),
     probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 )
 

@@ -159,8 +159,12 @@ class Deployment(Protocol):
     async def moves(self, seconds: float) -> Mapping[str, int]:
         """Replicas added and removed in the last ``seconds``, by reason, most frequent first."""
 
-    async def drain(self, node: str) -> None:
-        """Hand the node's work over, in good order, so that its process can stop."""
+    async def drain(self, node: str, *, timeout: float) -> None:
+        """Hand the node's work over, in good order, so that its process can stop.
+
+        Raises ``NotDrained`` where servers refuse that or fail in it, ``TimedOut`` where it takes longer than
+        ``timeout`` seconds.
+        """
 
     async def forget(self, node: str) -> None:
         """Tell the cluster that a node's former store is gone for good, as an operator would.

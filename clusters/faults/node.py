@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from clusters.cluster import START_TIMEOUT_S, Cluster
+from clusters.cluster import DRAIN_S, START_TIMEOUT_S, Cluster
 from clusters.errors import HarnessError, TimedOut
 from clusters.events import NodeResized
 from clusters.faults.disturbance import Fault
@@ -82,15 +82,16 @@ PAUSE = Fault(name="pause", capabilities=frozenset({Capability.PAUSE}), bite=_pa
 """Everything a node is is frozen (SIGSTOP): its connections stay open and say nothing; undone by SIGCONT."""
 
 
-async def _drain(cluster: Cluster, node: str) -> str:
-    code = await cluster.drain(node)
+async def drained(cluster: Cluster, node: str, *, timeout: float = DRAIN_S) -> str:
+    """Drain and stop a node; the proof, in words. Raises ``HarnessError`` as ``Cluster.drain``."""
+    code = await cluster.drain(node, timeout=timeout)
     if (state := cluster.substrate.state(node)) is not ProcessState.EXITED:
         raise HarnessError(f"{node} was drained and stopped, and is {state}")
     return f"drained, stopped with exit code {code}"
 
 
 DRAIN = Fault(
-    name="drain", capabilities=frozenset({Capability.DRAIN, Capability.RESTART}), bite=_drain, undo=restart_dead
+    name="drain", capabilities=frozenset({Capability.DRAIN, Capability.RESTART}), bite=drained, undo=restart_dead
 )
 """A node hands over its work and stops in good order, as before maintenance; undone by starting it again."""
 
@@ -109,7 +110,7 @@ def resize(resources: NodeResources, *, size: str = "") -> Fault:
     return Fault(
         name="resize",
         capabilities=frozenset({Capability.DRAIN, Capability.RESTART, Capability.NODE_RESOURCES}),
-        bite=_drain,
+        bite=drained,
         undo=start,
     )
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from clusters.cluster import Cluster, NotUp
+from clusters.cluster import DRAIN_S, Cluster, NotUp
 from clusters.engines import Engine
-from clusters.errors import BadInput
+from clusters.errors import BadInput, NotDrained
 from clusters.events import NodeSwapped, SwapFailed
 from clusters.faults.disturbance import UNDO_S, Fault
-from clusters.faults.node import DRAIN, restart_dead
+from clusters.faults.node import drained, restart_dead
 from clusters.model import Capability
 
 UP_S = 60.0
@@ -27,28 +27,43 @@ class Meant:
 
 
 def swap(
-    new: Engine, old: Engine, *, up_s: float = UP_S, meant: Meant | None = None, changed: set[str] | None = None
+    new: Engine,
+    old: Engine,
+    *,
+    drain_s: float = DRAIN_S,
+    up_s: float = UP_S,
+    meant: Meant | None = None,
+    changed: set[str] | None = None,
 ) -> Fault:
     """A node is drained and stopped; undone by starting it with ``new``, or else with ``old``, which it had before.
 
-    ``up_s``: how long it may take until it takes clients, in seconds, with ``new`` and with ``old``. ``meant``: how
-    ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame for is no
-    failure of ``new``: then it is not undone. ``changed`` gets the nodes that came up with ``new``. Raises ``BadInput``
-    where they are not of one database.
+    ``drain_s``: how long it may take until it is drained, and until it stops; ``up_s``: until it takes clients, with
+    ``new`` and with ``old``; in seconds. One that is not drained is stopped all the same, and not given ``new``.
+    ``meant``: how ``new`` is to fail; whether it failed so is recorded. What this machine, or the harness, is to blame
+    for is no failure of ``new``: then it is not undone. ``changed`` gets the nodes that came up with ``new``. Raises
+    ``BadInput`` where they are not of one database.
     """
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
     began: dict[str, float] = {}
+    undrained = set[str]()
 
     async def stop(cluster: Cluster, node: str) -> str:
         began[node] = time.monotonic()
-        return await DRAIN.bite(cluster, node)
+        try:
+            return await drained(cluster, node, timeout=drain_s)
+        except NotDrained as error:
+            undrained.add(node)
+            return str(error)
 
     async def start(cluster: Cluster, node: str) -> None:
         if node not in cluster.down:
             return
         given = new
-        if (not_up := await _tried(cluster, node, new, up_s)) is not None:
+        if node in undrained:
+            given = old
+            await restart_dead(cluster, node, up_s=up_s)
+        elif (not_up := await _tried(cluster, node, new, up_s)) is not None:
             failed = SwapFailed(node=node, wanted=new.version, why=not_up.why, late=not_up.late or UNSET)
             if meant is not None:
                 as_meant = all(sign in not_up.why for sign in meant.shows)

@@ -6,10 +6,19 @@ which tells ``node.swapped`` or ``swap.failed``. Their processes are watched bes
 
 from collections.abc import Mapping
 from itertools import pairwise
+from signal import SIGTERM
 
 from msgspec import UNSET
 
-from clusters.events import NodeSwapped, SwapFailed, UndoSlow, VersionFinal, VersionKept
+from clusters.events import (
+    DrainFailed,
+    NodeStopped,
+    NodeSwapped,
+    SwapFailed,
+    UndoSlow,
+    VersionFinal,
+    VersionKept,
+)
 from plugin.evidence.events import (
     JoinFailed,
     JoinRefused,
@@ -34,6 +43,9 @@ FAILURE = "failure"
 UNSEEN_US = 3_000_000
 """Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
 second)."""
+
+STOPPED = frozenset({0, -SIGTERM})
+"""Exit codes of what stopped when it was told to."""
 
 SWAPPING_METRICS = Metrics()
 """Every metric of a change of version by name."""
@@ -84,17 +96,56 @@ def _other_build(a: Analysis) -> Measured:
 
 @measures("nodes_late", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
 def _late(a: Analysis) -> Measured:
-    """Nodes that took no clients within the profile's limit and ran on: with another version, or as new ones."""
+    """Nodes that were not done when the profile's limit was over.
+
+    They had not handed over their work, ran on when told to stop, or took no clients with another version or as new
+    ones.
+    """
     late = list[str]()
     for event in a.evidence.events:
         match event.what:
+            case DrainFailed(node=node, why=why, late=True):
+                late.append(f"{node}, which was drained: {why}")
+            case NodeStopped(node=node, late=True):
+                late.append(f"{node} had not stopped when it was killed at {seconds(event.t)}")
             case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
                 late.append(f"{node} with {wanted}: {why}")
             case JoinFailed(node=node, why=why, late=True):
                 late.append(f"{node}, which is new: {why}")
     if not late:
         _swaps(a)
-    return len(late), some(late) or "all took clients in time", tuple(late[:5])
+    return len(late), some(late) or "all were done in time", tuple(late[:5])
+
+
+@measures("drains_failed", "nodes", ("integrity", "fault_bit"), safety=True)
+def _drains_failed(a: Analysis) -> Measured:
+    """Nodes that did not hand over their work: servers refused that, or failed in it."""
+    drains = [(t, one) for t, one in seen(a.evidence.events, DrainFailed) if one.late is not True]
+    failed = [f"{one.node} at {seconds(t)}: {one.why}" for t, one in drains]
+    if not failed:
+        _swaps(a)
+    return len(failed), some(failed) or "none failed", tuple(failed[:5])
+
+
+def _codes_unknown(a: Analysis) -> str:
+    """Evidence of older releases tells them in words only."""
+    stopped = a.timeline.reached.get(NodeStopped)
+    return "nobody recorded the exit codes of nodes that were stopped" if stopped is None else ""
+
+
+@measures("crashed_on_stop", "nodes", ("integrity", "fault_bit"), safety=True, elsewhere=_codes_unknown)
+def _crashed_on_stop(a: Analysis) -> Measured:
+    """Nodes that were told to stop, to be given another version, and ended in another way."""
+    stops = seen(a.evidence.events, NodeStopped)
+    crashed = [
+        f"{one.node} at {seconds(t)}, exit code {one.code}"
+        for t, one in stops
+        if one.late is not True and one.code not in STOPPED
+    ]
+    unknown = sum(len(fault.bit) for fault in _swaps(a)) - len(stops)
+    if unknown > 0 and not crashed:
+        return nothing(_codes_unknown(a) or f"the exit codes of {unknown} stopped nodes were not recorded")
+    return len(crashed), some(crashed) or "all stopped as they were told to", tuple(crashed[:5])
 
 
 @measures("nodes_not_back", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
@@ -255,6 +306,9 @@ def _update_failed(a: Analysis) -> Answer:
     """Every node that was given another version did not come up with it, and failed in the way that was meant."""
     failed = [one for _, one in seen(a.evidence.events, SwapFailed)]
     meant = {node for fault in _swaps(a) for node in fault.nodes}
+    undrained = {one.node for _, one in seen(a.evidence.events, DrainFailed)}
+    if undrained & meant:
+        return False, f"{', '.join(sorted(undrained & meant))} was not even drained, and so not given another version"
     if came := meant - {one.node for one in failed}:
         return False, f"{', '.join(sorted(came))} came up"
     if otherwise := [

@@ -7,12 +7,14 @@ from types import MappingProxyType
 from typing import Any
 
 from clusters.events import (
+    DrainFailed,
     FaultBegin,
     FaultBit,
     FaultUndo,
     FaultUndone,
     Happened,
     NodeDeath,
+    NodeStopped,
     NodeSwapped,
     Provisioned,
     Recovered,
@@ -60,9 +62,9 @@ class Swap:
 
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
-    calls itself at last. ``failed``: why it did not come up with what it was given; ``meant``: how it was to fail, if
-    it did so. ``held``: how many connections of the load it had just before; ``drained`` ended between two operations,
-    ``dropped`` in one.
+    calls itself at last. ``failed``: why it did not come up with what it was given, or if ``undrained`` was not given
+    it; ``meant``: how it was to fail, if it did so. ``held``: how many connections of the load it had just before;
+    ``drained`` ended between two operations, ``dropped`` in one.
     """
 
     node: str
@@ -76,6 +78,7 @@ class Swap:
     able: str = ""
     active: str = ""
     failed: str = ""
+    undrained: bool = False
     meant: str = ""
     held: int | None = None
     drained: int | None = None
@@ -339,6 +342,11 @@ class _Told:
                             gap_s=gaps[0], others_gap_s=gaps[1],
                         )
                     )  # fmt: skip
+            case DrainFailed(node=node, why=why):
+                self._came(f"{node} was not drained: {why}")
+                self._swap(node, failed=why or "nobody knows why", undrained=True)
+            case NodeStopped(node=node, code=code, late=late) if code or late is True:
+                self._came(f"{node} {'was killed, as it did not stop' if late is True else f'ended with {code}'}")
             case SwapFailed(node=node, wanted=wanted, why=why, meant=meant, as_meant=as_meant):
                 self._came(f"{node} did not come up with {wanted}: {why}")
                 so = str(meant) if as_meant is True else ""

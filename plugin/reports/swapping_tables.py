@@ -134,7 +134,8 @@ def _versions(swap: Swap) -> Cell:
     if swap.failed:
         back = f"; it runs {swap.build} again" if swap.build else "; it never came back"
         meant = f", as it was meant to ({swap.meant})" if swap.meant else ""
-        return Cell(text=f"{words}: did not come up{meant} ({told(swap.failed)}){back}", style="" if meant else "bad")
+        what = "was not drained" if swap.undrained else "did not come up"
+        return Cell(text=f"{words}: {what}{meant} ({told(swap.failed)}){back}", style="" if meant else "bad")
     if swap.up is not None and swap.build != swap.wanted:
         return Cell(text=f"{words}: calls itself {swap.build or 'nothing'}", style="bad")
     return Cell(text=words)

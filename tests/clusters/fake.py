@@ -356,7 +356,7 @@ class FakeDeployment:
     async def moves(self, seconds: float) -> Mapping[str, int]:
         return {}
 
-    async def drain(self, node: str) -> None:
+    async def drain(self, node: str, *, timeout: float) -> None:
         await asyncio.sleep(0)
 
     async def forget(self, node: str) -> None:

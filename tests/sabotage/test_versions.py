@@ -81,7 +81,7 @@ async def test_nobody_drains_nor_waits(
 ) -> None:
     """Nodes are killed instead of drained, each as soon as the one before takes clients."""
 
-    async def killed(node: str) -> int:
+    async def killed(node: str, **_: float) -> int:
         await cluster.kill(node)
         return cluster.substrate.exit_code(node) or 0
 
@@ -113,8 +113,8 @@ async def test_a_node_loses_its_store_with_its_version(
     await keep_one_replica(cluster, ledger)
     drain = cluster.drain
 
-    async def emptied(node: str) -> int:
-        code = await drain(node)
+    async def emptied(node: str, *, timeout: float) -> int:
+        code = await drain(node, timeout=timeout)
         await cluster.wipe(node)
         return code
 

@@ -21,7 +21,7 @@ from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import HarnessError
+from clusters.errors import CommandFailed, CommandTimedOut, HarnessError, NotDrained, TimedOut
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -131,13 +131,14 @@ class CockroachDeployment:
     async def _cockroach(self, *arguments: str, timeout: float = 30.0, node: str | None = None) -> str:
         """Run a subcommand that takes ``--certs-dir``, of a node's build or of the oldest; its standard output.
 
-        Raises ``HarnessError``.
+        Raises ``CommandFailed``, or another ``HarnessError`` where it was killed.
         """
         build = self._builds.of(node) if node else self._builds.oldest
         argv = (str(build.binary), *arguments, f"--certs-dir={self._access.certs}")
         done = await self._nodes.run(argv, env=self._environment, timeout=timeout)
         if done.code:
-            raise HarnessError(
+            failed = CommandFailed if done.code > 0 else HarnessError
+            raise failed(
                 f"`cockroach {' '.join(arguments)}` ended with {done.code}: {done.err.strip() or done.out.strip()}"
             )
         return done.out
@@ -334,11 +335,19 @@ class CockroachDeployment:
                 steps[str(row["what"])] = max(int(row["times"]), steps.get(str(row["what"]), 0))
         return steps
 
-    async def drain(self, node: str) -> None:
-        """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped."""
+    async def drain(self, node: str, *, timeout: float) -> None:
+        """``cockroach node drain``: hands over leases and connections; the process runs on until it is stopped.
+
+        Raises ``NotDrained`` where the command fails, ``TimedOut``.
+        """
         host = f"--host={self._access.placement(node).client_address}:{SQL_PORT}"
         flags = self._builds.of(node).dialect.drain_flags
-        await self._cockroach("node", "drain", *flags, host, timeout=120.0, node=node)
+        try:
+            await self._cockroach("node", "drain", *flags, host, timeout=timeout, node=node)
+        except CommandTimedOut as error:
+            raise TimedOut(str(error)) from error
+        except CommandFailed as error:
+            raise NotDrained(str(error)) from error
 
     async def forget(self, node: str) -> None:
         """Decommission for good what a node was: lost, with an empty one in its place, or removed and stopped."""

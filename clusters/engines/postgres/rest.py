@@ -7,11 +7,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, TimedOut
 from clusters.model import Host
 
 USER = "roachproof"
 """The user name of requests that change something."""
+
+
+class Refused(HarnessError):  # noqa: N818 - what happened
+    """Patroni's answer says that it did not do what it was asked for."""
 
 
 async def ask(
@@ -19,7 +23,8 @@ async def ask(
 ) -> str:
     """The answer's text; with a ``body`` the ``password`` goes with it.
 
-    Raises ``HarnessError`` for any status but 200, and where there is no whole answer within ``timeout`` seconds.
+    Raises ``Refused`` for any status but 200, ``TimedOut`` where there is no whole answer within ``timeout`` seconds,
+    and ``HarnessError`` where there is none at all.
     """
 
     def send() -> tuple[int, str]:
@@ -41,9 +46,9 @@ async def ask(
         async with asyncio.timeout(timeout):
             status, text = await asyncio.to_thread(send)
     except TimeoutError as error:
-        raise HarnessError(f"{what}: no answer within {timeout:g} s") from error
+        raise TimedOut(f"{what}: no answer within {timeout:g} s") from error
     except (OSError, http.client.HTTPException) as error:
         raise HarnessError(f"{what}: {error!r}") from error
     if status != http.HTTPStatus.OK:
-        raise HarnessError(f"{what}: status {status}: {text[:200]}")
+        raise Refused(f"{what}: status {status}: {text[:200]}")
     return text

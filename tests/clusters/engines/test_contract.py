@@ -94,7 +94,7 @@ async def _refuses_what_it_cannot(cluster: Cluster) -> None:
     with pytest.raises(HarnessError, match="n9 is not a node of this cluster"):
         await deployment.connect("n9")
     with pytest.raises(HarnessError, match="n9 is not a node of this cluster"):
-        await deployment.drain("n9")
+        await deployment.drain("n9", timeout=9.0)
     with pytest.raises(HarnessError, match="n9 is not a node of this cluster"):
         await deployment.give("n9", OTHERS)
     for capability, asked in ONLY_WITH.items():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.cluster import Cluster, KeptOut
-from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
+from clusters.errors import BadInput, HarnessError, NodeDied, NotDrained, TimedOut
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
 from clusters.faults.swap import Meant, swap
@@ -25,8 +25,8 @@ by_name = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
 
 def told_of(fake: Fake) -> list[tuple[str, dict[str, Any]]]:
-    """What was recorded since the cluster came up, but for the end of a drain."""
-    return [(name, data) for name, data in fake.events[1:] if name != "node.drained"]
+    """What was recorded since the cluster came up, but for the end of a drain and of what was drained."""
+    return [(name, data) for name, data in fake.events[1:] if name not in ("node.drained", "node.stopped")]
 
 
 def names_of(fake: Fake) -> list[str]:
@@ -373,6 +373,87 @@ async def test_a_node_is_given_another_version_while_it_is_down_and_says_what_it
     assert (told["wanted"], told["build"], told["node"]) == ("v1", "v1", "n2")
 
 
+def changing(fake: Fake, **options: Any) -> Fault:
+    """From v0 to v1."""
+    return swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0"), **options)
+
+
+def recorded_of(fake: Fake, name: str) -> list[dict[str, Any]]:
+    """The facts of all events of a name."""
+    return [data for event, data in fake.events if event == name]
+
+
+@pytest.mark.parametrize("error", [NotDrained("lease transfer refused"), TimedOut("not within 120 s")], ids=str)
+async def test_a_node_that_is_not_drained_is_stopped_and_keeps_its_version(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+    fake.deployment.installed = {"n2": "v0"}
+    monkeypatch.setattr(fake.deployment, "drain", AsyncMock(side_effect=error))
+    changed = set[str]()
+    async with disturb(fake.cluster, changing(fake, changed=changed), ["n2"]):
+        assert fake.substrate.state("n2") is ProcessState.EXITED
+    assert whole(fake)
+    assert (changed, fake.deployment.installed) == (set(), {"n2": "v0"})
+    late = {"late": True} if isinstance(error, TimedOut) else {}
+    assert recorded_of(fake, "drain.failed") == [{"node": "n2", "why": str(error), **late}]
+    assert recorded_of(fake, "node.stopped") == [{"node": "n2", "code": 0}]
+    assert [told["build"] for told in recorded_of(fake, "node.swapped")] == ["v0"]
+    assert not {"node.drained", "swap.failed"} & {*fake.names}
+    with pytest.raises(NotDrained, match=f"n2 was not drained, and stopped with exit code 0: {error}"):
+        async with disturb(fake.cluster, DRAIN, ["n2"]):
+            pytest.fail("it is another claim's, which has no check of that")
+    assert whole(fake)
+
+
+async def test_a_drain_that_the_machine_keeps_from_ending_is_not_the_databases_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for error, words in ((HarnessError("cannot start it"), ""), (NotDrained("refused"), "No space left on device")):
+        fake = await Fake().up()
+        fake.substrate.last_words["n2"] = words
+        monkeypatch.setattr(fake.deployment, "drain", AsyncMock(side_effect=error))
+        with pytest.raises(HarnessError, match=f"no space left on device.*{error}" if words else str(error)):
+            async with disturb(fake.cluster, changing(fake), ["n2"]):
+                pytest.fail("the block must not begin")
+        assert "drain.failed" not in fake.names
+
+
+@pytest.mark.parametrize(
+    ("code", "drain_s", "told"),
+    [
+        (0, 9.0, {"code": 0}),
+        (-15, 9.0, {"code": -15}),
+        (-11, 9.0, {"code": -11}),
+        (2, 9.0, {"code": 2}),
+        (-9, 0.0, {"code": -9, "late": True}),
+        (-9, 9.0, None),
+    ],
+)
+async def test_how_a_node_stopped_is_recorded(
+    code: int, drain_s: float, told: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = await Fake().up()
+
+    async def stopped(name: str, *, timeout: float) -> int:
+        assert timeout == drain_s
+        fake.substrate.states[name], fake.substrate.codes[name] = ProcessState.EXITED, code
+        return code
+
+    monkeypatch.setattr(fake.substrate, "stop", stopped)
+    if told is None:
+        with pytest.raises(HarnessError, match="by a SIGKILL that was not sent from here"):
+            async with disturb(fake.cluster, changing(fake, drain_s=drain_s), ["n2"]):
+                pytest.fail("the block must not begin")
+        assert "node.stopped" not in fake.names
+        return
+    async with disturb(fake.cluster, changing(fake, drain_s=drain_s), ["n2"]):
+        pass
+    assert recorded_of(fake, "node.stopped") == [{"node": "n2", **told}]
+    assert fake.deployment.installed == {"n2": "v1"}
+    assert whole(fake)
+
+
 @pytest.mark.parametrize("how", ["it cannot be started", "it dies", "it never takes clients"])
 async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     how: str, monkeypatch: pytest.MonkeyPatch
@@ -439,9 +520,7 @@ async def test_what_lies_outside_of_the_database_is_no_failure_of_its_new_versio
 
     monkeypatch.setattr(fake.substrate, "start", started)
     with pytest.raises(HarnessError, match=says):
-        async with disturb(
-            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0"), up_s=0.3), ["n2"]
-        ):
+        async with disturb(fake.cluster, changing(fake, up_s=0.3), ["n2"]):
             pass
     assert "swap.failed" not in fake.names
 
@@ -450,9 +529,7 @@ async def test_a_version_that_cannot_be_copied_is_not_the_databases_fault(monkey
     fake = await Fake().up()
     monkeypatch.setattr(fake.deployment, "install", AsyncMock(side_effect=HarnessError("cannot copy v1")))
     with pytest.raises(HarnessError, match="cannot copy v1"):
-        async with disturb(
-            fake.cluster, swap(FakeEngine(fake.substrate, "v1"), FakeEngine(fake.substrate, "v0")), ["n2"]
-        ):
+        async with disturb(fake.cluster, changing(fake), ["n2"]):
             pass
     assert "swap.failed" not in fake.names
 

@@ -86,6 +86,46 @@ def test_a_node_that_is_late_refutes_where_the_machine_was_free_and_one_that_end
     assert found("nodes_late")[0] is None
 
 
+def stopped(t: float, node: str, code: int, **fields: Any) -> Event:
+    return event(t, "node.stopped", node=node, code=code, **fields)
+
+
+def test_a_drain_that_fails_refutes_and_one_that_is_late_where_the_machine_was_free() -> None:
+    failed = event(11, "drain.failed", node="n1", why="ERROR: drain timeout")
+    assert found("drains_failed", *ROLLED) == (0, "none failed")
+    assert found("drains_failed", *swapped(10, "n1"), failed) == (1, "n1 at 11.0 s: ERROR: drain timeout")
+    assert checked("drains_failed", *swapped(10, "n1"), failed, others=50) is Outcome.REFUTED
+    late = event(11, "drain.failed", node="n1", why="not within 120 s", late=True)
+    assert found("drains_failed", *swapped(10, "n1"), late)[0] == 0
+    assert found("nodes_late", *swapped(10, "n1"), late) == (1, "n1, which was drained: not within 120 s")
+    assert checked("nodes_late", *swapped(10, "n1"), late, others=0) is Outcome.REFUTED
+    assert checked("nodes_late", *swapped(10, "n1"), late, others=50) is Outcome.INCONCLUSIVE
+    assert found("drains_failed")[0] is None
+    undrained = met("update_failed", *swapped(10, "n1"), failed)
+    assert undrained == (False, "n1 was not even drained, and so not given another version")
+
+
+@pytest.mark.parametrize(("code", "crashed"), [(0, 0), (-15, 0), (2, 1), (-11, 1), (-6, 1)])
+def test_a_node_that_crashes_when_it_is_to_stop_refutes(code: int, crashed: int) -> None:
+    assert found("crashed_on_stop", *swapped(10, "n1"), stopped(11, "n1", code))[0] == crashed
+    outcome = checked("crashed_on_stop", *swapped(10, "n1"), stopped(11, "n1", code), others=50)
+    assert (outcome is Outcome.REFUTED) == bool(crashed)
+
+
+def test_a_node_that_had_to_be_killed_is_late() -> None:
+    killed = stopped(11, "n1", -9, late=True)
+    assert found("crashed_on_stop", *swapped(10, "n1"), killed)[0] == 0
+    assert found("nodes_late", *swapped(10, "n1"), killed) == (1, "n1 had not stopped when it was killed at 11.0 s")
+
+
+def test_exit_codes_that_were_not_recorded_are_not_taken_for_good_ones() -> None:
+    assert found("crashed_on_stop", *ROLLED)[0] is None
+    assert checked("crashed_on_stop", *ROLLED, others=0) is Outcome.NOT_EVALUATED, "as of older releases"
+    some = found("crashed_on_stop", *ROLLED, stopped(11, "n1", 0))
+    assert some == (None, "the exit codes of 2 stopped nodes were not recorded")
+    assert found("crashed_on_stop", *ROLLED, stopped(11, "n1", -11))[0] == 1
+
+
 def test_each_restart_waits_until_the_cluster_is_whole() -> None:
     assert found("restarts_before_whole", *ROLLED) == (0, "the cluster was whole before each")
     hasty = [*swapped(10, "n1", whole=None), *swapped(16, "n2")]

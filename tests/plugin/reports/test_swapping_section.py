@@ -56,6 +56,20 @@ def test_what_went_wrong_stands_out() -> None:
     assert (down.style, whole.style) == ("bad", "bad")
 
 
+def test_a_node_that_was_not_drained_or_crashed_is_told() -> None:
+    undrained = event(18.5, "drain.failed", node="n3", why="ERROR: drain timeout")
+    crashed = event(30.5, "node.stopped", node="n2", code=-11)
+    begun = event(29, "step.begin", number=2, kind="swap", says="")
+    found = heard(
+        [drawn(), *swapped(18, "n3", OLD, wanted=OLD), undrained, begun, *swapped(30, "n2", NEW), crashed]
+    ).swapping
+    assert found is not None
+    (one, _) = swap_rows(found)
+    said = f"{OLD} → ?: was not drained (ERROR: drain timeout); it runs {OLD} again"
+    assert (one[1].text, one[1].style) == (said, "bad")
+    assert any("n2 ended with -11" in step.came for step in found.steps)
+
+
 def test_a_version_that_was_meant_to_fail_does_not_stand_out() -> None:
     failed = {"node": "n3", "wanted": NEW, "why": "exit code 3", "meant": "dies"}
     for as_meant, style, shown in (

@@ -14,7 +14,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines.postgres.engine import find
-from clusters.errors import HarnessError
+from clusters.errors import HarnessError, NotDrained
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.sql import SqlError, pgwire
 from clusters.substrates.processes import Processes
@@ -141,7 +141,7 @@ async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
 
         drained = await primary_of(cluster)
         began = time.monotonic()
-        await cluster.deployment.drain(drained)
+        await cluster.deployment.drain(drained, timeout=40.0)
         await until_inserted(cluster, 1000)
         assert time.monotonic() - began < 10
         successor = await primary_of(cluster)
@@ -173,8 +173,8 @@ async def test_one_node_alone_serves_and_grows(tmp_path: Path) -> None:
     async with running(tmp_path, nodes=1) as cluster:
         written = await with_ledger(cluster)
         assert "synchronous_mode = quorum" not in cluster.deployment.tuned
-        with pytest.raises(HarnessError, match="switchover"):
-            await cluster.deployment.drain("n1")
+        with pytest.raises(NotDrained, match="switchover"):
+            await cluster.deployment.drain("n1", timeout=40.0)
         await cluster.add(NodeSpec(name="n2"))
         await cluster.healthy(timeout=60)
         assert "synchronous_mode = quorum" in cluster.deployment.tuned
