@@ -210,8 +210,13 @@ class Cluster:
         return await wait_until(what, check, timeout=timeout, watch=self.watch, interval=interval)
 
     async def accepting(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
-        """Wait until a node takes clients."""
-        await self._until(f"{node} to take clients", lambda: self.deployment.accepting(node), timeout)
+        """Wait until a node takes clients. Raises ``TimedOut``, or ``HarnessError`` where the machine is why."""
+        try:
+            await self._until(f"{node} to take clients", lambda: self.deployment.accepting(node), timeout)
+        except TimedOut as error:
+            if lack := self._lack(node, self.substrate.log_tail(node)):
+                raise HarnessError(f"{error}; {node} was {lack}") from error
+            raise
 
     async def comes_up(self, node: str, *, timeout: float) -> NotUp | None:
         """Wait until a node whose process was just started takes clients; why it does not, where that is its own doing.

@@ -622,6 +622,22 @@ async def test_a_new_node_is_kept_out_for_its_version_only_where_it_says_so(
     assert (await fake.deployment.healthy()).ok, "it is waited for no more"
 
 
+@pytest.mark.parametrize(
+    ("words", "error", "says"),
+    [
+        ("", TimedOut, "n4 to take clients"),
+        ("store: no space left on device", HarnessError, "n4 was let down by this machine"),
+    ],
+)
+async def test_a_new_node_that_the_machine_lets_down_is_not_late(words: str, error: type[Exception], says: str) -> None:
+    fake = await Fake().up()
+    fake.deployment.deaf.add("n4")
+    fake.substrate.last_words["n4"] = words
+    with pytest.raises(error, match=says) as caught:
+        await fake.cluster.add(NEW, timeout=0.3)
+    assert type(caught.value) is error
+
+
 async def test_a_program_that_is_none_is_no_refusal_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = await Fake().up()
 
