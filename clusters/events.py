@@ -138,12 +138,13 @@ class NodeSwapped(Happened, frozen=True, kw_only=True, tag="node.swapped"):
 class SwapFailed(Happened, frozen=True, kw_only=True, tag="swap.failed"):
     """A node did not come up with the version that it was given; it is to be started with its former one.
 
-    ``late``: its process ran on, and the time was up. ``meant``: how it was to fail, of a version that is there to
-    fail; ``as_meant``: whether that is how it failed.
+    ``former``: the build that it ran before, by its own word. ``late``: its process ran on, and the time was up.
+    ``meant``: how it was to fail, of a version that is there to fail; ``as_meant``: whether that is how it failed.
     """
 
     node: str
     wanted: str
+    former: str | UnsetType = UNSET
     why: str = ""
     late: bool | UnsetType = UNSET
     meant: str | UnsetType = UNSET

@@ -46,9 +46,11 @@ def swap(
     if new.kind.name != old.kind.name:
         raise BadInput(f"{old.kind.title} {old.version} cannot go on as {new.kind.title} {new.version}")
     began: dict[str, float] = {}
+    former: dict[str, str] = {}
     undrained = set[str]()
 
     async def stop(cluster: Cluster, node: str) -> str:
+        former[node] = (await cluster.deployment.running(node)).build
         began[node] = time.monotonic()
         try:
             return await drained(cluster, node, timeout=drain_s)
@@ -64,7 +66,9 @@ def swap(
             given = old
             await restart_dead(cluster, node, up_s=up_s)
         elif (not_up := await _tried(cluster, node, new, up_s)) is not None:
-            failed = SwapFailed(node=node, wanted=new.version, why=not_up.why, late=not_up.late or UNSET)
+            failed = SwapFailed(
+                node=node, wanted=new.version, former=former[node], why=not_up.why, late=not_up.late or UNSET
+            )
             if meant is not None:
                 as_meant = all(sign in not_up.why for sign in meant.shows)
                 failed = replace(failed, meant=meant.failure, as_meant=as_meant)

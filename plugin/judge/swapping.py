@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from signal import SIGTERM
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from clusters.events import (
     DrainFailed,
+    NodeDrained,
     NodeStopped,
     NodeSwapped,
     SwapFailed,
@@ -117,14 +118,20 @@ def _late(a: Analysis) -> Measured:
     return len(late), some(late) or "all were done in time", tuple(late[:5])
 
 
-@measures("drains_failed", "nodes", ("integrity", "fault_bit"), safety=True)
-def _drains_failed(a: Analysis) -> Measured:
-    """Nodes that did not hand over their work: servers refused that, or failed in it."""
-    drains = [(t, one) for t, one in seen(a.evidence.events, DrainFailed) if one.late is not True]
-    failed = [f"{one.node} at {seconds(t)}: {one.why}" for t, one in drains]
-    if not failed:
-        _swaps(a)
-    return len(failed), some(failed) or "none failed", tuple(failed[:5])
+@measures("undrained", "nodes", ("integrity", "fault_bit"), safety=True)
+def _undrained(a: Analysis) -> Measured:
+    """Nodes that stopped before they had handed over their work: servers refused that, failed in it, or were not asked.
+
+    Those that only did not do it in time are late.
+    """
+    failed = {(one.node, t): one for t, one in seen(a.evidence.events, DrainFailed)}
+    done = {(one.node, t) for t, one in seen(a.evidence.events, NodeDrained)}
+    wrong = [f"{node} at {seconds(t)}: {one.why}" for (node, t), one in failed.items() if one.late is not True]
+    for fault in _swaps(a):
+        for node, bit in fault.bit.items():
+            if not any(of == node and fault.begin <= t <= bit for of, t in {*failed, *done}):
+                wrong.append(f"{node} at {seconds(bit)}: it was not asked to")
+    return len(wrong), some(wrong) or "all handed their work over", tuple(wrong[:5])
 
 
 def _codes_unknown(a: Analysis) -> str:
@@ -152,15 +159,20 @@ def _crashed_on_stop(a: Analysis) -> Measured:
 def _not_back(a: Analysis) -> Measured:
     """Nodes whose update failed and that do not run their former build again, by their own word."""
     away: dict[str, str] = {}
+    former: dict[str, str | UnsetType] = {}
     slow = set[str]()
     for event in a.evidence.events:
         match event.what:
-            case SwapFailed(node=node, why=why):
-                away[node] = f"{node} did not come up: {why}"
+            case SwapFailed(node=node, why=why, former=before):
+                away[node], former[node] = f"{node} did not come up: {why}", before
             case UndoSlow(node=node):
                 slow.add(node)
-            case NodeSwapped(node=node, wanted=wanted, build=build) if build == wanted:
-                away.pop(node, None)
+            case NodeSwapped(node=node, wanted=wanted, build=build) if node in away:
+                before = former[node]
+                if build == (wanted if before is UNSET else before):
+                    del away[node]
+                else:
+                    away[node] = f"{node} calls itself {build or 'nothing'}, and ran {before} before"
     _swaps(a)
     if away and slow.issuperset(away):
         return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")

@@ -77,7 +77,13 @@ async def test_nobody_waits_for_the_cluster_to_be_whole(
 @slow
 @pytest.mark.sabotage("hot-swap", engine="cockroach")
 async def test_nobody_drains_nor_waits(
-    swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial,
+    swapping: Swapping,
+    ledger: Ledger,
+    probe: Probe,
+    cluster: Cluster,
+    judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nodes are killed instead of drained, each as soon as the one before takes clients."""
 
@@ -92,6 +98,8 @@ async def test_nobody_drains_nor_waits(
     monkeypatch.setattr(ledger, "recovery", hurried)
     await swapped(swapping, ledger, probe)
     await cluster.healthy()
+    undrained = measure(trial.evidence, "undrained")
+    assert undrained.value == len([step for step in swapping.plan.steps if isinstance(step, Swap)])
     assert judge.refuted("restarts_before_whole")
 
 

@@ -25,6 +25,7 @@ def event(t: float, name: str, **data: Any) -> Event:
 def swapped(t: float, node: str, *, build: str = NEW, active: str = "1.0", whole: float | None = 7) -> Iterable[Event]:
     """One node drained at ``t``, back on the new version 5 s later, and the cluster whole at ``whole`` seconds."""
     yield event(t, "fault.begin", fault="swap", nodes=[node])
+    yield event(t + 0.5, "node.drained", node=node)
     yield event(t + 1, "fault.bit", node=node)
     yield event(t + 2, "fault.undo", nodes=[node])
     yield event(t + 5, "node.swapped", node=node, wanted=NEW, build=build, able="1.1", active=active)
@@ -92,15 +93,17 @@ def stopped(t: float, node: str, code: int, **fields: Any) -> Event:
 
 def test_a_drain_that_fails_refutes_and_one_that_is_late_where_the_machine_was_free() -> None:
     failed = event(11, "drain.failed", node="n1", why="ERROR: drain timeout")
-    assert found("drains_failed", *ROLLED) == (0, "none failed")
-    assert found("drains_failed", *swapped(10, "n1"), failed) == (1, "n1 at 11.0 s: ERROR: drain timeout")
-    assert checked("drains_failed", *swapped(10, "n1"), failed, others=50) is Outcome.REFUTED
+    killed = [one for one in swapped(10, "n1") if one.t != 10.5 * S]
+    assert found("undrained", *killed) == (1, "n1 at 11.0 s: it was not asked to")
+    assert found("undrained", *ROLLED) == (0, "all handed their work over")
+    assert found("undrained", *swapped(10, "n1"), failed) == (1, "n1 at 11.0 s: ERROR: drain timeout")
+    assert checked("undrained", *swapped(10, "n1"), failed, others=50) is Outcome.REFUTED
     late = event(11, "drain.failed", node="n1", why="not within 120 s", late=True)
-    assert found("drains_failed", *swapped(10, "n1"), late)[0] == 0
+    assert found("undrained", *swapped(10, "n1"), late)[0] == 0
     assert found("nodes_late", *swapped(10, "n1"), late) == (1, "n1, which was drained: not within 120 s")
     assert checked("nodes_late", *swapped(10, "n1"), late, others=0) is Outcome.REFUTED
     assert checked("nodes_late", *swapped(10, "n1"), late, others=50) is Outcome.INCONCLUSIVE
-    assert found("drains_failed")[0] is None
+    assert found("undrained")[0] is None
     undrained = met("update_failed", *swapped(10, "n1"), failed)
     assert undrained == (False, "n1 was not even drained, and so not given another version")
 
@@ -239,6 +242,18 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
     assert found("nodes_not_back", *failed, slow, back)[0] == 0
     assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
     assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
+
+
+def test_a_node_that_comes_back_on_a_third_version_is_not_back() -> None:
+    begun = [event(10, "fault.begin", fault="swap", nodes=["n1"]), event(11, "fault.bit", node="n1")]
+    failed = event(13, "swap.failed", node="n1", wanted="v9", former=OLD, why="it ended with exit code 3")
+
+    def back(build: str) -> tuple[float | None, str]:
+        swap = event(15, "node.swapped", node="n1", wanted=build, build=build, able="1.1", active="1.0", seconds=5.0)
+        return found("nodes_not_back", *begun, failed, swap)
+
+    assert back(OLD) == (0, "all run their former build")
+    assert back(NEW) == (1, f"n1 calls itself {NEW}, and ran {OLD} before")
 
 
 @pytest.mark.parametrize(

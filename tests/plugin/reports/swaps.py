@@ -62,6 +62,7 @@ def swapped(t: float, node: str, build: str, *, step: int = 0, wanted: str = "",
     yield event(t, "fault.begin", fault="swap", nodes=[node], connections={node: 3}, leases={node: 3})
     others = [other for other in NODES if other != node]
     yield event(t + 1, "processes.seen", running=others, others={node: "exited"})
+    yield event(t + 1, "node.drained", node=node)
     yield event(t + 1.1, "fault.bit", node=node, proof="drained, stopped with exit code 0")
     yield event(t + 1.2, "fault.undo", nodes=[node])
     yield event(t + 2, "processes.seen", running=[*others, node], others={})
