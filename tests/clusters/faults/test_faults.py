@@ -383,6 +383,10 @@ def recorded_of(fake: Fake, name: str) -> list[dict[str, Any]]:
     return [data for event, data in fake.events if event == name]
 
 
+async def test_there_is_time_to_come_up_and_to_go_back() -> None:
+    assert changing(await Fake().up(), up_s=240.0).undo_s > 2 * 240.0
+
+
 @pytest.mark.parametrize("error", [NotDrained("lease transfer refused"), TimedOut("not within 120 s")], ids=str)
 async def test_a_node_that_is_not_drained_is_stopped_and_keeps_its_version(
     error: Exception, monkeypatch: pytest.MonkeyPatch
