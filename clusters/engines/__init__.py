@@ -99,7 +99,8 @@ class Deployment(Protocol):
     async def install(self, node: str, engine: "Engine") -> None:
         """Have a node run this version of the same database, from its next start on.
 
-        Raises ``BadInput`` where it is seen before a start that the node cannot go on with it.
+        Raises ``BadInput`` where it is seen before a start that the node cannot go on with it, ``TimedOut`` where its
+        programs say nothing.
         """
 
     async def running(self, node: str) -> RunningVersion:

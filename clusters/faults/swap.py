@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from clusters.cluster import DRAIN_S, Cluster, NotUp
 from clusters.engines import Engine
-from clusters.errors import BadInput, NotDrained
+from clusters.errors import BadInput, NotDrained, TimedOut
 from clusters.events import NodeSwapped, SwapFailed
 from clusters.faults.disturbance import UNDO_S, Fault
 from clusters.faults.node import drained, restart_dead
@@ -105,6 +105,6 @@ async def _tried(cluster: Cluster, node: str, new: Engine, up_s: float) -> NotUp
     try:
         await cluster.deployment.install(node, new)
         await cluster.substrate.start(cluster.deployment.process(node))
-    except BadInput as error:
-        return NotUp(why=str(error))
+    except (BadInput, TimedOut) as error:
+        return NotUp(why=str(error), late=isinstance(error, TimedOut))
     return await cluster.comes_up(node, timeout=up_s)

@@ -13,7 +13,7 @@ from clusters.engines.postgres import configuration
 from clusters.engines.postgres.binaries import VERSION_S, WAY_OUT, Binaries, version_in
 from clusters.engines.postgres.configuration import Ports
 from clusters.engines.postgres.version import numbers
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError, TimedOut
 from clusters.model import NodeResources, Placement, ProcessSpec
 from clusters.substrates import Nodes
 
@@ -81,15 +81,21 @@ async def bin_dir(programs: Path, nodes: Nodes) -> PurePath:
 
 
 async def check(placement: Placement, programs: Programs, version: str, nodes: Nodes) -> None:
-    """Raise ``BadInput`` where PostgreSQL's programs do not say, in the node, that they are of this version."""
+    """Raise ``BadInput`` where PostgreSQL's programs do not say, in the node, that they are of this version.
+
+    ``TimedOut`` where they say nothing.
+    """
     name, postgres = placement.node.name, programs.bin_dir / "postgres"
-    done = await nodes.run(
-        (str(postgres), "--version"),
-        env=_environment(placement.home, programs),
-        timeout=VERSION_S,
-        node=name,
-        unprivileged=True,
-    )
+    try:
+        done = await nodes.run(
+            (str(postgres), "--version"),
+            env=_environment(placement.home, programs),
+            timeout=VERSION_S,
+            node=name,
+            unprivileged=True,
+        )
+    except CommandTimedOut as error:
+        raise TimedOut(str(error)) from error
     said = (done.out + done.err).strip()[:200] or "nothing"
     found = version_in(done.out)
     if done.code or found is None:

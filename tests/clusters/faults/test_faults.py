@@ -529,6 +529,17 @@ async def test_what_lies_outside_of_the_database_is_no_failure_of_its_new_versio
     assert "swap.failed" not in fake.names
 
 
+async def test_a_version_whose_programs_say_nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = await Fake().up()
+    monkeypatch.setattr(fake.deployment, "install", AsyncMock(side_effect=[TimedOut("it says nothing"), None]))
+    async with disturb(fake.cluster, changing(fake), ["n2"]):
+        pass
+    assert recorded_of(fake, "swap.failed") == [
+        {"node": "n2", "wanted": "v1", "why": "it says nothing", "late": True},
+    ]
+    assert whole(fake)
+
+
 async def test_a_version_that_cannot_be_copied_is_not_the_databases_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = await Fake().up()
     monkeypatch.setattr(fake.deployment, "install", AsyncMock(side_effect=HarnessError("cannot copy v1")))

@@ -6,8 +6,10 @@ import re
 import socket
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -16,8 +18,9 @@ from clusters.engines.postgres import configuration, files, rest, sql
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.engine import find
 from clusters.engines.postgres.sql import Seen
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError, TimedOut
 from clusters.model import Capability, Host, NodeResources, NodeSpec
+from tests.clusters.fake import placement_of
 
 RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
 
@@ -150,3 +153,11 @@ async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, 
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(HarnessError, match=why):
             await rest.ask(Host(node="n1", address="127.0.0.1", port=port), "GET", "/cluster", timeout=0.3)
+
+
+async def test_programs_that_say_nothing_are_late_and_not_the_harnesss_fault() -> None:
+    """So a version shows that never gets ready; it may be the machine that is slow."""
+    programs = files.Programs(bin_dir=PurePath("/pg/bin"), etcd=PurePath("/etcd"), python=PurePath("/python"))
+    nodes: Any = SimpleNamespace(run=AsyncMock(side_effect=CommandTimedOut("postgres --version did not end")))
+    with pytest.raises(TimedOut, match="postgres --version did not end"):
+        await files.check(placement_of(NodeSpec(name="n1")), programs, "16.14", nodes)
