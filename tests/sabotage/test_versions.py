@@ -43,6 +43,7 @@ def only_the_first(swapping: Swapping) -> None:
 @slow
 @pytest.mark.sabotage("hot-swap", engine="cockroach")
 async def test_two_nodes_are_changed_at_once(
+    trial: Trial,
     swapping: Swapping,
     ledger: Ledger,
     probe: Probe,
@@ -51,7 +52,7 @@ async def test_two_nodes_are_changed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With each node its neighbour goes as well."""
-    goes_too(fault, monkeypatch)
+    goes_too(fault, monkeypatch, seen_by=trial)
     await swapped(swapping, ledger, probe)
     assert judge.refuted("nodes_down_at_once", "processes_down_at_once")
 

@@ -41,11 +41,17 @@ def engine(versions: tuple[Engine, ...]) -> Engine:
 
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_two_nodes_of_the_control_are_changed_at_once(
-    swapping: Swapping, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial,
+    swapping: Swapping,
+    ledger: Ledger,
+    probe: Probe,
+    fault: Faults,
+    judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the first node its neighbour goes as well. That is enough: the rest of the plan is left out."""
     only_the_first(swapping)
-    goes_too(fault, monkeypatch)
+    goes_too(fault, monkeypatch, seen_by=trial)
     async with probe.watching(ledger), ledger.writing(at_least=0):
         await swapping.follow(ledger)
     await ledger.audit()
