@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from clusters.cluster import Cluster
 from clusters.engines import Engine
@@ -14,14 +15,23 @@ from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.swapping.broken import Update, broken
-from fixtures.swapping.fixture import Swapping
+from fixtures.swapping.fixture import State, Swapping
+from fixtures.swapping.plan import Look
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
+from fixtures.workloads.tpcc.beside import Orders
 from plugin.evidence.events import seen
 from tests.sabotage.neighbour import goes_too
-from tests.sabotage.test_versions import only_the_first
+from tests.sabotage.test_versions import only_the_first, swapped
 
 pytestmark = pytest.mark.topology(nodes=3)
+
+BROKEN = (
+    "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'broken by hand' USING ERRCODE = 'XX000'; END $$",
+    "CREATE TRIGGER broken BEFORE INSERT ON history FOR EACH ROW EXECUTE FUNCTION broken()",
+)
+"""Each payment writes down what was paid."""
 
 
 @pytest.fixture
@@ -104,3 +114,48 @@ async def test_a_node_of_the_control_comes_back_on_another_version(
         await ledger.recovery()
     await ledger.audit()
     assert judge.refuted("nodes_not_back")
+
+
+def only_the_first_look(swapping: Swapping) -> None:
+    """Nothing is changed: what is done by hand then is enough."""
+    plan = swapping.plan
+    assert isinstance(plan.steps[0], Look)
+    swapping.plan = replace(plan, steps=plan.steps[:1])
+
+
+@pytest.mark.sabotage("hot-swap", engine="postgres")
+async def test_a_row_is_away_while_the_plan_looks(
+    swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """It is taken away by hand before all rows are read back, and put back then: at the end no row is missing."""
+    only_the_first_look(swapping)
+    table = ledger.table
+
+    async def without_a_row(state: State) -> None:
+        async with await cluster.deployment.connect() as connection:
+            first = f"key = (SELECT min(key) FROM {table} WHERE key >= 0)"
+            await connection.execute(f"CREATE TABLE away AS SELECT * FROM {table} WHERE {first}")
+            await connection.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM away)")
+            await ledger.read_back()
+            await connection.execute(f"INSERT INTO {table} SELECT * FROM away")
+
+    await swapped(swapping, ledger, probe, look=[without_a_row])
+    assert judge.refuted("read_back_wrong")
+
+
+@pytest.mark.sabotage("hot-swap", engine="postgres")
+async def test_tpcc_s_payments_end_with_an_error_of_the_server_s_own(
+    swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """The ledger is served as before, and TPC-C's data stays consistent; a trigger made by hand says XX000."""
+    only_the_first_look(swapping)
+
+    async def made_fail(state: State) -> None:
+        async with await cluster.deployment.connect() as connection:
+            for statement in BROKEN:
+                await connection.execute(statement)
+
+    async with orders.running():
+        await swapped(swapping, ledger, probe, look=[made_fail, orders.check])
+    await orders.check()
+    assert judge.refuted("tpcc_errors_not_retryable")
