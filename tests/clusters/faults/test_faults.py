@@ -535,7 +535,7 @@ async def test_a_version_whose_programs_say_nothing_is_late(monkeypatch: pytest.
     async with disturb(fake.cluster, changing(fake), ["n2"]):
         pass
     assert recorded_of(fake, "swap.failed") == [
-        {"node": "n2", "wanted": "v1", "why": "it says nothing", "late": True},
+        {"node": "n2", "wanted": "v1", "former": "v0", "why": "it says nothing", "late": True},
     ]
     assert whole(fake)
 
