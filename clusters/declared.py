@@ -135,6 +135,14 @@ def text(*, pattern: str = "", what: str = "a text that is not empty") -> Rule[s
     return rule
 
 
+@ruled({"type": "string", "minLength": 1})
+def statement(value: Any, place: Place) -> str:
+    """One SQL statement, on as many lines as it takes."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise place.must(value, "one SQL statement that is not empty", "put it in quotes")
+    return value.strip()
+
+
 def number(*, above: float | None = None, maximum: float = math.inf) -> Rule[float]:
     """A finite number, at least 0 or, where given, greater than ``above``, and at most ``maximum``."""
     bound = "at least 0" if above is None else f"greater than {above:g}"
