@@ -51,6 +51,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "write_gap_s": (
         Comparison.LE, 30, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
+    "write_gap_unscaled_s": (Comparison.LE, 5, {"history": history(until=END, quiet=range(50, 57))}),
     "throughput_kept_scaling": (
         Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),

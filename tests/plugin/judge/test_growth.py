@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
+from plugin.catalogue import load as load_catalogue
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.conditions import condition
+from plugin.judge.decide import decide
 from plugin.judge.growth import phases
 from plugin.judge.metrics import measure
-from plugin.judge.trial import TrialEvidence
+from plugin.judge.model import Outcome
+from plugin.judge.trial import HostSecond, TrialEvidence
 from tests.plugin.judge.histories import SECOND, event, events, trial
-from tests.plugin.judge.whole_trial import whole
+from tests.plugin.judge.whole_trial import history, last_read, whole
 
 THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
 
@@ -344,7 +347,29 @@ def test_the_longest_stretch_without_a_write() -> None:
     assert found.value is not None
     assert 0 < found.value < 5
     assert "acknowledged writes" in found.note
-    assert measure(whole(), "write_gap_s").value is None
+    assert measure(trial(), "write_gap_s").value is None
+
+
+def test_a_stretch_before_the_cluster_grows_counts_and_has_a_limit_of_its_own() -> None:
+    """A fault that nobody made, between the baseline and the first node that is added."""
+    lines = history(until=90, quiet=range(12, 48))
+    told = [event(0, "trial.begin"), event(1, "baseline.begin"), event(11, "baseline.end")]
+    grows = event(50, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
+    ends = [event(90.1, "writing.end"), event(91, "trial.end")]
+    stood = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
+    for metric in ("write_gap_s", "write_gap_unscaled_s"):
+        found = measure(stood, metric)
+        assert found.value == pytest.approx(36, abs=0.5), found.note
+        assert found.note.startswith(("from 11.", "from 12."))
+    lines = history(until=90, quiet=range(52, 80))
+    later = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
+    assert measure(later, "write_gap_s").value == pytest.approx(28, abs=0.5)
+    before = measure(later, "write_gap_unscaled_s")
+    assert before.value is not None
+    assert before.value < 1
+    checks = [c for c in load_catalogue().claim("rebalance").checks_for("laptop") if c.metric.startswith("write_gap")]
+    quiet = replace(stood, host=[HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)])
+    assert [decide(quiet, [check]).outcome for check in checks] == [Outcome.REFUTED, Outcome.REFUTED]
 
 
 def test_rest_while_writers_still_write_is_not_rest_without_traffic() -> None:
