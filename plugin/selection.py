@@ -109,7 +109,10 @@ def topology_for(item: pytest.Item, run: Run) -> Topology:
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
-    """Give a claim's test one instance a version asked for, and one a value of its parameters in the chosen suite."""
+    """Give a claim's test one instance a version asked for, and one a value of its parameters in the chosen suite.
+
+    A sabotage has the first value alone, whichever suite; where another is what it takes, it declares that itself.
+    """
     id_, sabotage = claim_id(metafunc.definition)
     if id_ is None:
         return
@@ -117,8 +120,9 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     several = len(run.targets) > 1 and not claim.takes_versions
     if "target" in metafunc.fixturenames and several:
         metafunc.parametrize("target", run.targets, indirect=True, scope="function")
+    own = {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")} if sabotage else set()
     for name, values in run.parameters_for(claim).items():
-        if name in metafunc.fixturenames:
+        if name in metafunc.fixturenames and name not in own:
             metafunc.parametrize(name, values[:1] if sabotage else values)
 
 

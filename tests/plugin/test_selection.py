@@ -129,3 +129,37 @@ def test_where_links_cannot_be_cut_the_reason_is_said(monkeypatch: pytest.Monkey
 def test_no_network_is_tried_for_a_claim_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "cannot_cut", lambda: pytest.fail("was tried"))
     assert selection.reason_not_evaluated(asking(Capability.KILL), 3, anywhere()) is None
+
+
+def shown_values(*marks: pytest.MarkDecorator) -> dict[str, object]:
+    """With which values the test of a function with these marks is given its claim's parameters, in the suite gate."""
+    run: Any = Run(suite="gate")
+    run.catalogue = load()
+    run.parameters_for = lambda claim: {name: values["gate"] for name, values in claim.parameters.items()}
+    found: dict[str, object] = {}
+    metafunc: Any = SimpleNamespace(
+        definition=Marked(*marks), fixturenames=["path", "nodes"], parametrize=found.__setitem__
+    )
+    selection.parametrize(metafunc, run)
+    return found
+
+
+class Marked:
+    """A test's function with marks."""
+
+    def __init__(self, *marks: pytest.MarkDecorator) -> None:
+        self.marks = [decorator.mark for decorator in marks]
+        self.nodeid = "test"
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [mark for mark in self.marks if mark.name == name]
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next(iter(self.iter_markers(name)), None)
+
+
+def test_a_sabotage_may_say_by_which_value_it_bites() -> None:
+    back = pytest.mark.parametrize("path", ["back-from-all"])
+    assert shown_values(pytest.mark.claim("hot-swap")) == {"path": ("back-then-final",), "nodes": (3,)}
+    assert shown_values(pytest.mark.sabotage("hot-swap")) == {"path": ("back-then-final",), "nodes": (3,)}
+    assert shown_values(pytest.mark.sabotage("hot-swap"), back) == {"nodes": (3,)}
