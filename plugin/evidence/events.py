@@ -30,12 +30,15 @@ class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
 class TrialEnd(Happened, frozen=True, kw_only=True, tag="trial.end"):
     """The test has gathered all its evidence. It is the trailer of what the harness itself recorded by then.
 
-    ``lines``: of events before it; ``crc``: CRC-32, in hexadecimal, of the trial's description, its measurements and
-    these events, in that order. Trials of before have neither.
+    ``lines``: of events before it; ``crc``: CRC-32, in hexadecimal, of the trial's description, its measurements,
+    these events and the text of ``files``, in that order. ``files``: the trailer of each file that was written to its
+    end by then, by the file's name; one that is cut off later has lost its own. Trials of before have none of these,
+    or no ``files``.
     """
 
     lines: int | UnsetType = UNSET
     crc: str | UnsetType = UNSET
+    files: Mapping[str, str] | UnsetType = UNSET
 
 
 class ProvisionBegin(Happened, frozen=True, kw_only=True, tag="provision.begin"):

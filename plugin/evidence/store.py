@@ -6,11 +6,13 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import UnsetType
 
 from clusters import clocks
 from clusters.errors import BadInput, HarnessError
@@ -19,6 +21,7 @@ from clusters.executables import sha256
 from plugin.evidence.events import Event, TrialEnd, without_secrets
 from plugin.evidence.records import SCHEMA, MalformedRecord, event_line, read_events
 from plugin.evidence.redaction import redacted, redacted_json
+from plugin.evidence.trailer import trailer_of
 from plugin.judge.model import Verdict
 
 TRIAL_FILE, EVENTS, MEASUREMENTS = "trial.json", "events.jsonl", "measurements.jsonl"
@@ -157,11 +160,16 @@ def _line(directory: Path, event: Event) -> bytes:
 
 
 def trial_end(directory: Path, before: Iterable[bytes]) -> TrialEnd:
-    """The end of a trial as the trailer of its description, its measurements and these lines of events."""
-    lines = [*before]
-    files = (directory / name for name in (TRIAL_FILE, MEASUREMENTS))
-    recorded = b"".join([*(file.read_bytes() for file in files if file.exists()), *lines])
-    return TrialEnd(lines=len(lines), crc=f"{zlib.crc32(recorded):08x}")
+    """The end of a trial as the trailer of its description, its measurements, these lines of events and its files."""
+    files = {name: told for name in sealed_files(directory) if (told := trailer_of(directory / name))}
+    return _end(directory, [*before], files)
+
+
+def _end(directory: Path, before: Sequence[bytes], files: Mapping[str, str] | UnsetType) -> TrialEnd:
+    own = (directory / name for name in (TRIAL_FILE, MEASUREMENTS))
+    listed = json.dumps(files, sort_keys=True).encode() if isinstance(files, Mapping) else b""
+    recorded = b"".join([*(file.read_bytes() for file in own if file.exists()), *before, listed])
+    return TrialEnd(lines=len(before), crc=f"{zlib.crc32(recorded):08x}", files=files)
 
 
 def changed_since_end(directory: Path) -> Iterator[str]:
@@ -170,11 +178,16 @@ def changed_since_end(directory: Path) -> Iterator[str]:
     lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
     for at, line in enumerate(lines):
         told = _end_in(line)
-        if told != TrialEnd() and told != (found := trial_end(directory, lines[:at])):
+        if told != TrialEnd() and told != (found := _end(directory, lines[:at], told.files)):
             yield (
                 f"{TRIAL_FILE}, {MEASUREMENTS} or {EVENTS} is not as it was when the trial ended: {found.lines} events "
                 f"came before, CRC-32 {found.crc}; its end says {told.lines}, {told.crc}"
             )
+        for name, written in told.files.items() if isinstance(told.files, Mapping) else ():
+            if (here := trailer_of(directory / name)) != written:
+                left = "it has lost its end" if (directory / name).is_file() else "it is missing"
+                now = f"it says {here}" if here else left
+                yield f"{name} is not as it was when the trial ended ({written}): {now}"
 
 
 def _end_in(line: bytes) -> TrialEnd:

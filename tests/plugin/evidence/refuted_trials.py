@@ -1,21 +1,31 @@
-"""Trials on disk as runs leave them, each refuted by one thing alone: without it, it would pass."""
+"""Trials on disk as runs leave them, each refuted by one thing alone: without it, it passes."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace as changed
+
 from fixtures.workloads.ledger.records import (
     FINAL,
     FINAL_HEADER,
     HISTORY,
     HISTORY_HEADER,
+    FinalLine,
+    HistoryLine,
+    Invoke,
+    Ok,
+    Op,
+    Unknown,
     final_line,
     history_line,
+    numbers,
 )
 from fixtures.workloads.tpcc.evidence import INCONSISTENT, TpccEnd, TpccRun, tpcc_line
 from plugin.catalogue import load
 from plugin.evidence.events import Event
+from plugin.evidence.layout import LAYOUT, layout_line
 from plugin.evidence.load import HOST, PROBE
 from plugin.evidence.records import SCHEMA, event_line, probe_header, probe_line
 from plugin.evidence.store import EVENTS, TRIAL_FILE, trial_end
@@ -23,12 +33,15 @@ from plugin.evidence.trailer import add_trailer
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.replay import conclude
 from tests.fixtures.workloads.tpcc.judge.runs import pairs, ramp
-from tests.plugin.judge.histories import SEED, event, events, probe
+from tests.plugin.judge.histories import SECOND, SEED, event, events, probe
+from tests.plugin.judge.test_growth import phase
 from tests.plugin.judge.whole_trial import history, host, last_read, seen
 
 CATALOGUE = load()
 LOST = 17
 """The acknowledged row that the final read lacks."""
+LAST = 20_000
+"""A row that is written beside the others."""
 EQUAL = {"3 nodes": 97.0, "6 nodes": 97.0, "3 nodes (A/A)": 97.0}
 """The efficiency of sides that are equally fast."""
 
@@ -58,6 +71,21 @@ def _write(
     conclude(directory, CATALOGUE)
 
 
+def _ledger(
+    lines: Sequence[HistoryLine], final: Iterable[FinalLine], *, watched: Callable[[str, int], bool] | None = seen
+) -> dict[str, Iterable[str]]:
+    """The files of a trial in which a ledger was written; ``watched`` is what the probe saw."""
+    files: dict[str, Iterable[str]] = {
+        HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
+        FINAL: [FINAL_HEADER + "\n", *map(final_line, final)],
+        HOST: _host(host(others=1.0)),
+    }
+    if watched:
+        header, seconds = probe(watched)
+        files[PROBE] = [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)]
+    return files
+
+
 def _host(seconds: Iterable[HostSecond]) -> list[str]:
     return [
         json.dumps({"t": s.t, "cpu_percent": s.cpu, "others_percent": s.others, "load_1m": 1.0}) + "\n" for s in seconds
@@ -67,14 +95,45 @@ def _host(seconds: Iterable[HostSecond]) -> list[str]:
 def lost_row(directory: Path, *, refuted: bool = True) -> None:
     """An acknowledged row is missing at the end."""
     lines = history()
-    header, seconds = probe(seen)
-    files = {
-        HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
-        FINAL: [FINAL_HEADER + "\n", *map(final_line, last_read(lines, without=(LOST,) if refuted else ()))],
-        PROBE: [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)],
-        HOST: _host(host(others=1.0)),
-    }
+    files = _ledger(lines, last_read(lines, without=(LOST,) if refuted else ()))
     _write(directory, "survivability", "laptop", files, events(), parameters={"inserts": "2000"}, buckets=3)
+
+
+def open_gap(directory: Path, *, refuted: bool = True) -> None:
+    """A range has no success any more from some time after recovery on, until the probe ends."""
+    lines = history()
+    files = _ledger(
+        lines, last_read(lines), watched=lambda r, t: seen(r, t) and (r != "n2/1" or t <= 203 or not refuted)
+    )
+    _write(directory, "survivability", "laptop", files, events(), parameters={"inserts": "2000"}, buckets=3)
+
+
+def no_quorum(directory: Path, *, refuted: bool = True) -> None:
+    """One write is acknowledged while no majority lives."""
+    *written, end = history(quiet=range(12, 16))
+    sent = Invoke(13 * SECOND, 10**9, "w2", "n2", Op.INSERT, numbers([LAST]), 1)
+    answer = Ok(14 * SECOND, 10**9, numbers()) if refuted else Unknown(14 * SECOND, 10**9, "timeout")
+    lines = [*sorted([*written, sent, answer], key=lambda line: line.t), end]
+    told = events(fault_begin={"blocks": True})
+    files = _ledger(lines, last_read(lines), watched=lambda r, t: t < 120 or t >= 160)
+    _write(directory, "survivability-quorum", "laptop", files, told, parameters={"inserts": "2000"}, buckets=3)
+
+
+def unavailable_ranges(directory: Path, *, refuted: bool = True) -> None:
+    """When the servers last told of it, ranges were unavailable."""
+    lines, six = history(until=60), [f"n{number}" for number in range(1, 7)]
+    told = [
+        event(0, "trial.begin", past_recovery_s=10), event(0.1, "provisioned", nodes=six[:3]), event(0.2, "replicated"),
+        event(1, "baseline.begin"), event(9, "baseline.end"),
+        event(10, "scale.begin", kind="out", nodes=six, quiet_s=20, stall_s=24, hold_s=4), event(40, "scale.end"),
+        event(60.1, "writing.end"), event(60.5, "quiet.begin"), event(100, "quiet.end"),
+        event(101, "interventions", steps={}), event(102, "moves", reasons={"rebalance": 90}), event(103, "trial.end"),
+    ]  # fmt: skip
+    samples = phase(10, six[:3], six, took=20, rest=71)
+    last = max(number for number, sample in enumerate(samples) if sample.unavailable is not None)
+    samples[last] = changed(samples[last], unavailable=7 if refuted else 0)
+    files = {**_ledger(lines, last_read(lines), watched=None), LAYOUT: map(layout_line, samples)}
+    _write(directory, "rebalance", "laptop", files, told, buckets=3)
 
 
 def _checked(runs: Sequence[str], broken: str) -> list[Event]:
@@ -150,6 +209,9 @@ def third_side(directory: Path, *, refuted: bool = True) -> None:
 
 TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
     "lost row": (lost_row, ["lost", "rows_missing"]),
+    "open gap": (open_gap, ["gap_undisturbed_s"]),
+    "no quorum": (no_quorum, ["acknowledged_without_quorum"]),
+    "unavailable ranges": (unavailable_ranges, ["ranges_unavailable"]),
     "slower version": (slower_version, ["tpmc_loss_interval", "fell_behind"]),
     "slower side": (slower_side, ["tpmc_ratio_interval", "fell_behind"]),
     "small capacity": (small_capacity, ["capacity_warehouses"]),

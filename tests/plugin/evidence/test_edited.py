@@ -1,4 +1,4 @@
-"""A single edit of a refuted trial's evidence: it is never passed, and neither judge nor replay fails over it.
+"""A single edit of a trial's evidence: no refuted one is passed, no passed one refuted, and no judge fails over it.
 
 Sealed anew is the manifest of the trial: the digests are those of the files as they are then. Each file still ends with
 its own checksum, what the harness recorded with that of the trial's end, and these contradict any edit. Whoever makes
@@ -23,11 +23,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.errors import BadInput
+from fixtures.workloads.ledger.records import FINAL, HISTORY
 from plugin import run as runs
 from plugin.evidence.events import Event, TrialBegin, TrialEnd
+from plugin.evidence.layout import LAYOUT
+from plugin.evidence.load import HOST, PROBE
 from plugin.evidence.records import SCHEMA, event_line
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, seal_run
-from plugin.evidence.store import EVENTS, TRIAL_FILE, TrialStore, broken_seals, seal, trial_end, trials_in, write_json
+from plugin.evidence.store import (
+    EVENTS,
+    TRIAL_FILE,
+    TrialStore,
+    broken_seals,
+    changed_since_end,
+    seal,
+    trial_end,
+    trials_in,
+    write_json,
+)
 from plugin.judge.model import Outcome, Verdict
 from plugin.replay import conclude, judge_trial, replay
 from plugin.status import Status
@@ -45,13 +58,13 @@ randoms = st.integers(0, 2**32).map(Random)
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A refuted trial by its name, written once."""
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A refuted trial by its name, or as it passes without what refutes it, written once."""
 
     @cache
-    def written(name: str) -> Path:
-        home = tmp_path_factory.mktemp("refuted")
-        TRIALS[name][0](home)
+    def written(name: str, *, refuted: bool = True) -> Path:
+        home = tmp_path_factory.mktemp("refuted" if refuted else "passed")
+        TRIALS[name][0](home, refuted=refuted)
         return home
 
     return written
@@ -83,7 +96,7 @@ def judged(directory: Path) -> Verdict | None:
 @pytest.mark.parametrize("name", TRIALS)
 @settings(deadline=None, max_examples=25)
 @given(random=randoms)
-def test_no_single_edit_passes_it(stored: Callable[[str], Path], name: str, sealed_anew: bool, random: Random) -> None:
+def test_no_single_edit_passes_it(stored: Callable[..., Path], name: str, sealed_anew: bool, random: Random) -> None:
     with TemporaryDirectory() as directory:
         copy = Path(shutil.copytree(stored(name), Path(directory) / "copy"))
         what = edit(copy, random)
@@ -92,6 +105,56 @@ def test_no_single_edit_passes_it(stored: Callable[[str], Path], name: str, seal
         verdict = judged(copy)
         left = (Outcome.REFUTED, Outcome.INCONCLUSIVE)  # beside others that pass, no run with either is green
         assert verdict is None or verdict.outcome in left, (what, verdict.why)
+
+
+@pytest.mark.parametrize("name", TRIALS)
+@settings(deadline=None, max_examples=10)
+@given(random=randoms)
+def test_no_single_edit_refutes_what_passed(stored: Callable[..., Path], name: str, random: Random) -> None:
+    with TemporaryDirectory() as directory:
+        copy = Path(shutil.copytree(stored(name, refuted=False), Path(directory) / "copy"))
+        what = edit(copy, random)
+        seal(copy)
+        verdict = judged(copy)
+        assert verdict is None or verdict.outcome is not Outcome.REFUTED, (what, verdict.why)
+
+
+CUT = [
+    ("unavailable ranges", LAYOUT, 2),
+    ("open gap", PROBE, 2),
+    ("no quorum", HISTORY, 10_000),
+    ("lost row", FINAL, 3),
+    ("slower side", "tpcc-b0a1.jsonl", 1),
+    ("open gap", HOST, 1),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "lines"), CUT, ids=[f"{case[0]}, {case[1]}" for case in CUT])
+@pytest.mark.parametrize("refuted", [True, False], ids=["refuted", "passed"])
+def test_what_was_cut_off_is_missed(
+    stored: Callable[..., Path], tmp_path: Path, name: str, file: str, lines: int, refuted: bool
+) -> None:
+    """The trailer went with it. What refuted may be gone, and what is left may contradict what was read at the end."""
+    copy = Path(shutil.copytree(stored(name, refuted=refuted), tmp_path / "copy"))
+    text = (copy / file).read_text().splitlines(keepends=True)
+    (copy / file).write_text("".join(text[:-lines]))
+    seal(copy)
+    verdict = judge_trial(copy, CATALOGUE)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert f"{file} is not as it was when the trial ended" in verdict.why
+    assert "it has lost its end" in verdict.why
+    (copy / file).unlink()
+    seal(copy)
+    assert judge_trial(copy, CATALOGUE).outcome is Outcome.INCONCLUSIVE
+
+
+def test_of_the_trailers_that_the_trial_s_end_has_none_can_be_left_out(
+    stored: Callable[..., Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(stored("unavailable ranges"), tmp_path / "copy"))
+    edited(copy, EVENTS, r'"layout.jsonl": "[^"]*"', '"nothing": ""')
+    (problem,) = changed_since_end(copy)
+    assert f"{EVENTS} is not as it was when the trial ended" in problem
 
 
 EDITED = [
@@ -113,7 +176,7 @@ def edited(directory: Path, file: str, what: str, becomes: str) -> None:
 
 @pytest.mark.parametrize(("name", "file", "what", "becomes"), EDITED, ids=[case[0] for case in EDITED])
 def test_what_would_excuse_it_contradicts_the_trial_s_end(
-    stored: Callable[[str], Path], tmp_path: Path, name: str, file: str, what: str, becomes: str
+    stored: Callable[..., Path], tmp_path: Path, name: str, file: str, what: str, becomes: str
 ) -> None:
     """It stands nowhere else; the digests are those of the edited file."""
     copy = Path(shutil.copytree(stored(name), tmp_path / "copy"))
@@ -126,7 +189,7 @@ def test_what_would_excuse_it_contradicts_the_trial_s_end(
 
 
 def test_who_makes_all_checksums_anew_is_found_by_the_run_s_seal_alone(
-    stored: Callable[[str], Path], tmp_path: Path
+    stored: Callable[..., Path], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     trial = Path(shutil.copytree(stored("broken condition"), run / "claims" / "parity" / "trial"))

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from plugin.evidence.store import (
     stored_verdict,
     write_json,
 )
+from plugin.evidence.trailer import add_trailer
 
 
 @pytest.fixture
@@ -191,6 +193,36 @@ def test_the_end_of_a_trial_is_the_trailer_of_what_was_recorded(store: TrialStor
         assert len(found) == contradicted, (old, found)
         assert all("is not as it was when the trial ended" in problem for problem in found)
         path.write_text(text)
+
+
+def test_the_end_of_a_trial_has_the_trailers_of_its_files(store: TrialStore) -> None:
+    """Of those that were written to their end by then; what is written to its end later has only its own."""
+    lines = "a\nb\n"
+    for name in ("one.tsv", "other.tsv", "open.tsv"):
+        (store.directory / name).write_text(lines)
+    for name in ("one.tsv", "other.tsv"):
+        add_trailer(store.directory / name)
+    store.event(TrialEnd())
+    store.close()
+    add_trailer(store.directory / "open.tsv")
+    assert [*changed_since_end(store.directory)] == []
+    told = json.loads((store.directory / EVENTS).read_text())["files"]
+    written = f"2 lines, CRC-32 {zlib.crc32(lines.encode()):08x}"
+    assert told == dict.fromkeys(("one.tsv", "other.tsv"), written)
+    (store.directory / "one.tsv").write_text("a\n")
+    (store.directory / "other.tsv").unlink()
+    cut, missing = changed_since_end(store.directory)
+    assert cut.startswith("one.tsv is not as it was when the trial ended (2 lines, CRC-32")
+    assert cut.endswith("it has lost its end")
+    assert missing.endswith("it is missing")
+
+
+def test_an_end_without_trailers_of_files_is_read(store: TrialStore) -> None:
+    """As those of the releases before."""
+    crc = zlib.crc32((store.directory / TRIAL_FILE).read_bytes())
+    (store.directory / "one.tsv").write_text("a\n")
+    (store.directory / EVENTS).write_text(f'{{"t": 1, "event": "trial.end", "lines": 0, "crc": "{crc:08x}"}}\n')
+    assert [*changed_since_end(store.directory)] == []
 
 
 def test_an_end_that_says_nothing_of_what_was_before_is_read(store: TrialStore) -> None:
