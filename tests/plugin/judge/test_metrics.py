@@ -1,5 +1,6 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
@@ -21,14 +22,15 @@ from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
+from plugin.judge.decide import decide
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.mixed import MIXED_METRICS
-from plugin.judge.model import Measurement
+from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
+from tests.plugin.judge.whole_trial import RATE, READS, history, last_read, whole
 
 ROWS = 27 * RATE
 EXPECTED = {
@@ -181,10 +183,12 @@ def test_operations_that_fail_while_the_cluster_changes_its_size_are_not_undistu
     assert measure(whole(history=lines, events=[*told[:2], grows, *told[2:]]), "failed_undisturbed").value == 0
 
 
-def blocked(*writes: tuple[float, float], late: Mapping[int, int] | None = None) -> float | None:
+def blocked(
+    *writes: tuple[float, float], late: Mapping[int, int] | None = None, cut: float | None = None
+) -> float | None:
     """A majority is gone from 12.1 to 20 s; writes sent and acknowledged at these times.
 
-    ``late``: the generator's lag in seconds, by the second that it recorded it in.
+    ``late``: the generator's lag in seconds, by the second that it recorded it in; ``cut``: where the history ends.
     """
     told = events(
         fault_begin={"nodes": ["n1"], "blocks": True}, fault_undo={"at": 20.0}, fault_undone={"at": 21.0},
@@ -204,6 +208,7 @@ def blocked(*writes: tuple[float, float], late: Mapping[int, int] | None = None)
         )
     ]
     lines = sorted([*lines[:-1], *more], key=lambda line: line.t) + lines[-1:]
+    lines = [line for line in lines if cut is None or line.t < cut * SECOND]
     return measure(whole(events=told, history=lines), "acknowledged_without_quorum").value
 
 
@@ -218,6 +223,8 @@ def test_what_was_sent_while_a_majority_lived_counts_by_its_acknowledgement() ->
     assert blocked((11.999, 14.9), (12.05, 13.2)) == 2
     assert blocked((11.999, 14.9), late={15: 2}) == blocked((11.999, 14.9), late={14: 2}) == 0
     assert blocked((11.999, 14.9), late={15: 1}) == 1
+    assert blocked((11.999, 14.9), late={15: 2}, cut=14.95) == 0, "the lag was recorded after the cut"
+    assert blocked((12.5, 14.9), cut=14.95) == 1
 
 
 def test_a_generator_that_is_late_once_excuses_no_write_of_another_second() -> None:
@@ -283,12 +290,59 @@ def test_rows_are_counted_as_they_were_read_one_by_one() -> None:
         assert measure(whole(history=lines, final=told), "rows_missing").value == missing
 
 
-def test_without_its_end_a_history_makes_no_phantoms() -> None:
-    cut = [line for line in history() if line.t < 20 * SECOND]
-    found = measure(whole(history=cut, final=last_read(history())), "phantom")
-    assert found.value is None
-    assert "no end" in found.note
-    assert measure(whole(history=[*cut, history()[-1]], final=last_read(history())), "phantom").value == 10 * RATE
+def deleting() -> list[HistoryLine]:
+    """A healthy history in whose second half every tenth row is deleted again, and some are overwritten."""
+    lines, op = history(), itertools.count(10**9)
+    for key in range(0, ROWS // 3, 10):
+        for kind, at, version in ((Op.UPDATE, 21, 2), (Op.DELETE, 24, 2)):
+            t, number = at * SECOND + 100 * key, next(op)
+            lines[-1:-1] = [
+                Invoke(t, number, "w2", "n2", kind, numbers([key]), version), Ok(t + 50, number, numbers())
+            ]  # fmt: skip
+    return sorted(lines, key=lambda line: line.t)
+
+
+WRONG = (*SAFETY, "rows_missing", "sampled_row_mismatch", "read_back_wrong", "unresumed")
+
+
+def test_no_cut_of_a_healthy_history_refutes_anything() -> None:
+    """Deletes and updates came after the cut, and inserts, too. All of it is told by a whole history alone."""
+    lines = deleting()
+    gone = {line.keys[0] for line in lines if isinstance(line, Invoke) and line.kind is Op.DELETE}
+    final = last_read(lines, without=tuple(gone))
+    checks = [
+        Check(metric=name, comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="") for name in WRONG
+    ]
+    assert decide(whole(history=lines, final=final), checks).outcome is Outcome.PASS
+    for at in (1, *range(500, len(lines), 1500), len(lines) - 1):
+        cut = whole(history=lines[:at], final=final)
+        verdict = decide(cut, checks)
+        assert verdict.outcome is Outcome.INCONCLUSIVE, (at, verdict.why)
+        lost = measure(cut, "lost")
+        assert lost.value is None
+        assert "no end" in lost.note
+
+
+def test_without_an_operation_nothing_is_a_phantom() -> None:
+    for name in ("phantom", "rows_missing", "sampled_row_mismatch"):
+        found = measure(whole(history=history()[-1:], final=last_read(history())), name)
+        assert found.value is None
+        assert "tells of no operation" in found.note
+    cut = [*(line for line in history() if line.t < 20 * SECOND), history()[-1]]
+    assert measure(whole(history=cut, final=last_read(history())), "phantom").value == 10 * RATE
+
+
+def test_what_reads_saw_before_a_history_was_cut_off_counts() -> None:
+    """And that a row was there twice in the final read, or altered."""
+    lines = [
+        replace(line, seen_text=numbers([2])) if isinstance(line, Ok) and line.seen else line for line in history()
+    ]
+    cut = whole(history=[line for line in lines if line.t < 20 * SECOND], final=last_read(history()))
+    assert measure(cut, "phantom").value == READS * 17
+    doubled = [*last_read(history())]
+    doubled.insert(1, doubled[0])
+    cut = whole(history=[line for line in history() if line.t < 20 * SECOND], final=doubled)
+    assert measure(cut, "duplicated").value == 1
 
 
 def test_without_proof_of_the_fault_nothing_is_said_about_the_quorum() -> None:
