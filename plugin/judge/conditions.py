@@ -1,6 +1,7 @@
 """Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 
 from clusters.events import FaultBegin, Provisioned, Replicated
 from plugin.evidence.events import Errored, ScaleBegin, seen
@@ -21,6 +22,10 @@ from plugin.workloads import WORKLOADS, activity_of
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
 """A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work. The third is
 the share of crowded seconds up to which limits of time count (our own choices)."""
+
+TAKEN_S = 10
+"""Nor do they count where the machine was crowded for so long without a pause: as long as the shortest limit of an
+outage, which that alone explains, however long the trial is (our own choice)."""
 
 
 def condition(evidence: TrialEvidence, name: str) -> Condition:
@@ -228,11 +233,13 @@ def _machine_free(a: Analysis) -> Answer:
     found = host_seconds(a)
     if not found:
         return False, "nobody recorded how much CPU other work took"
-    crowded = sum(s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found)
+    crowded = [s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found]
+    longest = max((len(list(run)) for taken, run in groupby(crowded) if taken), default=0)
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
     return (
-        crowded <= CROWDED_PART * len(found),
-        f"{mean}, and in {crowded} of {len(found)} s a tenth or more while none was left",
+        sum(crowded) <= CROWDED_PART * len(found) and longest < TAKEN_S,
+        f"{mean}, and in {sum(crowded)} of {len(found)} s a tenth or more while none was left, "
+        f"for {longest} s at a stretch",
     )
 
 

@@ -29,6 +29,7 @@ from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
+from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
 
@@ -271,6 +272,18 @@ def test_inserts_that_came_no_more_had_time_enough() -> None:
     found = condition(whole(history=history(quiet=range(19, 30)), events=short), "time_enough_to_insert")
     assert found.met
     assert "the last write was acknowledged 11.1 s before writing ended" in found.why
+
+
+@pytest.mark.parametrize(("taken", "free"), [(9, True), (10, False)])
+def test_a_machine_that_was_taken_for_as_long_as_an_outage_may_last_explains_it_in_a_long_trial(
+    taken: int, free: bool
+) -> None:
+    """Of ten minutes these are less than a tenth."""
+    crowd = range(100, 100 + taken)
+    seconds = [HostSecond(t=s * SECOND, cpu=100.0, others=60.0 if s in crowd else 1.0) for s in range(1, 600)]
+    found = condition(whole(host=seconds), "machine_free")
+    assert found.met is free
+    assert f"for {taken} s at a stretch" in found.why
 
 
 def test_a_crowd_before_the_fault_is_none_of_its_own() -> None:
