@@ -136,3 +136,46 @@ async def test_an_outage_after_recovery(
         await ledger.written_past_recovery()
     await ledger.audit()
     assert judge.refuted("gap_undisturbed_s")
+
+
+@asynccontextmanager
+async def whose_updates(cluster: Cluster, ledger: Ledger, what: str) -> AsyncIterator[None]:
+    """The ledger is written while a trigger made by hand does this to the updates of one row in twenty."""
+    async with await cluster.deployment.connect() as connection:
+        await connection.execute(
+            f"CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$"
+        )
+        await connection.execute(
+            f"CREATE TRIGGER by_hand BEFORE UPDATE ON {ledger.table} FOR EACH ROW "
+            "WHEN (old.key >= 0 AND old.key % 20 = 0) EXECUTE FUNCTION by_hand()"
+        )
+    async with ledger.writing(at_least=0):
+        yield
+
+
+@pytest.mark.sabotage("survivability", engine="postgres")
+async def test_updates_that_find_no_row_though_it_was_acknowledged(
+    cluster: Cluster, ledger: Ledger, judge: Judge
+) -> None:
+    """The server says UPDATE 0 for rows that it has; nothing else is wrong, and nothing is disturbed."""
+    async with whose_updates(cluster, ledger, "RETURN NULL"):
+        await ledger.baseline()
+    await ledger.audit()
+    assert judge.refuted("stale")
+
+
+@slow
+@pytest.mark.sabotage("survivability", engine="postgres")
+async def test_updates_that_fail_while_nothing_is_disturbed(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """One update in twenty ends with 40001, which clients must expect where something is disturbed, and nowhere else."""
+    refused = "RAISE EXCEPTION 'by hand' USING ERRCODE = '40001'"
+    async with probe.watching(ledger), whose_updates(cluster, ledger, refused):
+        await ledger.baseline()
+        async with fault.kill(await ledger.serving_node()):
+            await ledger.outage()
+        await ledger.recovery()
+        await ledger.written_past_recovery()
+    await ledger.audit()
+    assert judge.refuted("failed_undisturbed")

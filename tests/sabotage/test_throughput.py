@@ -217,6 +217,24 @@ async def test_rows_that_the_load_does_not_find(tpcc: Tpcc, judge: Judge, engine
 
 
 @slow
+@pytest.mark.sabotage("stress", engine="postgres")
+async def test_payments_that_end_with_an_error_of_the_server_s_own(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """One payment in twenty ends with XX000, under a load that the cluster carries and beyond it."""
+    async with small(tpcc, engine, warehouses=2) as loaded:
+        async with await loaded.cluster.deployment.connect() as connection:
+            await connection.execute(
+                "CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = 'XX000'; END $$"
+            )
+            await connection.execute(
+                "CREATE TRIGGER by_hand BEFORE INSERT ON history FOR EACH ROW "
+                "WHEN (new.h_c_id % 20 = 0) EXECUTE FUNCTION by_hand()"
+            )
+        await short_ramp(tpcc, loaded)
+    assert judge.refuted("failed_share")
+
+
+@slow
 @pytest.mark.sabotage("stress", engine="cockroach")
 async def test_an_order_line_that_is_gone(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """One order line is deleted after the load, and nothing else is done."""
