@@ -169,7 +169,7 @@ async def test_updates_that_find_no_row_though_it_was_acknowledged(
 async def test_updates_that_fail_while_nothing_is_disturbed(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
-    """One update in twenty ends with 40001, which clients must expect where something is disturbed, and nowhere else."""
+    """One update in twenty ends with 40001, which clients must expect only where something is disturbed."""
     refused = "RAISE EXCEPTION 'by hand' USING ERRCODE = '40001'"
     async with probe.watching(ledger), whose_updates(cluster, ledger, refused):
         await ledger.baseline()
