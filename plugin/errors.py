@@ -7,3 +7,7 @@ class Refuted(AssertionError):  # noqa: N818 - the outcome's name
 
 class Inconclusive(Exception):  # noqa: N818 - the outcome's name
     """The evidence is not good enough to say; the text says what to change. No AssertionError: no refutation."""
+
+
+class JudgeFailed(Exception):  # noqa: N818 - the outcome's name
+    """The judge itself failed, and nothing else that it found refutes the claim: a failure of the harness."""

@@ -161,6 +161,9 @@ def replay(
 
         writer.line(write_junit(junit, stored))
     terminal.print_undecided(writer, [one for each in stored for one in each.undecided])
+    for directory, verdict in verdicts.items():
+        if defects := dict.fromkeys(map(str, verdict.failures)):
+            failed[directory] = f"{'; '.join(defects)}; please report it with the trial"
     problems = [f"{each.directory}: {problem}" for each in stored for problem in each.problems]
     for message in (*unreadable, *problems, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)

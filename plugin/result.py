@@ -10,6 +10,7 @@ from msgspec import ValidationError, convert
 from plugin.evidence.events import Errored, Event, SabotageExpected, SabotageUnexpected, Skipped, TrialEnd, seen
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import RESULT, stored_object
+from plugin.judge.model import Failure
 
 HARNESS, BAD_INPUT = "harness", "bad input"
 """Of a test that failed by itself: the machine or the harness failed, or what it was given cannot be used."""
@@ -51,7 +52,8 @@ def result_of(
 
     ``problem``: why its evidence cannot be read.
 
-    A test that failed by itself has no verdict that counts, unless it is refuted. A verdict on half a test is none,
+    A test that failed by itself has no verdict that counts, unless it is refuted; nor has one at which the judge
+    failed. A verdict on half a test is none,
     unless what was lost by then refutes the claim.
     """
     decided = str(verdict["outcome"]) if verdict else ""
@@ -59,6 +61,8 @@ def result_of(
     if errors and (sabotage or decided != "refuted"):
         bad = any(error.bad_input for error in errors)
         return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))
+    if (failures := _failures(verdict)) and (sabotage or decided != "refuted"):
+        return Result(outcome=HARNESS, why=f"{'; '.join(failures)}; please report it with the trial")
     if (skips := [skip for _, skip in seen(events, Skipped)]) and decided != "refuted":
         return Result(outcome=SKIPPED, why=_told(skips))
     if unexpected := [said for _, said in seen(events, SabotageUnexpected)]:
@@ -80,6 +84,14 @@ def result_of(
         why=f"{expected}, as it must be: {why}" if expected else why,
         expected=expected,
     )
+
+
+def _failures(verdict: Mapping[str, Any] | None) -> list[str]:
+    """Where the judge itself failed, in words."""
+    try:
+        return [str(failure) for failure in convert((verdict or {}).get("failures", ()), tuple[Failure, ...])]
+    except ValidationError:
+        return ["the stored verdict does not say where the judge failed"]
 
 
 def must_be(events: Sequence[Event]) -> str:

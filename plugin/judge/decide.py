@@ -5,20 +5,38 @@ row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refut
 themselves can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other
 check. And one excuse: a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is
 inconclusive, not refuted.
+
+Where a metric or a condition raises what nobody foresaw, the others are judged all the same: they refute the claim, or
+else it is not decided, and the verdict says where the judge failed (``Verdict.failures``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from math import isfinite, isinf
 from operator import eq, ge, gt, le, lt
+from traceback import format_exception
+from typing import TypeVar
 
 from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.conditions import advice, condition
 from plugin.judge.metrics import KNOWN_METRICS, measure
-from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, Measurement, Outcome, Verdict
+from plugin.judge.model import (
+    Check,
+    CheckResult,
+    Comparison,
+    Condition,
+    Failure,
+    Kind,
+    Measurement,
+    Outcome,
+    Verdict,
+)
 from plugin.judge.trial import TrialEvidence
+
+T = TypeVar("T")
 
 ALWAYS = ("integrity", "no_errors")
 """Conditions that every pass needs, declared or not."""
@@ -69,22 +87,38 @@ def decide(
     evidence = replace(evidence, limits=limits)  # a comparison must know its margin
     excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
     conditions: dict[str, Condition] = {}
+    failures: list[Failure] = []
+
+    def attempt(what: str, ask: Callable[[], T], instead: Callable[[str], T]) -> T:
+        try:
+            return ask()
+        except Exception as error:  # a defect of one hides nothing that others find
+            told = f"{type(error).__name__}: {error}"
+            failures.append(Failure(what=what, error=told, traceback="".join(format_exception(error))))
+            return instead(f"the judge failed ({told})")
 
     def unmet(names: Sequence[str]) -> list[Condition]:
         for name in names:
             if name not in conditions:
-                conditions[name] = condition(evidence, name)
+                known, unknown = partial(condition, evidence, name), partial(_unmet, name)
+                conditions[name] = attempt(f"condition {name}", known, unknown)
         return [conditions[name] for name in names if not conditions[name].met]
 
+    def judged_by(check: Check) -> CheckResult:
+        what = f"metric {check.metric}"
+        found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
+        if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
+            return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
+        return _judge(check, found, needs, excuses, unmet, apart)
+
     apart = uncertainty_s(evidence.events)
-    results = tuple(
-        _elsewhere(evidence, check) or _judge(check, measure(evidence, check.metric), needs, excuses, unmet, apart)
-        for check in checks
-    )
+    results = tuple(judged_by(check) for check in checks)
     judged = (result.check for result in results if result.outcome not in UNJUDGED)
     asked = [needed(check.metric, check.needs, needs) for check in judged]
     asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were evaluated
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
+    if failures and outcome is not Outcome.REFUTED:
+        outcome, why = Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(map(str, failures)))
     return Verdict(
         claim=evidence.claim,
         outcome=outcome,
@@ -93,15 +127,22 @@ def decide(
         why=why,
         tuned=tuple(tuned),
         context={**evidence.context, "profile": evidence.profile, **evidence.parameters},
+        failures=tuple(failures),
     )
 
 
-def _elsewhere(evidence: TrialEvidence, check: Check) -> CheckResult | None:
-    """The check not evaluated, where its metric says that there is nothing to evaluate in this evidence."""
+def _unmet(name: str, why: str) -> Condition:
+    return Condition(name=name, met=False, why=why)
+
+
+def _unmeasured(metric: str, why: str) -> Measurement:
+    return Measurement(metric=metric, value=None, note=why)
+
+
+def _elsewhere(evidence: TrialEvidence, check: Check) -> str:
+    """Why there is nothing to evaluate in this evidence, as the check's metric says; empty where there is something."""
     info = KNOWN_METRICS.get(check.metric)
-    if check.kind is Kind.REPORT or info is None or not (why := info.elsewhere(analysis(evidence))):
-        return None
-    return CheckResult(check=check, measurement=measure(evidence, check.metric), outcome=Outcome.NOT_EVALUATED, why=why)
+    return "" if check.kind is Kind.REPORT or info is None else info.elsewhere(analysis(evidence))
 
 
 def _judge(

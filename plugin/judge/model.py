@@ -95,6 +95,21 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """What of the judge itself failed: a defect of ours, or evidence that no check of its form refused.
+
+    ``what``: the metric or the condition; ``traceback``: for who mends it.
+    """
+
+    what: str
+    error: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        return f"the judge failed at {self.what} ({self.error})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """What the evidence says about one trial of one claim."""
 
@@ -107,6 +122,8 @@ class Verdict:
     tuned: tuple[str, ...] = ()
     context: Mapping[str, str] = field(default_factory=dict)
     """What was judged: engine, version, substrate, profile, parameters."""
+    failures: tuple[Failure, ...] = ()
+    """Where the judge itself failed: with one, the claim is refuted by what else was found, or not decided."""
 
     def __bool__(self) -> bool:
         """True for a pass and for nothing else."""

@@ -1,5 +1,6 @@
 """The table of all ways to end a session in ``docs/exit-status.md``: each row is run here, or by the test it names."""
 
+import json
 import re
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from plugin.evidence.store import RESULT, VERDICT
+from plugin.result import HARNESS
 from tests.plugin.conftest import CHECKOUT, Gate
 
 PAGE = CHECKOUT / "docs" / "exit-status.md"
@@ -43,6 +46,7 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "bad input": ["bad_input"],
     "the harness or the machine failed": ["harness"],
     "the judge has a bug": ["passes"],
+    "a claim is refuted, and the judge has a bug elsewhere": ["refuted"],
     "a test ends without a verdict": ["unjudged"],
     "a sabotage came to what it names": ["sabotage"],
     "a sabotage did not come to what it names": ["blunt_sabotage"],
@@ -59,6 +63,19 @@ def judge_trial(directory, catalogue):
 
 
 replay.judge_trial = judge_trial
+"""
+
+ONE_BUG = """
+from plugin.judge import decide
+
+measure = decide.measure
+
+
+def broken(evidence, metric):
+    return 1 / 0 if metric == "broken" else measure(evidence, metric)
+
+
+decide.measure = broken
 """
 
 RESTS = """
@@ -81,6 +98,33 @@ def judged(gate: Gate) -> str:
     return str(gate("--judge", "out").status)
 
 
+def broken_beside_the_answer(gate: Gate) -> None:
+    """The claim has a check whose metric the judge fails over, before the one that decides it."""
+    (gate.path / "conftest.py").write_text(ONE_BUG)
+    check = '{ metric = "answer", comparison = "==", limit = 42, recorded = true }'
+    gate.edit("claims.toml", check, f'{{ metric = "broken", kind = "report", recorded = true }}, {check}')
+
+
+def test_where_the_judge_failed_is_told_and_kept(gate: Gate) -> None:
+    """With a claim that is refuted all the same, one that would pass, and a sabotage that refutes what it must."""
+    broken_beside_the_answer(gate)
+    ran = gate(*gate.tests("refuted", "passes", "sabotage"), "--run-dir", "out")
+    assert ran.status == 1, ran.text
+    by_test = {trial.name.rpartition("test_")[2]: trial for trial in gate.trials}
+    found = {name: json.loads((trial / RESULT).read_text())["outcome"] for name, trial in by_test.items()}
+    assert found == {"refuted": "refuted", "passes": HARNESS, "sabotage": HARNESS}
+    (failure,) = json.loads((by_test["passes"] / VERDICT).read_text())["failures"]
+    assert (failure["what"], failure["error"]) == ("metric broken", "ZeroDivisionError: division by zero")
+    assert "in broken" in failure["traceback"]
+    again = gate("--judge", "out")
+    assert again.status == 1
+    assert "Traceback" not in again.text
+    told = "the judge failed at metric broken (ZeroDivisionError: division by zero); please report it"
+    for trial in gate.trials:
+        assert f"ERROR: {trial}: {told}" in " ".join(again.text.split()), again.text
+    assert gate("--judge", str(by_test["passes"])).status == 7
+
+
 @pytest.mark.parametrize("row", [row for row in rows() if row.how in RUN_HERE], ids=lambda row: row.how)
 def test_a_session_ends_as_the_table_says(gate: Gate, row: Row) -> None:
     options: list[str] = []
@@ -89,6 +133,8 @@ def test_a_session_ends_as_the_table_says(gate: Gate, row: Row) -> None:
         options = ["--suite", "gate"]
     if row.how == "the judge has a bug":
         (gate.path / "conftest.py").write_text(BUG)
+    if row.how == "a claim is refuted, and the judge has a bug elsewhere":
+        broken_beside_the_answer(gate)
     tests = gate.tests(*RUN_HERE[row.how]) or ["test_claims.py", "-k", "nothing_is_called_so"]
     with_workers = gate(*tests, *options, "-n", "2", "--maxfail=1")
     assert str(with_workers.status) == row.status, with_workers.text

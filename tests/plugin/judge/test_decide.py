@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fixtures.workloads.ledger.judge.metrics import SAFETY
 from fixtures.workloads.ledger.records import Ok
+from plugin.judge import decide as of_decide
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from tests.plugin.judge.histories import event, events, trial
@@ -153,12 +154,12 @@ def test_a_lost_row_is_not_hidden_by_poor_evidence(unmet: str) -> None:
     assert verdict.outcome is Outcome.REFUTED
 
 
-def test_a_row_that_is_gone_may_have_been_deleted_in_the_part_of_a_history_that_was_cut_off() -> None:
-    whole_one, cut = history(), history()[:-1]
-    assert decide(whole(final=last_read(whole_one, without=(3,))), [check()]).outcome is Outcome.REFUTED
-    for without in ((3,), ()):
-        verdict = decide(whole(history=cut, final=last_read(cut, without=without)), [check()])
+def test_a_row_that_is_missing_may_have_been_deleted_after_a_history_was_cut_off() -> None:
+    cut = history()[:-1]
+    for final in (last_read(cut, without=(3,)), last_read(cut)):
+        verdict = decide(whole(history=cut, final=final), [check()])
         assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "not measured: the history has no end" in verdict.results[0].why
 
 
 def test_edited_evidence_neither_passes_nor_refutes() -> None:
@@ -272,3 +273,46 @@ def test_losing_a_condition_of_the_claim_turns_a_pass_into_nothing_better(proble
 
 def test_the_same_evidence_gives_the_same_verdict() -> None:
     assert decide(whole(), [check(), GAP], needs=NEEDS) == decide(whole(), [check(), GAP], needs=NEEDS)
+
+
+def defect(monkeypatch: pytest.MonkeyPatch, what: str, name: str) -> None:
+    """What is asked for this metric or condition fails as nobody foresaw."""
+    real: Callable[..., Any] = getattr(of_decide, what)
+
+    def broken(evidence: Any, asked: str) -> Any:
+        return 1 / 0 if asked == name else real(evidence, asked)
+
+    monkeypatch.setattr(of_decide, what, broken)
+
+
+LOST = {"final": last_read(history(), without=(17,))}
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "of", "outcome"),
+    [
+        ("measure", "gap_s", {}, Outcome.INCONCLUSIVE),
+        ("measure", "gap_s", LOST, Outcome.REFUTED),
+        ("measure", "degraded_s", {}, Outcome.INCONCLUSIVE),
+        ("measure", "degraded_s", LOST, Outcome.REFUTED),
+        ("condition", "recovered", {}, Outcome.INCONCLUSIVE),
+        ("condition", "recovered", LOST, Outcome.REFUTED),
+        ("condition", "integrity", LOST, Outcome.INCONCLUSIVE),
+    ],
+    ids=str,
+)
+def test_a_defect_of_the_judge_hides_no_refutation_and_passes_nothing(
+    monkeypatch: pytest.MonkeyPatch, what: str, name: str, of: dict[str, Any], outcome: Outcome
+) -> None:
+    defect(monkeypatch, what, name)
+    verdict = decide(whole(**of), [GAP, REPORT, check()], needs=NEEDS)
+    assert verdict.outcome is outcome, verdict.why
+    (failure,) = verdict.failures
+    assert failure.what == f"{'metric' if what == 'measure' else 'condition'} {name}"
+    assert failure.error == "ZeroDivisionError: division by zero"
+    assert "in broken" in failure.traceback
+    if outcome is Outcome.INCONCLUSIVE:
+        assert verdict.why == f"the judge failed at {failure.what} (ZeroDivisionError: division by zero)"
+    else:
+        assert verdict.why == "lost: 1, must be == 0"
+    assert [result.check.metric for result in verdict.results] == ["gap_s", "degraded_s", "lost"]
