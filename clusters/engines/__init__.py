@@ -31,6 +31,7 @@ from clusters.model import (
 from clusters.registry import Registry
 from clusters.sql import Connection
 from clusters.substrates import Nodes
+from clusters.tenancy import Tenancy
 
 
 class Backups(Protocol):
@@ -269,6 +270,8 @@ class EngineKind:
     sql: SqlTraits
     choice: Choice = Choice()
     """Its own options."""
+    tenancy: Tenancy | None = None
+    """How it keeps many databases apart, where it can have many."""
     embedded: bool = False
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()

