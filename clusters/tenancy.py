@@ -39,6 +39,8 @@ class Tenancy:
 
     session: tuple[str, ...] = ()
     """Statements that prepare a session for making databases; one that the server does not know is left out."""
+    fence: str = ""
+    """Ends what is left of sessions that were prepared so: a server may still be at work for a client that is gone."""
     one_transaction: bool = False
     """Whether databases, with all that is in them, can be made in one transaction, several at a time."""
     enter: str = ""

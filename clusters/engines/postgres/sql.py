@@ -90,12 +90,12 @@ def whole(seen: Mapping[str, Seen], members: Mapping[str, Any], replication: Rep
 async def create_application(connection: Connection, credentials: Credentials) -> None:
     """Make the application's user and its database.
 
-    The user may read statistics, as monitoring does, and make roles of its own.
+    The user may read statistics, as monitoring does, and make roles and databases of its own.
     """
     # The statement holds a password: keep it out of the server's log, whatever happens.
     await connection.execute("SET log_statement = none; SET log_min_error_statement = panic")
     await connection.execute("SET log_min_duration_statement = -1")
     user = f'"{credentials.user}"'
-    await connection.execute(f"CREATE ROLE {user} LOGIN CREATEROLE PASSWORD '{credentials.password}'")
+    await connection.execute(f"CREATE ROLE {user} LOGIN CREATEROLE CREATEDB PASSWORD '{credentials.password}'")
     await connection.execute(f"GRANT pg_monitor TO {user}")
     await connection.execute(f'CREATE DATABASE "{credentials.database}" OWNER {user}')

@@ -7,8 +7,14 @@ TENANCY = Tenancy(
     role_bytes=63,
     role_pattern=r"(?!pg_).+",
     role_rule="a name that does not begin with pg_, which is the server's own",
-    # A user that may make roles is no member of those that it makes (since 16), and could give them nothing.
-    session=("SET createrole_self_grant = 'set, inherit'",),
+    session=(
+        "SET application_name = 'roachproof tenants'",
+        # A user that may make roles is no member of those that it makes (since 16), and could give them nothing.
+        "SET createrole_self_grant = 'set, inherit'",
+    ),
+    # What a database that is being made will be called, a statement that drops it does not see.
+    fence="SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+    "WHERE application_name = 'roachproof tenants' AND pid <> pg_backend_pid()",
     ways=("cloned", "one by one", "loaded"),
     clone_database="CREATE DATABASE {database} OWNER {role} TEMPLATE {template}",
     close_template=(
