@@ -93,7 +93,7 @@ class PostgresDeployment:
 
     @property
     def credentials(self) -> Credentials:
-        """The application's: it owns the database, may read statistics, make roles and databases, and is no superuser."""
+        """The application's: it owns the database, reads statistics, makes roles and databases, and is no superuser."""
         return Credentials(user=configuration.SCOPE, database=configuration.SCOPE, password=self._secrets.application)
 
     backups: None = None
