@@ -22,7 +22,8 @@ ROW_GROUPS = [
     *SURVIVABILITY,
     *GROWTH,
     *THROUGHPUT,
-    *("hot-swap", "hot-swap-failed-node", "tenancy", "tenancy-larger-not-slower", "tenancy-next-steps"),
+    *("hot-swap", "hot-swap-failed-node", "tenancy", "tenancy-larger-not-slower", "tenancy-noisy-tenant"),
+    "tenancy-next-steps",
     *("adversity", "distribution-cost", "ycsb"),
 ]
 MINIMAL = """
@@ -110,9 +111,9 @@ def limits(claim_id: str, profile: str) -> dict[str, float | None]:
         ("stress", "large", "capacity_warehouses", 1500),
         ("hot-swap", "adversity-9", "minutes_a_node", 11.4),
         ("tenancy", "tenancy-9", "latency_p99_1000_ms", 87.5),
-        ("tenancy", "tenancy-9", "cpu", 60),
+        ("tenancy", "tenancy-9", "tenant_cpu", 60),
         ("tenancy", "medium", "databases", None),
-        ("tenancy-larger-not-slower", "laptop", "efc_ratio_interval", 5),
+        ("tenancy-larger-not-slower", "laptop", "larger_efficiency_interval", 5),
         ("adversity", "adversity-9", "zone_throughput_share", 0.65),
         ("adversity", "adversity-15", "zone_throughput_share", 0.95),
         ("adversity", "adversity-15", "region_latency_recovery_min", 26),
