@@ -40,6 +40,7 @@ class Capability(StrEnum):
     CHANGEFEED = "changefeed"
     ONLINE_INDEX = "online_index"
     MANY_DATABASES = "many_databases"
+    """Keeps many databases apart, each with a role of its own."""
     TRANSACTIONS = "transactions"
     """Carries out several statements as one transaction, with joins and foreign keys."""
     YCSB = "ycsb"
@@ -50,7 +51,6 @@ PLANNED = frozenset(
         Capability.STALL_DISK,
         Capability.CHANGEFEED,
         Capability.ONLINE_INDEX,
-        Capability.MANY_DATABASES,
         Capability.YCSB,
     }
 )

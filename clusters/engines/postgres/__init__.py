@@ -50,6 +50,7 @@ KIND = EngineKind(
             Capability.CUT_LINKS,
             Capability.SWAP_VERSION,
             Capability.TRANSACTIONS,
+            Capability.MANY_DATABASES,
         }
     ),
     find=_find,

@@ -1,0 +1,55 @@
+"""Multi-tenancy: many databases in one cluster, each with a role of its own (22k-databases article)."""
+
+import pytest
+
+from fixtures.judge import Judge
+from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.load_fixture import TenantLoads
+
+
+@pytest.mark.claim("tenancy")
+@pytest.mark.topology(nodes="nodes")
+async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
+    """One cluster carries many databases, each with a role of its own, and serves many of them at once."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        await tenant_load.levels(tenants.made_for(mix), mix=mix)
+        await tenants.ask()
+        await tenants.change_schema()
+        await tenants.drop()
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-larger-not-slower")
+@pytest.mark.topology(nodes="nodes")
+async def test_more_tables_are_not_slower(
+    tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int
+) -> None:
+    """A cluster with more tables is not slower than the same cluster with two thirds of them."""
+    async with tenants.provisioning():
+        some = tenants.made_for(mix, part=min(tenants.sides.values()))
+        for side, part in tenants.sides.items():
+            there = await tenants.provision(part)
+            for block in range(tenant_load.sizes.blocks):
+                await tenant_load.one_side(some, mix=mix, side=side, block=block, of=there)
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-noisy-tenant")
+@pytest.mark.topology(nodes="nodes")
+async def test_a_noisy_tenant(tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
+    """A tenant that does as much as it can takes no more than a declared share of the others' service from them."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        await tenant_load.noisy(tenants.made_for(mix), mix=mix)
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-isolation")
+@pytest.mark.topology(nodes=3)
+async def test_tenants_reach_nothing_of_each_other(few_tenants: Tenants, judge: Judge) -> None:
+    """A tenant's role reaches nothing of another tenant's, whatever SQL it tries."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.attack()
+    assert judge.decide()
