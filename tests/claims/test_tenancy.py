@@ -16,6 +16,15 @@ async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: J
         await tenant_load.levels(tenants.made_for(mix), mix=mix)
         await tenants.ask()
         await tenants.change_schema()
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-drop")
+@pytest.mark.topology(nodes="nodes")
+async def test_tenants_are_dropped(tenants: Tenants, judge: Judge, nodes: int) -> None:
+    """Tenants that are dropped are gone, their roles, too, and servers give back what they had."""
+    async with tenants.provisioning():
+        await tenants.provision()
         await tenants.drop()
     assert judge.decide()
 

@@ -167,12 +167,18 @@ class Dialect:
         return f"ALTER TABLE {table} SPLIT AT VALUES {', '.join(f'({value})' for value in values)}"
 
     def backup(self, database: str, place: str) -> str:
-        """Back up a database to a place (a URL of a directory that no backup is in)."""
-        return self.backup_form.format(database=database, place=place)
+        """Back up a database (its name as the server knows it) to a place, the URL of a directory without a backup."""
+        return self.backup_form.format(database=identifier(database), place=place)
 
     def restore(self, database: str, place: str, into: str) -> str:
         """Restore the tables of ``database`` from its backup at ``place`` into another database, which must exist."""
-        return self.restore_form.format(database=database, place=place, into=into)
+        return self.restore_form.format(database=identifier(database), place=place, into=into.replace("'", "''"))
+
+
+def identifier(name: str) -> str:
+    """A name as it stands in a statement."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

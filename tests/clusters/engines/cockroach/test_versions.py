@@ -97,17 +97,17 @@ class TestTable:
     @pytest.mark.parametrize(
         ("version", "backup", "restore"),
         [
-            ("v20.2.0", "BACKUP DATABASE tpcc TO 'x'", "RESTORE tpcc.* FROM 'x' WITH into_db = 'two'"),
-            ("v21.2.0", "BACKUP DATABASE tpcc TO 'x'", "RESTORE tpcc.* FROM 'x' WITH into_db = 'two'"),
+            ("v20.2.0", "BACKUP DATABASE \"tpcc\" TO 'x'", "RESTORE \"tpcc\".* FROM 'x' WITH into_db = 'two'"),
+            ("v21.2.0", "BACKUP DATABASE \"tpcc\" TO 'x'", "RESTORE \"tpcc\".* FROM 'x' WITH into_db = 'two'"),
             (
                 "v22.1.0",
-                "BACKUP DATABASE tpcc INTO 'x'",
-                "RESTORE tpcc.* FROM LATEST IN 'x' WITH into_db = 'two'",
+                "BACKUP DATABASE \"tpcc\" INTO 'x'",
+                "RESTORE \"tpcc\".* FROM LATEST IN 'x' WITH into_db = 'two'",
             ),
             (
                 "v26.2.0",
-                "BACKUP DATABASE tpcc INTO 'x'",
-                "RESTORE tpcc.* FROM LATEST IN 'x' WITH into_db = 'two'",
+                "BACKUP DATABASE \"tpcc\" INTO 'x'",
+                "RESTORE \"tpcc\".* FROM LATEST IN 'x' WITH into_db = 'two'",
             ),
         ],
     )
