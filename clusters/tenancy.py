@@ -1,7 +1,8 @@
 """How an engine keeps many databases apart, each with a role of its own: a trait of the engine, as SQL.
 
-Statements are texts with ``{database}``, ``{role}``, ``{password}`` and ``{template}`` in them; names are put in as
-they stand in a statement, quoted. Which of them a server of some version knows is asked of the server
+Statements are texts with ``{database}``, ``{role}``, ``{password}`` and ``{template}`` in them, or ``{databases}``,
+``{schemas}`` (of each database the public one) and ``{roles}`` where one statement is about several; names are put in
+as they stand in a statement, quoted. Which of them a server of some version knows is asked of the server
 (``fixtures.workloads.tenants.speech``), so that nothing here goes by version.
 """
 
@@ -41,8 +42,8 @@ class Tenancy:
     """Statements that prepare a session for making databases; one that the server does not know is left out."""
     fence: str = ""
     """Ends what is left of sessions that were prepared so: a server may still be at work for a client that is gone."""
-    one_transaction: bool = False
-    """Whether databases, with all that is in them, can be made in one transaction, several at a time."""
+    in_transactions: bool = False
+    """Whether databases, with all that is in them, can be made and dropped in transactions, several in each."""
     enter: str = ""
     """Brings a session to a database, where that takes no new connection."""
     hashed_passwords: str = ""
@@ -58,7 +59,8 @@ class Tenancy:
     """Keeps everybody out of a database that is to be copied, and takes it from the role that owns what is in it: what
     a copy's role is given is all that this one owns, and databases are among it."""
     isolate: tuple[str, ...] = ()
-    """What documentation recommends so that nobody but the role comes near its database; run anywhere.
+    """What documentation recommends so that nobody but the role comes near its database; run anywhere, for several
+    databases in one statement where it has ``{databases}`` or ``{schemas}``.
 
     What a version does not know it does not need: what it would take back was not granted there.
     """
@@ -86,7 +88,8 @@ class Tenancy:
     """Queries for one row ``ranges, mib`` of the whole cluster; the first that the server knows is asked."""
 
     drop_database: str = "DROP DATABASE IF EXISTS {database}"
-    drop_role: str = "DROP ROLE IF EXISTS {role}"
+    drop_roles: str = "DROP ROLE IF EXISTS {roles}"
+    """Several at once: an engine may look through all of its objects for each of these statements."""
     settings: tuple[Setting, ...] = ()
     """Changed while databases are made and dropped, where that is permitted."""
     dropping: tuple[Setting, ...] = ()

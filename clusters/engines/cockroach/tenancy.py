@@ -12,20 +12,19 @@ TENANCY = Tenancy(
     session=(
         # Since 25.1 DDL ends the transaction in which it stands, by default from 25.2.
         "SET autocommit_before_ddl = off",
+        # A table that is locked against changes of its schema is unlocked and locked again for each index and key.
+        "SET create_table_with_schema_locked = off",
     ),
-    ways=("one transaction", "restored", "loaded"),
-    one_transaction=True,
+    ways=("batched", "restored", "loaded"),
+    in_transactions=True,
     enter="SET database = {database}",
     hashed_passwords="SHOW CLUSTER SETTING server.user_login.store_client_pre_hashed_passwords.enabled",
     create_database=("CREATE DATABASE {database}", "ALTER DATABASE {database} OWNER TO {role}"),
+    # The owner of a database may do everything in it, but the schema public is not the owner's.
     isolate=(
-        "REVOKE CONNECT ON DATABASE {database} FROM public",
-        "REVOKE CREATE ON DATABASE {database} FROM public",
-        "GRANT ALL ON DATABASE {database} TO {role}",
-    ),
-    isolate_inside=(
-        "REVOKE ALL ON SCHEMA public FROM public",
-        "GRANT ALL ON SCHEMA public TO {role}",
+        "REVOKE ALL ON DATABASE {databases} FROM public",
+        "REVOKE ALL ON SCHEMA {schemas} FROM public",
+        "GRANT ALL ON SCHEMA {schemas} TO {role}",
     ),
     reassign="",  # it reads all objects of all databases
     tables='SELECT table_catalog::VARCHAR AS database, count(*)::INT8 AS tables FROM "".information_schema.tables '
@@ -69,6 +68,6 @@ TENANCY = Tenancy(
     read_settings="SELECT * FROM [SHOW ALL CLUSTER SETTINGS]",
     set_setting="SET CLUSTER SETTING {name} = '{value}'",
     reset_setting="RESET CLUSTER SETTING {name}",
-    tables_a_batch=100,
+    tables_a_batch=200,
     lanes=1,
 )

@@ -21,12 +21,13 @@ TENANCY = Tenancy(
         "ALTER DATABASE {database} OWNER TO CURRENT_USER",
         "ALTER DATABASE {database} ALLOW_CONNECTIONS false",
     ),
-    isolate=("REVOKE ALL ON DATABASE {database} FROM PUBLIC", "GRANT ALL ON DATABASE {database} TO {role}"),
-    isolate_inside=("REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT ALL ON SCHEMA public TO {role}"),
+    # The owner of a database may do everything in it, and is the owner of its schema public.
+    isolate=("REVOKE ALL ON DATABASE {databases} FROM PUBLIC",),
+    isolate_inside=("REVOKE ALL ON SCHEMA public FROM PUBLIC",),
     space=("SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib FROM pg_database",),
     drop_database="DROP DATABASE IF EXISTS {database} WITH (FORCE)",
     tables_a_batch=100,
-    lanes=2,
-    disk_mib_a_database=7.5,
-    disk_kib_a_table=24.0,
+    lanes=4,
+    disk_mib_a_database=7.1,  # measured on 18.4: 7.1 MiB with no table, 7.3 with 9, 12.7 with 150
+    disk_kib_a_table=40.0,
 )
