@@ -12,6 +12,7 @@ TENANCY = Tenancy(
     session=(
         # Since 25.1 DDL ends the transaction in which it stands, by default from 25.2.
         "SET autocommit_before_ddl = off",
+        "SET allow_unsafe_internals = on",  # for what the whole cluster takes; there since 25.4
         # A table that is locked against changes of its schema is unlocked and locked again for each index and key.
         "SET create_table_with_schema_locked = off",
     ),

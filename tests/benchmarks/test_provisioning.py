@@ -1,0 +1,109 @@
+"""Tables a second: tenants as they are provisioned, and one CREATE TABLE a round trip, in turns on one cluster."""
+
+import time
+from pathlib import Path
+from statistics import median
+
+from clusters.engines.cockroach.engine import Cockroach
+from clusters.sql import Connection
+from fixtures.workloads.tenants.plan import Plan
+from fixtures.workloads.tenants.provision import Provisioning
+from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
+from fixtures.workloads.tenants.site import Site, connecting
+from fixtures.workloads.tenants.template import Template
+from fixtures.workloads.tenants.templates import Templates
+from tests.benchmarks.measuring import Figure, spread
+from tests.benchmarks.test_tpcc_driver import Bench, single_node
+
+TIMES = 5
+"""How many times as many tables a second are promised."""
+
+SIZES = (1000, 2000)
+"""How many tables there are when the two are measured."""
+
+PAIRS = 3
+"""At each size."""
+
+SLICE = {"tpcc-schema": 20, "tables-150": 1}
+"""Tenants of a measurement, by template: 180 tables and 150."""
+
+SLICES = 20
+
+IMPORTED = ("init", "tpcc", "--data-loader=IMPORT", "--warehouses=1")
+"""The article's loop has one of these for each database."""
+
+
+async def round_trips(connection: Connection, site: Site, template: Template, name: str) -> float:
+    """Seconds a table, of one database: its statements one a round trip over one connection."""
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.execute(f"SET database = {name}")
+    began = time.monotonic()
+    for statement in template.statements(site.kind.sql):
+        await connection.execute(statement.sql, timeout=600)
+    return (time.monotonic() - began) / template.tables
+
+
+async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: list[Figure]) -> None:
+    """At a thousand tables and at two thousand; beside it the article's loop, which loads a warehouse's rows, too."""
+    known, began = Templates(), time.monotonic_ns()
+    asked = Plan(mix=[(known[name], SLICES * count) for name, count in SLICE.items()], seed=1)
+    tables = {name: count * known[name].tables for name, count in SLICE.items()}
+    one = sum(SLICE.values())
+
+    def now() -> int:
+        return (time.monotonic_ns() - began) // 1000
+
+    windows: list[tuple[int, int, float]] = []
+    async with single_node(cockroach, tmp_path) as cluster:
+        site = Site(
+            kind=cluster.engine.kind, connect=connecting(cluster.endpoints, cluster.credentials, {}),
+            home=cluster.credentials.database, endpoints=cluster.endpoints, credentials=cluster.credentials,
+            backups=cluster.deployment.backups,
+        )  # fmt: skip
+
+        async def theirs(connection: Connection, number: int) -> float:
+            """Seconds a table of a slice, were all of it made so."""
+            spent = 0.0
+            for name, count in tables.items():
+                database = f"one_by_one_{name.replace('-', '_')}_{number}"
+                spent += count * await round_trips(connection, site, known[name], database)
+            return spent / sum(tables.values())
+
+        async with (
+            Provisioning(site, asked, tmp_path / FILE, now=now, scratch=tmp_path) as making,
+            await site.connect(site.home) as connection,
+        ):
+            for size in SIZES:
+                while making.tables < size:
+                    await making.provision(upto=making.done + one)
+                for _ in range(PAIRS):
+                    odd = len(windows) % 2
+                    took = await theirs(connection, len(windows)) if odd else 0.0
+                    begin = now()
+                    await making.provision(upto=making.done + one)
+                    end = now()
+                    windows.append((begin, end, took or await theirs(connection, len(windows))))
+        loop_s = Bench(cluster, cockroach, tmp_path).workload("articles", *IMPORTED, timeout_s=600).wall_s
+    records = list(read_provisioning(tmp_path / FILE, []))
+    batches = [record for record in records if isinstance(record, Batch)]
+    ours = [
+        sum(each.t - each.begin for each in batches if begin <= each.begin < end) / 1e6 / sum(tables.values())
+        for begin, end, _ in windows
+    ]
+    times = [took / mine for (_, _, took), mine in zip(windows, ours, strict=True)]
+    ways = {record.template: record.way for record in records if isinstance(record, Chosen)}
+    figures.append(
+        Figure(
+            what=f"tables a second of provisioned tenants, against one CREATE TABLE a round trip, {cockroach.version}",
+            promised=f"≥ {TIMES} × at {' and '.join(map(str, SIZES))} tables",
+            measured=f"{spread(times, 1)} ×; {spread([1000 * each for each in ours], 1)} ms a table, with roles and "
+            f"isolation, against {spread([1000 * took for _, _, took in windows], 1)} ms; the article's loop: "
+            f"{loop_s:.1f} s for nine tables with a warehouse's rows",
+            kept=median(times) >= TIMES,
+            how=f"one node, TLS; {PAIRS} pairs in turns at each size, each of "
+            f"{' and '.join(f'{count} tables of {name}' for name, count in tables.items())}; made by "
+            f"{', '.join(f'{name}: {way}' for name, way in ways.items())}",
+            raw=f"{times}; batches, ms a table: {[round((e.t - e.begin) / 1e3 / e.tables, 1) for e in batches]}",
+        )
+    )
+    assert median(times) >= TIMES
