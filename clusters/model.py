@@ -252,8 +252,8 @@ class SqlTraits:
     """Whether a foreign key that is added looks for rows that refer to nothing in about the time that it takes to read
     them."""
     connections_left: str = ""
-    """A statement whose one value is how many more connections a server takes, or below 0 where it sets no limit; a
-    version without such a limit refuses it."""
+    """A statement whose one value is how many more connections a server takes: below 0, or none, where there is no
+    limit."""
     reads_as_of: bool = False
     """Whether tables can be read AS OF SYSTEM TIME, which waits for nobody."""
     bulk_joins: str = ""

@@ -56,7 +56,8 @@ KIND = EngineKind(
         descending_keys=True,
         covering="STORING",
         checks_added_keys=False,
-        connections_left="SHOW CLUSTER SETTING server.max_connections_per_gateway",
+        connections_left="SELECT value FROM [SHOW CLUSTER SETTINGS] "
+        "WHERE variable = 'server.max_connections_per_gateway'",
         reads_as_of=True,
         bulk_joins="vectorize = off",
         other_joins="vectorize = on",
