@@ -1,10 +1,10 @@
 """Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from clusters.events import FaultBegin, Provisioned, Replicated
-from plugin.evidence.events import Errored, ScaleBegin, seen
+from plugin.evidence.events import Errored, Event, ScaleBegin, TrialEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, routes_of
@@ -66,6 +66,12 @@ def _no_errors(a: Analysis) -> Answer:
     """The harness recorded no error."""
     errors = [error.what for _, error in seen(a.evidence.events, Errored)]
     return not errors, some(errors) if errors else "the harness recorded no error"
+
+
+def errors_by_the_end(events: Iterable[Event]) -> list[str]:
+    """The errors that were recorded before the test had gathered all its evidence."""
+    before = takewhile(lambda event: not isinstance(event.what, TrialEnd), events)
+    return [error.what for _, error in seen([*before], Errored)]
 
 
 @requires("clocks_read", "see why the substrate cannot read the clock of a node, and run again")

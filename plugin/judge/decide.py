@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
-from plugin.judge.conditions import advice, condition
+from plugin.judge.conditions import advice, condition, errors_by_the_end
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import (
     Check,
@@ -40,6 +40,10 @@ T = TypeVar("T")
 
 ALWAYS = ("integrity", "no_errors")
 """Conditions that every pass needs, declared or not."""
+
+PASSES = ("no_errors",)
+"""Conditions that a refutation does not need where they are broken by what came after the trial's end: all its evidence
+had been gathered by then."""
 
 EXCUSES = ("machine_free",)
 """What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases
@@ -109,9 +113,10 @@ def decide(
         found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
         if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
             return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
-        return _judge(check, found, needs, excuses, unmet, apart)
+        return _judge(check, found, needs, excuses, forgiven, unmet, apart)
 
     apart = uncertainty_s(evidence.events)
+    forgiven = () if errors_by_the_end(evidence.events) else PASSES
     results = tuple(judged_by(check) for check in checks)
     judged = (result.check for result in results if result.outcome not in UNJUDGED)
     asked = [needed(check.metric, check.needs, needs) for check in judged]
@@ -150,10 +155,11 @@ def _judge(
     measurement: Measurement,
     needs: Sequence[str],
     excuses: Sequence[str],
+    forgiven: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
     apart: float,
 ) -> CheckResult:
-    """``apart``: how exactly times of the evidence can be told apart, in seconds."""
+    """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds."""
 
     def result(outcome: Outcome, why: str) -> CheckResult:
         return CheckResult(check=check, measurement=measurement, outcome=outcome, why=why)
@@ -187,7 +193,7 @@ def _judge(
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]
-    if missing:
+    if missing := [one for one in missing if holds or one.name not in forgiven]:
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {_not_met(missing)}")
     return result(Outcome.PASS if holds else Outcome.REFUTED, compared)
 

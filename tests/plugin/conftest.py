@@ -83,6 +83,21 @@ async def test_late_harness(breaks_late, judge):
     assert judge.decide()
 
 
+@pytest.mark.claim("answer")
+async def test_refuted_then_late_harness(breaks_late, judge):
+    judge.measure("answer", 41)
+    assert judge.decide()
+
+
+@pytest.mark.claim("answer")
+async def test_refuted_then_broken(judge):
+    judge.measure("answer", 41)
+    try:
+        judge.decide()
+    finally:
+        raise OSError("cannot clear away")
+
+
 @pytest.fixture
 def breaks_late(trial):
     yield

@@ -5,13 +5,16 @@ import re
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from plugin.evidence.store import RESULT, VERDICT
-from plugin.result import HARNESS
+from plugin.result import HARNESS, NO_VERDICT, stored_result
 from tests.plugin.conftest import CHECKOUT, Gate
 
 PAGE = CHECKOUT / "docs" / "exit-status.md"
@@ -46,6 +49,8 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "bad input": ["bad_input"],
     "the harness or the machine failed": ["harness"],
     "the judge has a bug": ["passes"],
+    "a claim is refuted, and then the harness fails": ["refuted_then_late_harness", "refuted_then_broken"],
+    "a claim would pass, and then the harness fails": ["late_harness"],
     "a claim is refuted, and the judge has a bug elsewhere": ["refuted"],
     "a test ends without a verdict": ["unjudged"],
     "a sabotage came to what it names": ["sabotage"],
@@ -91,11 +96,28 @@ async def test_rests(judge, trial):
 """
 
 
-def judged(gate: Gate) -> str:
+def judged(gate: Gate, *options: str) -> str:
     """The status of ``--judge`` on what the last session left."""
     if not gate.trials:
         return NO_TRIAL
-    return str(gate("--judge", "out").status)
+    return str(gate("--judge", "out", *options).status)
+
+
+def stored(trial: Path) -> str:
+    """What is stored of a trial's end, in the words of JUnit XML."""
+    found = stored_result(trial)
+    assert found is not None
+    if found.expected:
+        return f"{found.expected} as expected"
+    return HARNESS if found.outcome in NO_VERDICT else found.outcome
+
+
+def told_in(xml: Path) -> Counter[str]:
+    """What JUnit XML says that trials came to; there is a failure for each that is refuted, whatever else went wrong."""
+    cases = ET.parse(xml)
+    told = Counter(str(each.get("value")) for each in cases.iterfind(".//property[@name='verdict']"))
+    assert len([*cases.iter("failure")]) >= told["refuted"]
+    return told
 
 
 def broken_beside_the_answer(gate: Gate) -> None:
@@ -138,10 +160,13 @@ def test_a_session_ends_as_the_table_says(gate: Gate, row: Row) -> None:
     tests = gate.tests(*RUN_HERE[row.how]) or ["test_claims.py", "-k", "nothing_is_called_so"]
     with_workers = gate(*tests, *options, "-n", "2", "--maxfail=1")
     assert str(with_workers.status) == row.status, with_workers.text
-    alone = gate(*tests, *options, "-x", "--run-dir", "out")
+    alone = gate(*tests, *options, "-x", "--run-dir", "out", "--junit-xml", "live.xml")
     assert str(alone.status) == row.status, alone.text
     assert "INTERNALERROR" not in alone.text
-    assert judged(gate) == row.judged
+    assert judged(gate, "--junit-xml", "judged.xml") == row.judged
+    if gate.trials:
+        live, again = told_in(gate.path / "live.xml"), told_in(gate.path / "judged.xml")
+        assert live == again == Counter(map(stored, gate.trials)), (live, again)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])

@@ -203,6 +203,16 @@ def test_an_error_of_the_harness_stands_in_the_way_of_a_pass_but_not_of_a_refuta
     assert decide(whole(events=told, final=last_read(history(), without=(3,))), [check()]).outcome is Outcome.REFUTED
 
 
+def test_an_error_after_the_trial_s_end_stands_in_the_way_of_a_pass_alone() -> None:
+    """Where no row is wronged, either; one that came before leaves the claim open."""
+    slow = check("gap_s", Comparison.LE, 1)
+    for at, refuted in ((31.05, Outcome.INCONCLUSIVE), (32, Outcome.REFUTED)):
+        told = sorted([*events(), event(at, "error", what="OSError: cannot clear away")], key=lambda each: each.t)
+        assert decide(whole(events=told), [slow]).outcome is refuted
+        assert decide(whole(events=told), [GAP]).outcome is Outcome.INCONCLUSIVE
+    assert decide(whole(events=[e for e in told if e.name != "trial.end"]), [slow]).outcome is Outcome.INCONCLUSIVE
+
+
 def test_a_condition_that_only_a_check_needs() -> None:
     evidence = whole(events=events(replicated=None))
     assert decide(evidence, [check()]).outcome is Outcome.PASS
