@@ -1,5 +1,6 @@
 """A change of version of the embedded control that is done wrongly: the same claim is refuted, without CockroachDB."""
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tpcc.beside import Orders
 from plugin.evidence.events import seen
+from plugin.judge.metrics import measure
 from tests.sabotage.neighbour import goes_too
 from tests.sabotage.test_versions import only_the_first, swapped
 
@@ -159,3 +161,27 @@ async def test_tpcc_s_payments_end_with_an_error_of_the_server_s_own(
         await swapped(swapping, ledger, probe, look=[made_fail, orders.check])
     await orders.check()
     assert judge.refuted("tpcc_errors_not_retryable")
+
+
+@pytest.mark.sabotage("hot-swap", engine="postgres")
+async def test_tpcc_s_rows_are_held_once_the_version_is_back(
+    trial: Trial, swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, cluster: Cluster, judge: Judge
+) -> None:
+    """Nothing fails but TPC-C's transactions, which wait for a lock until they are given up; reads go on."""
+    last = swapping.plan.steps[-1]
+    assert isinstance(last, Look)
+    async with AsyncExitStack() as stack:
+
+        async def held(state: State) -> None:
+            if state.name == last.state:
+                holder = await stack.enter_async_context(await cluster.deployment.connect())
+                await holder.execute("BEGIN")
+                await holder.execute("SELECT d_id FROM district FOR UPDATE")
+
+        async with orders.running():
+            await swapped(swapping, ledger, probe, look=[orders.check, ledger.read_back, held])
+    await orders.check()
+    for metric in ("tpcc_slow_states", "tpcc_failed_undisturbed"):
+        assert measure(trial.evidence, metric).value, metric
+    assert measure(trial.evidence, "tpcc_idle_states").value == 0, "nothing stands still"
+    assert judge.refuted("tpcc_slow_states")
