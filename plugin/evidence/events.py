@@ -335,6 +335,7 @@ class ObjectLooked(Happened, frozen=True, kw_only=True, tag="object.looked"):
     """A check looked at its object through a node (or the one way in for writes), ``n`` changes being done.
 
     ``answers``: by statement what it answered, of statements whose answers must be the same through all nodes.
+    ``still``: nothing changes what they are about, so that they must be the same in all phases, too.
     """
 
     check: str
@@ -344,6 +345,7 @@ class ObjectLooked(Happened, frozen=True, kw_only=True, tag="object.looked"):
     build: str | UnsetType = UNSET
     wrong: Sequence[Wrong] = ()
     answers: Mapping[str, str] | UnsetType = UNSET
+    still: bool | UnsetType = UNSET
 
 
 class ObjectUnasked(Happened, frozen=True, kw_only=True, tag="object.unasked"):

@@ -71,12 +71,33 @@ def _through(look: ObjectLooked) -> str:
 
 def _wrong(found: Sequence[Phase]) -> Iterator[tuple[str, str]]:
     """Each difference: the check and, in words, what was asked, where, and what was answered."""
+    before: dict[tuple[str, str, object], tuple[ObjectLooked, str]] = {}
     for phase in found:
         for look in phase.looks:
             for wrong in look.wrong:
                 told = f"{_through(look)}: `{wrong.statement}` answered {wrong.answer}, wanted {wrong.wanted}"
                 yield look.check, told
         yield from _unlike(phase)
+        yield from _unlike_before(phase, before)
+
+
+def _unlike_before(
+    phase: Phase, before: dict[tuple[str, str, object], tuple[ObjectLooked, str]]
+) -> Iterator[tuple[str, str]]:
+    """Statements about what nothing changes that a build answers in another way than it first did, added to ``before``.
+
+    Two builds may tell the same thing in other words.
+    """
+    for look in phase.looks:
+        if look.still is not True or look.answers is UNSET:
+            continue
+        for statement, answer in look.answers.items():
+            then, first = before.setdefault((look.check, statement, look.build), (look, answer))
+            if answer != first:
+                yield (
+                    look.check,
+                    f"{_through(look)}: `{statement}` answered {answer}, and {first} in the phase {then.phase}",
+                )
 
 
 def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:

@@ -73,7 +73,7 @@ def test_a_difference_refutes_though_something_else_was_not_asked() -> None:
     assert outcome(*WHOLE, looked("view", "mixed", "n3", wrong=WRONG), unasked) is Outcome.REFUTED
 
 
-def test_answers_are_compared_within_a_phase_only() -> None:
+def test_answers_about_what_changes_are_compared_within_a_phase_only() -> None:
     def through(phase: str, node: str, answer: str, statement: str = "SELECT v") -> Event:
         return looked("view", phase, node, answers={statement: answer})
 
@@ -85,6 +85,35 @@ def test_answers_are_compared_within_a_phase_only() -> None:
     assert outcome(*different) is Outcome.REFUTED
     (example,) = measure(trial(events=different), "objects_differing").examples
     assert example == "view, mixed, through n3: `SELECT v` answered 1 rows: c, and through n1 1 rows: b"
+
+
+def test_answers_about_what_nothing_changes_are_held_against_the_first_of_the_same_build() -> None:
+    def through(phase: str, node: str, build: str, answer: str) -> Event:
+        return looked("view", phase, node, build=build, still=True, answers={"SELECT v": answer})
+
+    back = event("objects.phase", phase="back", nodes=["n1", "n2", "n3"])
+    before = [MADE, BEFORE, *SEEN_BEFORE, through("before", "n1", "v1", "1 rows: a"), MIXED, *SEEN_MIXED]
+    other_words = through("mixed", "n3", "v2", "1 rows: A")
+    same = [
+        *before,
+        other_words,
+        back,
+        through("back", "n1", "v1", "1 rows: a"),
+        through("back", "n3", "v2", "1 rows: A"),
+    ]
+    told = "view, back, through n1 (v1): `SELECT v` answered 0 rows: , and 1 rows: a in the phase before"
+    assert measure(trial(events=same[:-1]), "objects_differing").value == 0
+    gone = [
+        *before,
+        other_words,
+        back,
+        through("back", "n1", "v1", "0 rows: "),
+        through("back", "n3", "v1", "0 rows: "),
+    ]
+    found = measure(trial(events=gone), "objects_differing")
+    assert (found.value, found.examples) == (1, (told,))
+    gone_new = [*before, other_words, back, through("back", "n3", "v2", "0 rows: ")]
+    assert measure(trial(events=gone_new), "objects_differing").value == 1
 
 
 @pytest.mark.parametrize(
