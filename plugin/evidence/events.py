@@ -368,7 +368,8 @@ class ObjectNotEvaluated(Happened, frozen=True, kw_only=True, tag="object.not_ev
 class ObjectEnded(Happened, frozen=True, kw_only=True, tag="object.ended"):
     """What a check began in the phase ``begun`` has ended; ``under_way``: it had not by itself when this one began.
 
-    ``again``: how often it had to be begun again, as servers had undone it or did not tell.
+    ``again``: how often it had to be begun again, as servers had undone it or did not tell. ``answered_s``: after how
+    many seconds its answer came, or its connection was lost, where that was before the phase.
     """
 
     check: str
@@ -378,6 +379,7 @@ class ObjectEnded(Happened, frozen=True, kw_only=True, tag="object.ended"):
     under_way: bool = False
     again: int | UnsetType = UNSET
     seconds: float = 0.0
+    answered_s: float | UnsetType = UNSET
 
 
 # ---- making and reading

@@ -151,6 +151,27 @@ def _looked(a: Analysis) -> Measured:
     return len({look.check for look in looks}), "; ".join(told), examples
 
 
+@requires(
+    "schema_change_crossed",
+    "draw by another seed; where servers end each change of schema at once, hold one up by an open transaction (held)",
+)
+def _crossed(a: Analysis) -> Answer:
+    """A change of schema was under way while a node was given another version."""
+    ended = seen(a.evidence.events, ObjectEnded)
+    swaps = [fault.begin for fault in a.timeline.faults]
+
+    def crossed(t: int, one: ObjectEnded) -> bool:
+        begun = t - round(1e6 * one.seconds)
+        answered = t if one.under_way or one.answered_s is UNSET else begun + round(1e6 * one.answered_s)
+        known = one.under_way or one.answered_s is not UNSET
+        return known and any(begun <= swap <= answered for swap in swaps)
+
+    through = sum(crossed(t, one) for t, one in ended)
+    if not ended:
+        return False, "no change of schema that was begun in one phase ended in another"
+    return through > 0, f"{through} of {len(ended)} changes of schema were under way while a node was changed"
+
+
 @requires("objects_asked", "see why a check of objects was not answered, correct it or wait longer, and run again")
 def _asked(a: Analysis) -> Answer:
     """Every check of objects that is for this version was made, held before anything changed, and was looked at later.

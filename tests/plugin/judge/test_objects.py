@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
@@ -175,3 +176,34 @@ def test_nothing_made_is_nothing_measured() -> None:
     none = [event("objects.made", checks=[]), BEFORE]
     assert asked(*none) == (False, "no check of objects could be made")
     assert outcome(*none) is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("facts", "crossed"),
+    [
+        ({"under_way": True}, True),  # as earlier releases tell it, too
+        ({"under_way": False, "answered_s": 4.0}, True),  # in the node's drain, or with its connection
+        ({"under_way": False, "answered_s": 0.5}, False),
+        ({"under_way": False}, False),
+    ],
+)
+def test_a_change_of_schema_is_under_way_while_a_node_is_changed(facts: dict[str, Any], crossed: bool) -> None:
+    """Begun at 10 s and ended at 30 s; the node is drained from 12 s on."""
+    drained = recorded(12_000_000, "fault.begin", {"fault": "swap", "nodes": ["n1"]})
+    told = {"check": "index", "phase": "mixed", "begun": "before", "node": "n1", "seconds": 20.0, **facts}
+    ended = recorded(30_000_000, "object.ended", told)
+    assert condition(trial(events=[drained, ended]), "schema_change_crossed").met is crossed
+    late = recorded(31_000_000, "fault.begin", {"fault": "swap", "nodes": ["n1"]})
+    assert not condition(trial(events=[ended, late]), "schema_change_crossed").met
+
+
+def test_where_none_was_under_way_the_claim_is_not_passed() -> None:
+    (check,) = (one for one in load().claim("hot-swap").checks_for("laptop") if one.metric == "objects_differing")
+    told = {"check": "index", "phase": "mixed", "begun": "before", "node": "n1", "seconds": 20.0}
+    swap = recorded(12_000_000, "fault.begin", {"fault": "swap", "nodes": ["n1"]})
+    for under_way, is_ in ((True, Outcome.PASS), (False, Outcome.INCONCLUSIVE)):
+        ended = recorded(30_000_000, "object.ended", {**told, "under_way": under_way})
+        verdict = decide(trial(events=[*WHOLE, swap, ended, recorded(40_000_000, "trial.end", {})]), [check])
+        assert verdict.results[0].outcome is is_
+    verdict = decide(trial(events=[*WHOLE, event("trial.end")]), [check])
+    assert verdict.results[0].outcome is Outcome.INCONCLUSIVE
