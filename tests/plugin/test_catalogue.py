@@ -18,12 +18,13 @@ from tests.docs.extending.pages import example
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
 SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pause", "-drain", "-quorum")]
+TENANCY = [f"tenancy{end}" for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-isolation")]
 ROW_GROUPS = [
     *SURVIVABILITY,
     *GROWTH,
     *THROUGHPUT,
-    *("hot-swap", "hot-swap-failed-node", "tenancy", "tenancy-larger-not-slower", "tenancy-noisy-tenant"),
-    "tenancy-next-steps",
+    *("hot-swap", "hot-swap-failed-node"),
+    *TENANCY,
     *("adversity", "distribution-cost", "ycsb"),
 ]
 MINIMAL = """
@@ -54,6 +55,7 @@ def test_shipped_catalogue_has_every_claim() -> None:
         *THROUGHPUT,
         "hot-swap",
         "hot-swap-failed-node",
+        *TENANCY,
     ]
 
 
@@ -85,7 +87,7 @@ def test_gate_suite_keeps_to_its_time() -> None:
     claims = [claim for claim in ready if not claim.takes_versions]
     seconds = sum(estimate.seconds for claim in claims if (estimate := claim.estimate_for(Suite.GATE)))
     assert claims
-    assert seconds <= 15 * 60, "the whole of the gate, on two cores"
+    assert seconds <= 17 * 60, "the whole of the gate, on two cores"
 
 
 def limits(claim_id: str, profile: str) -> dict[str, float | None]:

@@ -113,7 +113,7 @@ def stored(trial: Path) -> str:
 
 
 def told_in(xml: Path) -> Counter[str]:
-    """What JUnit XML says that trials came to; there is a failure for each that is refuted, whatever else went wrong."""
+    """What JUnit XML says that trials came to; each that is refuted has a failure, whatever else went wrong."""
     cases = ET.parse(xml)
     told = Counter(str(each.get("value")) for each in cases.iterfind(".//property[@name='verdict']"))
     assert len([*cases.iter("failure")]) >= told["refuted"]
