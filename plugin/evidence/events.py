@@ -128,9 +128,11 @@ class ScaleEnd(Happened, frozen=True, kw_only=True, tag="scale.end"):
 
 
 class NodeJoined(Happened, frozen=True, kw_only=True, tag="node.joined"):
-    """A new node takes clients."""
+    """A new node takes clients. Where versions differ ``build`` is what it calls itself, ``wanted`` what it was given."""
 
     node: str
+    build: str | UnsetType = UNSET
+    wanted: str | UnsetType = UNSET
 
 
 class JoinFailed(Happened, frozen=True, kw_only=True, tag="join.failed"):
@@ -280,10 +282,14 @@ class StepEnd(Happened, frozen=True, kw_only=True, tag="step.end"):
 
 
 class VersionsSeen(Happened, frozen=True, kw_only=True, tag="versions.seen"):
-    """Which version is in force, asked of each node; ``silent``: why one did not say."""
+    """Which version is in force, asked of each node; ``silent``: why one did not say.
+
+    ``builds``: what each calls itself.
+    """
 
     active: Mapping[str, str] = {}
     silent: Mapping[str, str] = {}
+    builds: Mapping[str, str] = {}
 
 
 class NotFinal(Happened, frozen=True, kw_only=True, tag="not_final"):

@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from math import exp, log, sqrt
 
 from clusters.events import FaultBegin, NodeDrained, NodeSwapped, Provisioned, Recovered
-from plugin.evidence.events import PlanDrawn, StepBegin, StepEnd, WritingEnd, seen
+from plugin.evidence.events import NodeJoined, PlanDrawn, StepBegin, StepEnd, WritingEnd, seen
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, seconds, some
@@ -61,7 +61,7 @@ def mixed(evidence: TrialEvidence) -> tuple[Window, ...]:
                 first = next(iter(by_name.values()), "")
             case Provisioned(nodes=nodes):
                 builds = dict.fromkeys(nodes, first)
-            case NodeSwapped(node=node, build=build):
+            case NodeSwapped(node=node, build=build) | NodeJoined(node=node, build=str(build)):
                 builds[node] = build
             case FaultBegin():
                 whole = False

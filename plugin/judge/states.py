@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusters.events import NodeSwapped, Provisioned
-from plugin.evidence.events import PlanDrawn, StepBegin
+from plugin.evidence.events import NodeJoined, PlanDrawn, StepBegin
 from plugin.judge.definitions import recorded
 from plugin.judge.swapping import FINALISE
 from plugin.judge.trial import TrialEvidence, Window, timeline
@@ -41,6 +41,8 @@ def states(evidence: TrialEvidence) -> Sequence[State]:
                 builds = dict.fromkeys(nodes, next(iter(versions), ""))
             case NodeSwapped(node=node, build=build):
                 builds[node], final = build, False
+            case NodeJoined(node=node, build=str(build)):
+                builds[node] = build
             case StepBegin(kind=kind) if kind == FINALISE:
                 final = True
             case _:

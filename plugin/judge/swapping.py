@@ -15,6 +15,7 @@ from clusters.events import (
     NodeDrained,
     NodeStopped,
     NodeSwapped,
+    Provisioned,
     SwapFailed,
     UndoSlow,
     VersionFinal,
@@ -79,16 +80,33 @@ def _processes_down(a: Analysis) -> Measured:
 
 @measures("nodes_on_other_build", "nodes", ("integrity", "fault_bit"), safety=True)
 def _other_build(a: Analysis) -> Measured:
-    """Nodes that ran another build than the one they were given last, by their own word, or ended when they got it."""
+    """Nodes that ran another build than the one they were given last, by their own word, or ended when they got it.
+
+    Each is asked when it was swapped, a new one when it joined, and all whenever the plan looked.
+    """
     last: dict[str, str] = {}
     wrong: dict[str, str] = {}
+    given: dict[str, str] = {}
+    first = ""
     _swaps(a)
     for event in a.evidence.events:
         match event.what:
+            case PlanDrawn(builds=by_version):
+                first = next(iter(by_version.values()), "")
+            case Provisioned(nodes=nodes) if first:
+                given |= dict.fromkeys(nodes, first)
             case NodeSwapped(node=node, wanted=wanted, build=build):
-                last[node] = build
+                last[node] = given[node] = build
                 if build != wanted:
                     wrong[node] = f"{node} was given {wanted} and calls itself {build or 'nothing'}"
+            case NodeJoined(node=node, wanted=str(wanted), build=str(build)):
+                last[node] = given[node] = build
+                if build != wanted:
+                    wrong[node] = f"{node}, which is new, was given {wanted} and calls itself {build or 'nothing'}"
+            case VersionsSeen(builds=said):
+                for node, build in said.items():
+                    if build != given.get(node, build):
+                        wrong[node] = f"{node} called itself {given[node]}, and {build} at {seconds(event.t)}"
             case SwapFailed(node=node, wanted=wanted, why=why, late=late) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))

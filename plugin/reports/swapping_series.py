@@ -6,6 +6,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import UNSET
+
 from clusters.events import (
     DrainFailed,
     FaultBegin,
@@ -224,8 +226,10 @@ class _Told:
                 self.back = f"not final within {limit:g} s: {why}"
                 self._came(self.back)
                 self._mark(self._begun(at), at, "not final")
-            case NodeJoined(node=node):
-                self._came(f"{node} was taken in")
+            case NodeJoined(node=node, build=build):
+                self._came(
+                    f"{node} was taken in" + ("" if build is UNSET else f", and calls itself {build or 'nothing'}")
+                )
                 self._mark(self._begun(at), at, f"{node} joined")
             case JoinRefused(node=node, how=how):
                 self._came(f"{node} was kept out: {how}")
@@ -287,8 +291,8 @@ class _Told:
                 self._is(t, node, DOWN)
             case StepBegin(kind=kind) if kind == JOIN and (node := self._asked("node")):
                 self._is(t, node, STARTING)
-            case NodeJoined(node=node):
-                self.running[node] = self._build(self._asked("version"))
+            case NodeJoined(node=node, build=build):
+                self.running[node] = self._build(self._asked("version")) if build is UNSET else build
                 self._runs(t, node)
             case JoinRefused(node=node) | JoinUnclear(node=node) | JoinFailed(node=node):
                 self._is(t, node, "")

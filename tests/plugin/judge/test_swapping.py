@@ -54,6 +54,29 @@ def test_each_node_runs_what_it_was_given() -> None:
     assert found("nodes_on_other_build")[0] is None
 
 
+def test_a_new_node_runs_what_it_was_given() -> None:
+    right = event(40, "node.joined", node="n4", build=NEW, wanted=NEW)
+    assert found("nodes_on_other_build", *ROLLED, right)[1].endswith(f"n3 {NEW}, n4 {NEW}")
+    wrong = event(40, "node.joined", node="n4", build=OLD, wanted=NEW)
+    told = f"n4, which is new, was given {NEW} and calls itself {OLD}"
+    assert found("nodes_on_other_build", *ROLLED, wrong) == (1, told)
+    assert found("nodes_on_other_build", *ROLLED, event(40, "node.joined", node="n4"))[0] == 0, "of earlier releases"
+
+
+def test_a_node_runs_what_it_was_given_whenever_the_plan_looks() -> None:
+    drawn = event(1, "plan.drawn", path="final", seed=1, steps=9, builds={"v1": OLD, "v2": NEW})
+    there = event(2, "provisioned", nodes=["n1", "n2", "n3"])
+
+    def looked(t: float, **builds: str) -> Event:
+        return event(t, "versions.seen", active={}, builds=builds)
+
+    mixed = [drawn, there, looked(5, n1=OLD, n2=OLD, n3=OLD), *swapped(10, "n1")]
+    assert found("nodes_on_other_build", *mixed, looked(20, n1=NEW, n2=OLD, n3=OLD))[0] == 0
+    value, told = found("nodes_on_other_build", *mixed, looked(20, n1=OLD, n2=OLD, n3=NEW))
+    assert value == 2
+    assert told == f"n1 called itself {NEW}, and {OLD} at 20.0 s; n3 called itself {OLD}, and {NEW} at 20.0 s"
+
+
 def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
     failed = [
         event(30, "fault.begin", fault="swap", nodes=["n3"]),

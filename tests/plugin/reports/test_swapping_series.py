@@ -47,6 +47,14 @@ def test_a_lane_has_every_state_with_the_version_that_runs() -> None:
     assert found.back == "1.1 was made final: there is no way back"
 
 
+def test_a_new_node_is_told_by_what_it_calls_itself() -> None:
+    events = [one for one in done() if one.name != "node.joined"]
+    found = of(*events, event(49, "node.joined", node="n4", build=OLD, wanted=NEW))
+    assert states(found, "n4") == [("starting", 48.0, 49.0), (OLD, 49.0, 53.6)]
+    assert found.running["n4"] == OLD
+    assert found.steps[7].came == (f"n4 was taken in, and calls itself {OLD}",)
+
+
 def test_without_a_look_at_processes_a_node_is_down_until_it_takes_clients() -> None:
     blind = [one for one in swapped(18, "n3", NEW) if one.name != "processes.seen"]
     assert states(of(drawn(), *blind), "n3")[2:4] == [("draining", 18.0, 19.1), ("down", 19.1, 21.0)]
