@@ -31,20 +31,20 @@ def states(evidence: TrialEvidence) -> Sequence[State]:
     line = timeline(evidence.events)
     begin, _ = recorded(line.baseline, "there is no baseline")
     until = recorded(line.writing_end, "writing has no end")
-    versions, builds, final = dict[str, str](), dict[str, str](), False
+    versions, builds, final = list[tuple[str, str]](), dict[str, str](), False
     found, since, name = list[State](), begin, ""
     for event in evidence.events:
         match event.what:
             case PlanDrawn(builds=by_version):
-                versions = {build: version for version, build in by_version.items()}
+                versions = list(by_version.items())
             case Provisioned(nodes=nodes):
-                builds = dict.fromkeys(nodes, next(iter(versions), ""))
+                builds = dict.fromkeys(nodes, versions[0][1] if versions else "")
             case NodeSwapped(node=node, build=build):
                 builds[node], final = build, False
             case NodeJoined(node=node, build=str(build)):
                 builds[node] = build
             case StepBegin(kind=kind) if kind == FINALISE:
-                final = True
+                final, versions = True, versions[1:] + versions[:1]  # from here on it goes on from the next one
             case _:
                 continue
         now = _named(versions, set(builds.values()), final)
@@ -56,7 +56,11 @@ def states(evidence: TrialEvidence) -> Sequence[State]:
     return [*found, State(name=name, window=(since, until))] if since < until else found
 
 
-def _named(versions: dict[str, str], there: set[str], final: bool) -> str:
-    told = [versions[build] for build in versions if build in there]
-    told += sorted(build or "an unknown build" for build in there - set(versions))
+def _named(versions: list[tuple[str, str]], there: set[str], final: bool) -> str:
+    """Of a chain a build may come again under another name: it has the name of the versions that are next in turn."""
+    names: dict[str, str] = {}
+    for version, build in versions:
+        names.setdefault(build, version)
+    told = [names[build] for build in names if build in there]
+    told += sorted(build or "an unknown build" for build in there - set(names))
     return " + ".join(told) + (", made final" if final else "")

@@ -43,7 +43,16 @@ def test_there_and_back_and_for_good() -> None:
 
 def test_a_rolling_restart_is_one_state() -> None:
     same = dict.fromkeys(BUILDS, "v1.0")
-    assert found(told(swapped(30, "n1", "v1.0"), builds=same)) == [("1.1", 10, 100)]
+    assert found(told(swapped(30, "n1", "v1.0"), builds=same)) == [("1.0", 10, 100)]
+
+
+def test_of_a_chain_that_ends_where_it_began_each_state_has_the_name_that_it_has_in_the_plan() -> None:
+    chain = {"1.0": "v1.0", "1.1": "v1.1", "1.0#2": "v1.0"}
+    there = [swapped(30, "n1", "v1.1"), swapped(40, "n2", "v1.1"), event(50, "step.begin", number=5, kind="finalise")]
+    back = [swapped(60, "n1", "v1.0"), swapped(70, "n2", "v1.0"), event(80, "step.begin", number=9, kind="finalise")]
+    assert [name for name, *_ in found(told(*there, *back, builds=chain))] == [
+        "1.0", "1.0 + 1.1", "1.1", "1.1, made final", "1.1 + 1.0#2", "1.0#2", "1.0#2, made final",
+    ]  # fmt: skip
 
 
 def test_a_node_may_call_itself_what_nobody_gave_it() -> None:
