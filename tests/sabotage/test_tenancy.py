@@ -1,0 +1,122 @@
+"""Many tenants that are wrong on purpose: one is not whole, one reaches another, one is slow, one takes everything."""
+
+from dataclasses import replace
+
+import pytest
+
+from fixtures.judge import Judge
+from fixtures.trial import Trial
+from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.introspection import quoted
+from fixtures.workloads.tenants.isolation.attempts import Attempt
+from fixtures.workloads.tenants.key_value import TABLE
+from fixtures.workloads.tenants.load_fixture import TenantLoads
+from fixtures.workloads.tenants.load_workload import KIND as LOAD
+from tests.slow import slow
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+MIX = "key_value"
+FEW = {"connect", "read-table", "count-table", "view", "set-role", "insert"}
+"""What suffices to tell these sabotages: all of it takes minutes."""
+
+
+def few(attempt: Attempt) -> bool:
+    return attempt.name in FEW or attempt.family == "tables that exist"
+
+
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_table_of_a_tenant_is_missing(few_tenants: Tenants, judge: Judge) -> None:
+    """It was there when the tenant was made; whoever counts tenants alone finds all of them."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP TABLE {TABLE}")
+        await few_tenants.count()
+    assert judge.refuted("tables_missing", "tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_a_table_of_a_tenant_of_cockroachdb_is_missing(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where one query counts the tables of all databases."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP TABLE {TABLE}")
+        await few_tenants.count()
+    assert judge.refuted("tables_missing", "tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
+async def test_a_role_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
+    """Every other tenant may read a table of the first."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        first, *others = few_tenants.plan
+        for other in others:
+            role = quoted(other.role)
+            await few_tenants.administer(
+                first.database,
+                f"GRANT CONNECT ON DATABASE {quoted(first.database)} TO {role}",
+                f"GRANT USAGE ON SCHEMA public TO {role}",
+                f"GRANT SELECT ON {TABLE} TO {role}",
+            )
+        await few_tenants.attack(few)
+    assert judge.refuted("foreign_objects_read")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
+async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
+    """Every other tenant's role is a member of the first's."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        first, *others = few_tenants.plan
+        for other in others:
+            await few_tenants.administer(first.database, f"GRANT {quoted(first.role)} TO {quoted(other.role)}")
+        await few_tenants.attack(few)
+    assert judge.refuted("foreign_objects_read", "isolation_granted")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
+    """Each row that one tenant reads or writes takes a hundredth of a second longer, by a policy made by hand."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        for held in tenants.made_for(MIX)[:4]:
+            await tenants.administer(
+                held.database,
+                "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE AS "
+                "$$ BEGIN PERFORM pg_sleep(0.05); RETURN true; END $$",
+                f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
+                f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
+                f"CREATE POLICY late ON {TABLE} USING (late())",
+                f"GRANT EXECUTE ON FUNCTION late() TO {quoted(held.role)}",
+            )
+        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("tenant_slowest")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
+async def test_a_hot_loop_without_a_limit(
+    trial: Trial, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The noisy tenant has sixty connections where the profile gives it four."""
+    hot = replace(trial.run.size(LOAD), noisy_connections=60)
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: hot))
+    async with tenants.provisioning():
+        await tenants.provision()
+        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_the_limit_of_objects_is_reached(tenants: Tenants, judge: Judge) -> None:
+    """The server takes three hundred objects, and nobody raises that limit; older versions have none."""
+    await tenants.administer("system", "SET CLUSTER SETTING sql.schema.approx_max_object_count = 300")
+    async with tenants.provisioning(tune=False):
+        await tenants.provision()
+    assert judge.refuted("tables_missing", "tenants_missing")
