@@ -13,6 +13,7 @@ from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
+from plugin.evidence.run_seal import runs_below, share_of_run
 from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdict, trials_in
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
@@ -120,7 +121,7 @@ def replay(
     from plugin.reports.page_file import page_of_replay
     from plugin.reports.stored_run import stored_run
 
-    chosen = list(dict.fromkeys(directories))
+    chosen = list(dict.fromkeys(run for each in directories for run in runs_below(each)))
     verdicts: dict[Path, Verdict] = {}
     failed: dict[Path, str] = {}
     unreadable = []
@@ -149,6 +150,8 @@ def replay(
         if not trial.sabotage:
             outcomes.append(trial.result.outcome)
     writer.line("")
+    for share in filter(None, map(share_of_run, chosen)):
+        writer.line(share)
     if outcomes:
         writer.line(terminal.counted(outcomes))
     writer.line(page_of_replay(stored, run))

@@ -1,8 +1,9 @@
 """The seal of a run: what was required of it and not decided, and digests of its description and of its trials' seals.
 
 A trial that vanished, or was sealed anew, is noticed, also where ``run.json`` vanished with it: a run is known by its
-seal or its signature alone. Digests find accidents, not forgers: whoever can write the run directory can write its
-seal, too. A signature of the seal finds those (``plugin.evidence.signature``).
+seal or its signature alone. It is noticed where only a part of the run is judged, too. Digests find accidents, not
+forgers: whoever can write the run directory can write its seal, too. A signature of the seal finds those
+(``plugin.evidence.signature``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from plugin.evidence.store import MANIFEST, TRIAL_FILE, stored_object, trials_in
 
 RUN_FILE, RUN_SEAL = "run.json", "run-manifest.json"
 SIGNATURE = f"{RUN_SEAL}.sig"
+MARKS = (RUN_FILE, RUN_SEAL, SIGNATURE)
+"""By any of them a run is known."""
 
 
 def seal_run(directory: Path, undecided: Sequence[str]) -> None:
@@ -29,27 +32,66 @@ def _of_trials(directory: Path) -> list[str]:
     return [str(file.relative_to(directory)) for file in files]
 
 
+def home_of(directory: Path) -> Path | None:
+    """The run that the directory is, or is a part of; ``None`` of what is none of a run."""
+    place = directory.resolve()
+    return next((each for each in (place, *place.parents) if _is_run(each)), None)
+
+
+def runs_below(directory: Path) -> list[Path]:
+    """The directory itself, or the runs and the single trials that it holds where it is no run and no part of one."""
+    files = (file for name in MARKS for file in directory.rglob(name)) if home_of(directory) is None else ()
+    runs = sorted({file.parent for file in files})
+    loose = [trial for trial in trials_in(directory) if not any(map(trial.is_relative_to, runs))]
+    return [*runs, *loose] if runs else [directory]
+
+
+def _is_run(directory: Path) -> bool:
+    return any((directory / name).is_file() for name in MARKS)
+
+
 def broken_run_seal(directory: Path) -> tuple[str, ...]:
-    """What does not agree with the seal, in words; empty where all does, and of what is no run."""
-    if not any((directory / name).exists() for name in (RUN_FILE, RUN_SEAL, SIGNATURE)):
+    """What does not agree with the seal, in words; empty where all does, and of what is no run.
+
+    Of a part of a run: what of that part does not agree with the seal of the whole.
+    """
+    home = home_of(directory)
+    if home is None:
         return ()
-    sealed = stored_object(directory / RUN_SEAL)
+    part = directory.resolve().relative_to(home)
+    sealed = stored_object(home / RUN_SEAL)
     if sealed is None:
-        return (f"the run was never sealed ({RUN_SEAL}): it ended early, so trials may be missing",)
-    found = {RUN_FILE: "", **digests_of(sealed)}
-    here = _of_trials(directory)
+        # No other trial is missed in the directory of one.
+        told = f"the run was never sealed ({RUN_SEAL}): it ended early, so trials may be missing"
+        return () if (directory / TRIAL_FILE).is_file() else (told,)
+    found = {name: digest for name, digest in {RUN_FILE: "", **digests_of(sealed)}.items() if _lies_in(part, name)}
+    here = [name for name in _of_trials(home) if _lies_in(part, name)]
     known = {*map(_what, found)}
     problems = [f"{_what(name)} was added after the run" for name in here if _what(name) not in known]
     for name, expected in found.items():
-        if not (directory / name).is_file():
+        if not (home / name).is_file():
             problems.append(f"{_what(name)} is missing: the run had it when it ended")
-        elif sha256(directory / name) != expected:
+        elif sha256(home / name) != expected:
             problems.append(f"{_what(name)} was changed after the run")
         elif name.endswith(MANIFEST) and name not in here:
             problems.append(f"{_what(name)} has lost its {TRIAL_FILE}, without which it is no trial and is not judged")
         elif name.endswith(TRIAL_FILE) and name not in here:
             problems.append(f"{_what(name)} was sealed after the run, in which it had ended early")
     return tuple(problems)
+
+
+def _lies_in(part: Path, name: str) -> bool:
+    return Path(name).is_relative_to(part)
+
+
+def share_of_run(directory: Path) -> str:
+    """Of a part of a run: how many of its trials that is, in words; empty of a whole run and of what is none."""
+    home = home_of(directory)
+    if home is None or home == directory.resolve():
+        return ""
+    sealed = {_what(name) for name in digests_of(stored_object(home / RUN_SEAL) or {}) if name != RUN_FILE}
+    every = len(sealed) or len(trials_in(home))
+    return f"{len(trials_in(directory))} of {every} trials of the run {home.name}: the others are not judged here"
 
 
 def _what(name: str) -> str:

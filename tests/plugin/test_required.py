@@ -170,6 +170,39 @@ def test_what_was_required_cannot_be_taken_back(suite: Gate) -> None:
     assert (emptied.status, CALLED in emptied.text) == (6, True), emptied.text
 
 
+def test_a_trial_that_vanished_is_noticed_wherever_the_run_is_judged(gate: Gate) -> None:
+    """The whole, a part of it, or several; the directory of one trial is judged, and is said to be one of several."""
+    assert gate(*gate.tests("passes", "refuted"), "--run-dir", "all/out").status == 1
+    home = gate.path / "all" / "out" / "claims" / "answer"
+    refuted, passed = sorted(home.iterdir(), key=lambda trial: "refuted" not in trial.name)
+    alone = gate("--judge", str(passed))
+    assert alone.status == 0, alone.text
+    assert "1 of 2 trials of the run out: the others are not judged here" in alone.text
+    assert "trials of the run" not in gate("--judge", "all/out").text
+    shutil.rmtree(refuted)
+    for judged in ("all", "all/out", "all/out/claims", "all/out/claims/answer"):
+        ran = gate("--judge", judged)
+        assert ran.status == 6, (judged, ran.text)
+        assert f"claims/answer/{refuted.name} is missing: the run had it when it ended" in " ".join(ran.text.split())
+    alone = gate("--judge", str(passed))
+    assert alone.status == 0, alone.text
+    assert "1 of 2 trials of the run out" in alone.text
+    edited(passed / "manifest.json", note="sealed anew")
+    assert gate("--judge", str(passed)).status == 6
+
+
+def test_a_part_of_a_run_is_held_against_its_seal(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", trials=[{"judged": False}, {"judged": False}])
+    part, one = run / "claims" / "survivability", run / "claims" / "survivability" / "trial-0"
+    shutil.copytree(one, part / "another")
+    assert broken_run_seal(part) == broken_run_seal(run) == ("claims/survivability/another was added after the run",)
+    assert broken_run_seal(part / "another") == ("claims/survivability/another was added after the run",)
+    assert broken_run_seal(one) == ()
+    (run / RUN_SEAL).unlink()
+    assert "never sealed" in broken_run_seal(part)[0]
+    assert broken_run_seal(one) == ()
+
+
 def test_what_is_not_decided() -> None:
     every = [Required(claim="a", parameters={"n": n}, target=t) for n in (1, 2) for t in ("old", "new")]
     done = [{"claim": "a", "parameters": {"n": n}, "target": "old"} for n in (1, 2)]
