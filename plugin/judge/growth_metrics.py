@@ -51,7 +51,7 @@ def _all_well(wrong: Sequence[str], good: str) -> Measured:
 # ---- balanced
 
 
-@measures("balanced", "", (*_SAMPLED, "time_enough"), timed=True)
+@measures("balanced", "", (*_SAMPLED, "time_enough", "time_enough_to_balance"), timed=True)
 def _balanced(a: Analysis) -> Measured:
     """1 when every node came near the mean number of replicas after each change of size, and stayed there.
 
@@ -325,6 +325,22 @@ def _time_enough(a: Analysis) -> Answer:
         if any(sample.replicas.get(failed.node) for phase in found for sample in phase.known if sample.t <= t):
             told.append(f"{failed.node} had replicas already: {failed.why}")
     return not told, some(told) or "replicas lay evenly, or moved no more, before the time was up"
+
+
+@requires("time_enough_to_balance", "give replicas more time: a larger rebalance.limit_s in the profile")
+def _time_enough_to_balance(a: Analysis) -> Answer:
+    """No replica still moved when the time was up where they had been even and left it, unless the source's was, too.
+
+    They may have come to it: for how long replicas are traded that are even enough, ``replicas_traded`` says.
+    """
+    told = [
+        f"{phase.name}: {phase.found.why}, and replicas still moved {phase.found.rest_s:.0f} s before the time was up"
+        for phase in _phases(a)
+        if phase.found.state is State.OSCILLATES
+        and phase.found.rest_s < phase.stall_s
+        and not _sources_time_is_up(a, phase)
+    ]
+    return not told, some(told) or "replicas that left their even places had come to rest before the time was up"
 
 
 def _sources_time_is_up(a: Analysis, phase: Phase) -> bool:

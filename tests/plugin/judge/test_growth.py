@@ -12,8 +12,8 @@ from plugin.evidence.layout import LayoutSample
 from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
 from plugin.judge.growth import phases
-from plugin.judge.metrics import measure
-from plugin.judge.model import Outcome
+from plugin.judge.metrics import KNOWN_METRICS, measure
+from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import HostSecond, TrialEvidence
 from tests.plugin.judge.histories import SECOND, event, events, trial
 from tests.plugin.judge.whole_trial import history, last_read, whole
@@ -142,6 +142,44 @@ def test_replicas_that_still_move_when_our_time_is_up_refute_nothing() -> None:
     stalled = grown(layout=[*phase(10, THREE, SIX), *phase(60, SIX, SIX, total=360, took=1, rest=40)])
     assert condition(stalled, "time_enough").met
     assert value(stalled, "balanced") == 0
+
+
+def unsteady(*, rest: int) -> TrialEvidence:
+    """3 → 6 nodes: even, then no longer, then even again in the last sample; it ``rest``s uneven for so long before."""
+    way = [{**dict.fromkeys(THREE, 60 - k), **dict.fromkeys(SIX[3:], k)} for k in range(0, 28, 3)]
+    out = {**dict.fromkeys(THREE, 24), **dict.fromkeys(SIX[3:], 36)}
+    even = dict.fromkeys(SIX, 30)
+    counts = [*way, even, even, *[out] * (1 + rest // 2), *([] if rest else [even])]
+    samples = [
+        LayoutSample(t=(10 + 2 * n) * SECOND, replicas=each, ranges=60, moves=None if rest else 9 * n)
+        for n, each in enumerate(counts)
+    ]
+    grows = event(10, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24, hold_s=4)
+    ended = samples[-1].t / SECOND
+    return trial(
+        events=[grows, event(ended, "scale.end"), event(ended + 0.1, "trial.end")],
+        layout=samples,
+        context={"nodes": "3"},
+    )
+
+
+def test_replicas_that_were_even_once_and_still_move_when_our_time_is_up_refute_nothing() -> None:
+    """Where they came to rest unevenly after that they do, and where it is the source's time that is up."""
+    balanced = Check(metric="balanced", comparison=Comparison.EQ, limit=1, kind=Kind.ABSOLUTE, mark="D", source="")
+    moving, rested = unsteady(rest=0), unsteady(rest=40)
+    for of, state in ((moving, "so again for 0 s of 4 s asked for"), (rested, "left it again")):
+        found = measure(of, "balanced")
+        assert found.value == 0
+        assert state in found.note
+    verdict = decide(moving, [balanced])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "time_enough_to_balance is not met: 3 → 6: replicas were even 1 time and left it again" in verdict.why
+    assert decide(rested, [balanced]).outcome is Outcome.REFUTED
+    of_the_source = Check(
+        metric="balanced_3_to_6_min", comparison=Comparison.LE, limit=0.2, kind=Kind.PROFILE, mark="S", source="",
+    )  # fmt: skip
+    assert decide(moving, [balanced, of_the_source]).outcome is Outcome.REFUTED
+    assert "time_enough_to_balance" not in KNOWN_METRICS["replicas_traded"].needs, "who thrashes for ever is refuted"
 
 
 @pytest.mark.parametrize(("limit", "met"), [(None, False), (1.0, False), (0.5, True)])
