@@ -25,7 +25,7 @@ FLOOR = 0.80
 UNSTEADY = 0.01
 """The largest share of a steady baseline's own buckets that may be degraded."""
 FEWEST = 5
-"""A baseline of fewer buckets has no median worth the name (our own choice)."""
+"""A baseline of fewer buckets has no median worth the name, and a share of fewer says nothing (our own choice)."""
 
 
 def median(values: Sequence[int]) -> float:
