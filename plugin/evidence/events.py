@@ -128,7 +128,7 @@ class ScaleEnd(Happened, frozen=True, kw_only=True, tag="scale.end"):
 
 
 class NodeJoined(Happened, frozen=True, kw_only=True, tag="node.joined"):
-    """A new node takes clients. Where versions change: ``build``, what it calls itself, ``wanted``, what it was given."""
+    """A new node takes clients. Where versions change: ``build``, what it calls itself, ``wanted``, what it has."""
 
     node: str
     build: str | UnsetType = UNSET

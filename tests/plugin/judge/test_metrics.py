@@ -18,6 +18,8 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tenants.judge.load_metrics import LOAD_METRICS
+from fixtures.workloads.tenants.judge.metrics import TENANTS_METRICS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
 from plugin.evidence.events import Event
@@ -76,6 +78,8 @@ EXPECTED = {
     **dict.fromkeys(MIXED_METRICS),
     **dict.fromkeys(OBJECTS_METRICS),
     **dict.fromkeys(BESIDE_METRICS),
+    **dict.fromkeys(LOAD_METRICS),
+    **dict.fromkeys(TENANTS_METRICS),
 }
 
 
