@@ -20,6 +20,8 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tenants.judge.load_conditions import LOAD_CONDITIONS
+from fixtures.workloads.tenants.judge.metrics import TENANTS_CONDITIONS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_CONDITIONS
 from fixtures.workloads.tpcc.judge.conditions import TPCC_CONDITIONS
 from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
@@ -47,6 +49,8 @@ from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
             *GROWTH_CONDITIONS,
             *SWAPPING_CONDITIONS,
             *OBJECTS_CONDITIONS,
+            *LOAD_CONDITIONS,
+            *TENANTS_CONDITIONS,
         }
     ],
 )
