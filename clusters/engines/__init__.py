@@ -68,6 +68,10 @@ class Deployment(Protocol):
         """How clients identify themselves."""
 
     @property
+    def administrator(self) -> Credentials:
+        """Who may do everything; the same as clients, where these may."""
+
+    @property
     def backups(self) -> Backups | None:
         """How databases are backed up, where they can be. Known after ``prepare``."""
 

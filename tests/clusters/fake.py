@@ -264,6 +264,7 @@ class FakeDeployment:
     services: tuple[ProcessSpec, ...] = ()
     tuned: tuple[str, ...] = ()
     credentials: Any = None
+    administrator: Any = None
     backups: Any = None
 
     def __init__(self, substrate: FakeSubstrate, nodes: Sequence[NodeSpec]) -> None:

@@ -292,6 +292,11 @@ class CockroachDeployment:
         """The client root by certificate."""
         return replace(self._access.credentials, database=DATABASE)
 
+    @property
+    def administrator(self) -> Credentials:
+        """The client root, too."""
+        return self.credentials
+
     async def spread(self, table: str, column: str, values: Sequence[int]) -> None:
         """Split the table at ``values`` and lead its pieces from all nodes in turn."""
         await spread(self._access, self._dialect, table, values, sorted(await self._members.stores()))

@@ -118,7 +118,7 @@ class PostgresDeployment:
 
     async def shown(self, node: str) -> Mapping[str, float]:
         """The size of the node's shared buffers."""
-        async with sql.session(self._sql(node), self._superuser, timeout=ANSWER_S) as connection:
+        async with sql.session(self._sql(node), self.administrator, timeout=ANSWER_S) as connection:
             blocks = "SELECT setting::FLOAT8 * 8 / 1024 FROM pg_settings WHERE name = 'shared_buffers'"
             return {"cache_mib": float(await connection.value(blocks))}
 
@@ -138,7 +138,7 @@ class PostgresDeployment:
 
     async def running(self, node: str) -> RunningVersion:
         """The server's version; data and protocol of all minor versions are those of the major one."""
-        async with sql.session(self._sql(node), self._superuser, timeout=ANSWER_S) as connection:
+        async with sql.session(self._sql(node), self.administrator, timeout=ANSWER_S) as connection:
             version = str(await connection.value("SHOW server_version"))
         major = version.partition(".")[0]
         build = f"v{version} (Patroni {self._binaries.patroni_version})"
@@ -189,14 +189,14 @@ class PostgresDeployment:
         # Not for the first that takes SQL: Patroni may restart that once more before it makes it the leader.
         spent = await wait_until("Patroni to make a primary", self._led, timeout=BOOTSTRAP_S)
         primary = self._sql(self._latest_primary)
-        async with sql.session(primary, self._superuser, timeout=BOOTSTRAP_S - spent) as connection:
+        async with sql.session(primary, self.administrator, timeout=BOOTSTRAP_S - spent) as connection:
             await sql.create_application(connection, self.credentials)
         await wait_until("every node to take clients", self._all_accepting, timeout=BOOTSTRAP_S - spent)
         await wait_until("replication to begin", self.healthy, timeout=BOOTSTRAP_S - spent)
 
     async def observe(self) -> Mapping[str, Any]:
         """The primary's version, and the settings on which its promises rest."""
-        async with sql.session(self._sql(await self._primary()), self._superuser, timeout=ANSWER_S) as connection:
+        async with sql.session(self._sql(await self._primary()), self.administrator, timeout=ANSWER_S) as connection:
             version = await connection.value("SELECT version()")
             settings = "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])"
             rows = await connection.query(settings, OBSERVED)
@@ -291,7 +291,8 @@ class PostgresDeployment:
         return {}
 
     @property
-    def _superuser(self) -> Credentials:
+    def administrator(self) -> Credentials:
+        """The superuser."""
         return Credentials(user="postgres", database="postgres", password=self._secrets.superuser)
 
     def _placement(self, node: str) -> Placement:
@@ -321,7 +322,7 @@ class PostgresDeployment:
         await self._nodes.put(placement.node.name, files.configuration_file(placement), content)
 
     async def _look(self) -> Mapping[str, sql.Seen]:
-        asked = (sql.inspect(self._sql(name), self._superuser, timeout=ANSWER_S) for name in self._placed)
+        asked = (sql.inspect(self._sql(name), self.administrator, timeout=ANSWER_S) for name in self._placed)
         return dict(zip(self._placed, await asyncio.gather(*asked), strict=True))
 
     async def _primary(self) -> str:
