@@ -82,6 +82,7 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
         problems.extend(_backwards(name, found))
         return found
 
+    host, host_problems = _host(directory / HOST)
     probe = _read(directory / PROBE, read_probe, problems)
     problems += _backwards(PROBE, probe[1] if probe else ())
     events = whole(EVENTS, _events)
@@ -105,7 +106,8 @@ def load_trial(directory: Path, trial: Mapping[str, Any]) -> TrialEvidence:
             for name, workload in WORKLOADS.items()
             if workload.left(directory) and (found := workload.read(directory, problems)) is not None
         },
-        host=_host(directory / HOST),
+        host=host,
+        host_problems=host_problems,
         plan=read_plan(directory),
         problems=tuple(problems),
     )
@@ -136,18 +138,26 @@ def _read(path: Path, parse: Callable[[Iterable[str]], T], problems: list[str]) 
     return None
 
 
-def _host(path: Path) -> list[HostSecond]:
-    """The host's load, second by second; what is no such line is left out, since it refutes nothing."""
-    seconds = []
-    for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
-        with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
+def _host(path: Path) -> tuple[list[HostSecond], tuple[str, ...]]:
+    """The host's load, second by second, and what is wrong with its record, which only times rest on.
+
+    A line that is no such second is left out; a last one that was cut off is no problem.
+    """
+    seconds, problems = list[HostSecond](), list[str]()
+    lines = path.read_text("utf-8", "replace").splitlines(keepends=True) if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#") or not line.endswith("\n"):
+            continue
+        try:
             data = json.loads(line)
             others, stalled = (
                 None if (part := data.get(name)) is None else float(part)
                 for name in ("others_percent", "disk_stalled_percent")
             )
             seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), others, stalled))
-    return seconds
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            problems.append(f"{path.name}: line {number}: {line[:100]!r} is no second of the host")
+    return seconds, (*problems, *_backwards(path.name, seconds))
 
 
 def events_of(directory: Path) -> list[Event]:

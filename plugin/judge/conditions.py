@@ -236,6 +236,8 @@ def host_seconds(a: Analysis) -> list[HostSecond]:
 @requires("machine_free", "run it again while nothing else uses the machine")
 def _machine_free(a: Analysis) -> Answer:
     """Other work left the database the CPU it asked for."""
+    if a.evidence.host_problems:
+        return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
     found = host_seconds(a)
     if not found:
         return False, "nobody recorded how much CPU other work took"

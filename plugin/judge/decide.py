@@ -19,6 +19,9 @@ from operator import eq, ge, gt, le, lt
 from traceback import format_exception
 from typing import TypeVar
 
+from msgspec import UNSET
+
+from plugin.evidence.events import TrialEnd, seen
 from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
 from plugin.judge.conditions import advice, condition, errors_by_the_end
@@ -46,8 +49,7 @@ PASSES = ("no_errors",)
 had been gathered by then."""
 
 EXCUSES = ("machine_free",)
-"""What a limit of time must be able to rely on to refute the claim, where it was recorded (evidence of older releases
-does not tell)."""
+"""What a limit of time must be able to rely on to refute the claim. Evidence of older releases does not tell it."""
 
 CLOCKS = ("clocks_read",)
 """What a check of a time rests on, where a clock was not read."""
@@ -89,7 +91,7 @@ def decide(
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
     evidence = replace(evidence, limits=limits)  # a comparison must know its margin
-    excuses = EXCUSES if any(second.others is not None for second in evidence.host) else ()
+    excuses = EXCUSES if _tells_of_other_work(evidence) else ()
     conditions: dict[str, Condition] = {}
     failures: list[Failure] = []
 
@@ -134,6 +136,13 @@ def decide(
         context={**evidence.context, "profile": evidence.profile, **evidence.parameters},
         failures=tuple(failures),
     )
+
+
+def _tells_of_other_work(evidence: TrialEvidence) -> bool:
+    """Whether what other work took was, or must have been, recorded: all trials whose end has the trailers of files."""
+    ends = (end for _, end in seen(evidence.events, TrialEnd))
+    recorded = any(second.others is not None for second in evidence.host)
+    return recorded or bool(evidence.host_problems) or any(end.files is not UNSET for end in ends)
 
 
 def _unmet(name: str, why: str) -> Condition:

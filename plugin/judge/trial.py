@@ -37,7 +37,8 @@ class TrialEvidence:
 
     ``buckets``: how many ranges the probe asks. ``probe`` is its header and its seconds. ``measurements`` are those
     that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
-    where the replicas were, ``host`` the host's load, second by second; ``plan`` what was to be done, where that was
+    where the replicas were, ``host`` the host's load, second by second, and ``host_problems`` what is wrong with that
+    record, on which only times rest; ``plan`` what was to be done, where that was
     written down before. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin;
     ``paper`` what its source printed, ``None`` where nobody looked it up: then what a test said of it is believed.
     ``problems`` says in words what is wrong with the files (edited
@@ -56,6 +57,7 @@ class TrialEvidence:
     workloads: Mapping[str, Any] = field(default_factory=dict)
     layout: "Sequence[LayoutSample]" = ()
     host: Sequence[HostSecond] = ()
+    host_problems: tuple[str, ...] = ()
     plan: "StoredPlan | None" = None
     limits: Mapping[str, float] = field(default_factory=dict)
     paper: Mapping[str, Any] | None = None

@@ -58,10 +58,27 @@ def test_a_description_of_before_ranges_were_counted_is_read(tmp_path: Path) -> 
     "line",
     ["[]", "null", "5", '{"t": 1e999, "cpu_percent": 1}', '{"t": null, "cpu_percent": 1}', '{"t": 1}', '{"t": 1, "cpu'],
 )
-def test_a_line_that_is_no_second_of_the_host_is_left_out(line: str, tmp_path: Path) -> None:
+def test_a_line_that_is_no_second_of_the_host_is_left_out_and_told(line: str, tmp_path: Path) -> None:
     home = trial(tmp_path)
     (home / HOST).write_text(f'{{"t": 5, "cpu_percent": 40}}\n{line}\n{{"t": 9, "cpu_percent": 50}}\n')
-    assert load_trial(home, describe_trial(home)).host == [HostSecond(5, 40.0), HostSecond(9, 50.0)]
+    found = load_trial(home, describe_trial(home))
+    assert found.host == [HostSecond(5, 40.0), HostSecond(9, 50.0)]
+    (problem,) = found.host_problems
+    assert problem.startswith(f"{HOST}: line 2: ")
+    assert problem.endswith("is no second of the host")
+
+
+def test_of_the_host_s_record_times_that_run_backwards_are_told(tmp_path: Path) -> None:
+    home = trial(tmp_path)
+    lines = [f'{{"t": {t}, "cpu_percent": 40}}\n' for t in (1_000_000, 2_000_000, 3_000_000)]
+    for written, problems in (
+        (lines, ()),
+        ([*lines, "# 3 lines, CRC-32 00000000\n"], ()),
+        ([*lines, lines[0][:9]], ()),
+        ([*reversed(lines)], (f"{HOST}: 2.0 s after 3.0 s, times run backwards",)),
+    ):
+        (home / HOST).write_text("".join(written))
+        assert load_trial(home, describe_trial(home)).host_problems == problems
 
 
 @pytest.mark.parametrize("sabotage", [True, False])

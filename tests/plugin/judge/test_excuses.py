@@ -115,3 +115,28 @@ def test_a_row_that_is_gone_refutes_on_any_machine(others: float) -> None:
     host = [HostSecond(t=second * SECOND, cpu=100.0, others=others) for second in range(1, END)]
     lost = Check(metric="lost", comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="us")
     assert decide(whole(**fields, host=host), [lost]).outcome is Outcome.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("record", "crc", "time"),
+    [
+        ({}, "0", Outcome.REFUTED),
+        ({"host": []}, "", Outcome.REFUTED),
+        ({"host": []}, "0", Outcome.INCONCLUSIVE),
+        ({"host_problems": ("host.jsonl: 2.0 s after 3.0 s, times run backwards",)}, "0", Outcome.INCONCLUSIVE),
+        ({"host": [], "host_problems": ("host.jsonl: line 1: 'x' is no second",)}, "", Outcome.INCONCLUSIVE),
+    ],
+    ids=["whole", "of an older release", "missing", "backwards", "nonsense"],
+)
+def test_times_rest_on_the_record_of_the_machine_and_lost_rows_do_not(
+    record: dict[str, Any], crc: str, time: Outcome
+) -> None:
+    """Only evidence of older releases may lack it."""
+    end = {"lines": 1, "crc": crc, "files": {}} if crc else {}
+    events = [*told(trial_end=None), event(END + 1.1, "trial.end", **end)]
+    for metric in ("gap_s", "unreadable"):
+        assert outcome(metric, events=events, **record) is time, metric
+    lines = history(until=END)
+    lost = Check(metric="lost", comparison=Comparison.EQ, limit=0, kind=Kind.ABSOLUTE, mark="R", source="us")
+    of = whole(**{"history": lines, "final": last_read(lines, without=(17,)), "events": events, **record})
+    assert decide(of, [lost]).outcome is Outcome.REFUTED
