@@ -34,6 +34,12 @@ def of_run(run: Run) -> Iterator[Known]:
             yield _known(run.kind, old, new)
 
 
+def refuse_unnamed(run: Run) -> None:
+    """Raise ``BadInput`` where a version that is asked for cannot be one."""
+    for target in filter(None, run.targets):
+        run.kind.named(target.partition("#")[0])
+
+
 def notes_of(known: Sequence[Known]) -> list[str]:
     """What people are to be told of these changes."""
     return [f"{words}: {note}" for words, change in known for note in change.notes]

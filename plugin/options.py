@@ -178,6 +178,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         # An engine that a conftest.py registers comes too late to have options.
         one = get(choice.path, None) if choice.path else None
         several = tuple(get(choice.version, None) or ()) if choice.version else ()
+        for option, value in [(choice.path, one), *((choice.version, name) for name in several)]:
+            if value is not None and not value.strip():
+                raise BadInput(
+                    f"{option}: is empty, and would stand for any; name what is to be tested, or leave it out"
+                )
         if one and several:
             raise BadInput(f"{choice.path} and {choice.version} exclude each other: a path or versions, not both")
         if kind is asked:

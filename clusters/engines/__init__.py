@@ -276,6 +276,8 @@ class EngineKind:
     """Its own options."""
     tenancy: Tenancy | None = None
     """How it keeps many databases apart, where it can have many."""
+    named: Callable[[str], None] = lambda version: None
+    """Raises ``BadInput`` for what no version of it can be called, at hand or not."""
     embedded: bool = False
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()

@@ -66,6 +66,14 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
             ("--suite", "gate", "--cockroach", "none"),
             ["--cockroach: ", "none: no such file", "name an existing program"],
         ),
+        (("--cockroach-version", ""), ["--cockroach-version: is empty", "or leave it out"]),
+        (("--cockroach-version", "v24.1.3", "--cockroach-version", " "), ["--cockroach-version: is empty"]),
+        (("--cockroach", ""), ["--cockroach: is empty", "name what is to be tested, or leave it out"]),
+        (("--engine", "postgres", "--postgres-version", ""), ["--postgres-version: is empty"]),
+        (
+            ("--dry-run", "--cockroach-version", "newish"),
+            ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"],
+        ),
         (
             ("--suite", "gate", "--cockroach-version", "newish"),
             ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"],

@@ -22,6 +22,13 @@ def _order(version: str) -> object:
     return Version.first_of(version)
 
 
+def _named(version: str) -> None:
+    from clusters.engines.cockroach.version import Version
+
+    if version != "latest":
+        Version.parse(version, origin="--cockroach-version")
+
+
 def _change(old: Fingerprint, new: Fingerprint) -> Change:
     from clusters.engines.cockroach.changes import change
 
@@ -64,6 +71,7 @@ KIND = EngineKind(
     ),
     tenancy=TENANCY,
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
+    named=_named,
     change=_change,
     former=_former,
     old_joins_final=_old_joins_final,
