@@ -35,8 +35,8 @@ class Cockroach:
 
     @property
     def version(self) -> str:
-        """As the binary says."""
-        return self.binary.build.tag
+        """As servers say: what follows a ``+`` in the binary's tag is no part of a version."""
+        return str(self.binary.version)
 
     @property
     def program(self) -> Path:

@@ -11,9 +11,11 @@ from clusters.cache import cache_dir
 from clusters.engines.cockroach import binary
 from clusters.engines.cockroach import cache as store
 from clusters.engines.cockroach.binary import Binary, inspect, resolve
+from clusters.engines.cockroach.engine import Cockroach
+from clusters.engines.cockroach.introspection import parse_build
 from clusters.engines.cockroach.vendor import Vendor
 from clusters.engines.cockroach.version import Version
-from clusters.engines.cockroach.versions import OLDEST
+from clusters.engines.cockroach.versions import OLDEST, dialect_for
 from clusters.errors import BadInput
 from tests.clusters.substrates.processes.process_nodes import alive
 
@@ -203,6 +205,13 @@ def test_a_build_says_its_date_and_commit(tmp_path: Path) -> None:
     found = inspect(fake(tmp_path / "cockroach", "v20.2.0-dev.20201130"), "PATH")
     assert found.version.series == (20, 2)
     assert str(found.build) == "v20.2.0-dev.20201130 of 2020-11-30 (e017dd1353)"
+
+
+def test_what_follows_a_plus_is_no_part_of_a_version(tmp_path: Path) -> None:
+    """Servers' tags are read so, too: a node that was given such a build was told to call itself something else."""
+    found = inspect(fake(tmp_path / "cockroach", "v24.1.3+built.twice"), "--cockroach")
+    assert Cockroach(binary=found, dialect=dialect_for(found.version)).version == "v24.1.3"
+    assert str(parse_build("CockroachDB CCL v24.1.3+built.twice (x86_64-pc-linux-gnu)")) == "v24.1.3"
 
 
 def test_a_build_may_say_nothing_but_its_tag(tmp_path: Path) -> None:
