@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from clusters.model import Credentials, Host
 from clusters.sql import Failure, Row, SqlError
+from clusters.sql.states import LOST_STATES, RETRYABLE_STATES
 
 if TYPE_CHECKING:
     import asyncpg
@@ -27,15 +28,6 @@ Raw: TypeAlias = "asyncpg.Connection[Any]"
 REFUSED_CLASSES = ("22", "23", "25", "28", "42", "0A", "3D", "XXC01", "XXC02")
 """SQLSTATEs of statements that were refused, or how they begin: bad data, constraint, transaction state, authorization,
 syntax, what is not supported, or takes a licence."""
-
-RETRYABLE_STATES = frozenset({"40001", "40P01", "53300", "57P03"})
-"""Serialization failure, deadlock, too many connections, cannot connect now.
-
-Not 40003 (result is ambiguous), 57014 (cancelled, perhaps while committing), 57P01 and 57P02 (shut down in flight).
-"""
-
-LOST_STATES = frozenset({"57P01", "57P02"})
-"""The server ends the connection: it shuts down, or another of its processes crashed."""
 
 _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
