@@ -10,7 +10,7 @@ from clusters.engines.cockroach.changes import change
 from clusters.engines.cockroach.licences import KEY
 from clusters.engines.cockroach.upgrades import following, innovation, targets, why_not_from
 from clusters.engines.cockroach.version import Series, Version
-from clusters.engines.cockroach.versions import NEWEST, OLDEST
+from clusters.engines.cockroach.versions import NEWEST, OLDEST, dialect_for
 from tests.clusters.engines.cockroach.released import RELEASED, Released
 
 WITH_KEY = {KEY: "key"}
@@ -29,6 +29,22 @@ def test_series_follow_each_other_as_they_were_released(one: Released, after: Re
 @pytest.mark.parametrize("one", RELEASED)
 def test_innovation_releases_are_those_of_the_list(one: Released) -> None:
     assert innovation(one.series) is one.innovation
+
+
+@pytest.mark.parametrize("one", RELEASED)
+def test_a_version_is_kept_and_made_final_by_a_setting_that_the_series_has(one: Released) -> None:
+    """Documented, not run.
+
+    ``cluster.preserve_downgrade_option`` keeps one version and goes when the next is final, in each series of the list.
+    ``cluster.auto_upgrade.enabled``, from v23.2 on, lasts; nobody touches it here, and on is its default: so what is
+    reset is all that keeps a version.
+    """
+    dialect, (first, *lasting) = dialect_for(Version(*one.series, 0)), one.keeps_by
+    assert lasting == (["cluster.auto_upgrade.enabled"] if one.series >= (23, 2) else [])
+    number = "{}.{}".format(*one.series)
+    assert dialect.keep_version(number) == f"SET CLUSTER SETTING {first} = '{number}'"
+    assert dialect.free_version == f"RESET CLUSTER SETTING {first}"
+    assert not any(setting in str(dialect) for setting in lasting)
 
 
 @pytest.mark.parametrize("old", RELEASED)
