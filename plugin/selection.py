@@ -156,7 +156,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
         if config.option.collectonly:
             continue  # nothing will run, so what could run is not looked for
-        nodes = max(len(topology.nodes), 0 if sabotage else claim.nodes_for(run.settings.suite))
+        nodes = len(topology.nodes) if sabotage else _most_nodes(claim, run, len(topology.nodes))
         reason = elsewhere or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
@@ -266,7 +266,19 @@ def evaluable(run: Run) -> list[Claim]:
     """The claims of the suite that can be evaluated here."""
     suite = run.settings.suite
     chosen = (claim for claim in run.catalogue if suite in claim.suites)
-    return [claim for claim in chosen if reason_not_evaluated(claim, claim.nodes_for(suite), run) is None]
+    return [claim for claim in chosen if reason_not_evaluated(claim, _most_nodes(claim, run), run) is None]
+
+
+def _most_nodes(claim: Claim, run: Run, begins: int = 0) -> int:
+    """How many nodes a trial of the claim has at the most, with those that join by a plan which is given.
+
+    ``begins``: how many the cluster of a test begins with; as the claim's parameters say where that is not given.
+    """
+    most = max(begins, claim.nodes_for(run.settings.suite))
+    if run.plan is None or not claim.changes_versions:
+        return most
+    declared = [int(str(value)) for value in run.parameters_for(claim).get("nodes", ())]
+    return max(most, (begins or max(declared, default=0)) + run.plan.joining)
 
 
 def required(run: Run) -> list[Required]:

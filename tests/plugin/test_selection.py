@@ -9,8 +9,11 @@ import pytest
 from clusters.engines import ENGINES, Choice
 from clusters.model import PLANNED, Capability
 from clusters.substrates import SUBSTRATES, processes
+from fixtures.swapping.given import Given
+from fixtures.swapping.plan import draw
 from plugin import selection
 from plugin.catalogue import load
+from plugin.claims import Suite
 from plugin.profiles import profile_named
 from tests.plugin.test_host import PLENTY
 
@@ -24,6 +27,10 @@ class Run:
         self.profile = profile_named("laptop")
         self.host = replace(PLENTY, cores=cores)
         self.targets = ("v21.1.0",)
+        self.plan: Any = None
+
+    def parameters_for(self, claim: Any) -> Any:
+        return claim.parameters_for(self.suite)
 
 
 def why_not(claim: str, **asked: Any) -> str | None:
@@ -135,7 +142,6 @@ def shown_values(*marks: pytest.MarkDecorator) -> dict[str, object]:
     """With which values the test of a function with these marks is given its claim's parameters, in the suite gate."""
     run: Any = Run(suite="gate")
     run.catalogue = load()
-    run.parameters_for = lambda claim: {name: values["gate"] for name, values in claim.parameters.items()}
     found: dict[str, object] = {}
     metafunc: Any = SimpleNamespace(
         definition=Marked(*marks), fixturenames=["path", "nodes"], parametrize=found.__setitem__
@@ -163,3 +169,19 @@ def test_a_sabotage_may_say_by_which_value_it_bites() -> None:
     assert shown_values(pytest.mark.claim("hot-swap")) == {"path": ("back-then-final",), "nodes": (3,)}
     assert shown_values(pytest.mark.sabotage("hot-swap")) == {"path": ("back-then-final",), "nodes": (3,)}
     assert shown_values(pytest.mark.sabotage("hot-swap"), back) == {"nodes": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("suite", "path", "most"),
+    [("gate", "final", 3), ("gate", "joined-while-mixed", 5), ("gate", "drawn", 5), ("nightly", "drawn", 7)],
+)
+def test_nodes_that_join_by_a_plan_are_carried_by_the_host_too(suite: str, path: str, most: int) -> None:
+    run: Any = Run(suite=suite)
+    claim = load().claim("hot-swap")
+    run.plan = Given(path=path)
+    begins = {"gate": 3, "nightly": 5}[suite]
+    assert selection._most_nodes(claim, run) == selection._most_nodes(claim, run, begins) == most
+    run.plan = Given(path="given", plan=draw(path, ["v0", "v1"], ["n1", "n2", "n3"], 3))
+    assert selection._most_nodes(load().claim("survivability"), run, 3) == 3
+    run.plan = None
+    assert selection._most_nodes(claim, run, 3) == claim.nodes_for(Suite(suite))
