@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
@@ -249,6 +250,15 @@ def test_how_long_it_takes() -> None:
     assert found("minutes_a_node", *ROLLED)[0] == pytest.approx(7 / 60)
     assert found("minutes_a_node", *swapped(10, "n1", whole=None))[0] is None
     assert found("total_s", *ROLLED, *ends)[0] == 35
+
+
+@pytest.mark.parametrize(("nodes", "is_"), [(3, Outcome.NOT_EVALUATED), (9, Outcome.PASS), (15, Outcome.PASS)])
+def test_minutes_a_node_are_held_against_a_source_of_nine_nodes_or_more_only(nodes: int, is_: Outcome) -> None:
+    (check,) = (c for c in load().claim("hot-swap").checks_for("adversity-9") if c.metric == "minutes_a_node")
+    there = event(1, "provisioned", nodes=[f"n{number}" for number in range(1, nodes + 1)])
+    (result,) = decide(trial(events=[there, *ROLLED, event(60, "trial.end")]), [check]).results
+    assert result.outcome is is_, result.why
+    assert is_ is Outcome.PASS or result.why == "its source changed 9 nodes and more, and this cluster had 3"
 
 
 def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
