@@ -52,6 +52,8 @@ class Backups(Protocol):
     async def restore(self, database: str, name: str, *, to: str, timeout: float, node: str | None = None) -> None:
         """Restore the tables of ``database`` from its backup into the database ``to``, which has none of them.
 
+        ``database`` as it stands in a statement, ``to`` as it is called: it is made, where it is not there.
+
         ``node`` is asked for it, or any.
         """
 
