@@ -9,7 +9,7 @@ from clusters.sql import Connection
 from fixtures.workloads.tenants.plan import Plan
 from fixtures.workloads.tenants.provision import Provisioning
 from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
-from fixtures.workloads.tenants.site import Site, connecting
+from fixtures.workloads.tenants.site import Site, site_of
 from fixtures.workloads.tenants.template import Template
 from fixtures.workloads.tenants.templates import Templates
 from tests.benchmarks.measuring import Figure, spread
@@ -55,11 +55,7 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
 
     windows: list[tuple[int, int, float]] = []
     async with single_node(cockroach, tmp_path) as cluster:
-        site = Site(
-            kind=cluster.engine.kind, connect=connecting(cluster.endpoints, cluster.credentials, {}),
-            home=cluster.credentials.database, endpoints=cluster.endpoints, credentials=cluster.credentials,
-            backups=cluster.deployment.backups,
-        )  # fmt: skip
+        site = site_of(cluster)
 
         async def theirs(connection: Connection, number: int) -> float:
             """Seconds a table of a slice, were all of it made so."""
