@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin.evidence.records import (
@@ -55,6 +55,7 @@ def watched(text: str) -> list[str]:
     return [probe_header(200_000, ["n1/0"]), line, line]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**8)))
 def test_histograms_that_were_written_are_read(values: list[int]) -> None:
     text = encoded(*values)
@@ -74,6 +75,7 @@ def test_what_is_no_histogram_of_ours_is_named_by_its_line(text: str) -> None:
         read_probe(watched(text))
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_no_changed_character_of_a_histogram_stops_the_judge(data: st.DataObject) -> None:
     text = encoded(*data.draw(st.lists(st.integers(1, 10**8), min_size=1)))
