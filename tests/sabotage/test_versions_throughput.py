@@ -31,7 +31,7 @@ SERVES_S = 20.0
 
 NOT_RUN = (
     "tpcc_complete", "tpcc_audited", "tpcc_ran", "generator_not_starved", "consistency_checked", "objects_asked",
-    "rows_read_back",
+    "schema_change_crossed", "rows_read_back",
 )  # fmt: skip
 """Conditions of what does not run here."""
 
