@@ -289,7 +289,7 @@ class VersionsSeen(Happened, frozen=True, kw_only=True, tag="versions.seen"):
 
     active: Mapping[str, str] = {}
     silent: Mapping[str, str] = {}
-    builds: Mapping[str, str] = {}
+    builds: Mapping[str, str] | UnsetType = UNSET
 
 
 class NotFinal(Happened, frozen=True, kw_only=True, tag="not_final"):

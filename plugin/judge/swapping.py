@@ -106,7 +106,7 @@ def _other_build(a: Analysis) -> Measured:
                 last[node] = given[node] = build
                 if build != wanted:
                     wrong[node] = f"{node}, which is new, was given {wanted} and calls itself {build or 'nothing'}"
-            case VersionsSeen(builds=said):
+            case VersionsSeen(builds=said) if said:
                 for node, build in said.items():
                     if build != given.get(node, build):
                         wrong[node] = f"{node} called itself {given[node]}, and {build} at {seconds(event.t)}"

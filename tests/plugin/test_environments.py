@@ -55,6 +55,7 @@ class Run:
         self.engine, self.suite, self.substrate = "cockroach", suite, "processes"
         self.profile, self.host, self.catalogue = profile_named("laptop"), PLENTY, load()
         self.targets = ("",)
+        self.plan = None
 
 
 def test_a_part_of_a_suite_says_what_it_left_out() -> None:
