@@ -15,6 +15,8 @@ TENANCY = Tenancy(
     # What a database that is being made will be called, a statement that drops it does not see.
     fence="SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
     "WHERE application_name = 'roachproof tenants' AND pid <> pg_backend_pid()",
+    # Measured on 18.4: a copy takes half as long as the statements for 9 tables, a sixth for 150. With four sessions
+    # beside each other a database takes a third of the time that it takes with one (they wait for the disk).
     ways=("cloned", "one by one", "loaded"),
     clone_database="CREATE DATABASE {database} OWNER {role} TEMPLATE {template}",
     close_template=(
