@@ -312,3 +312,15 @@ def test_what_a_sabotage_did_is_told(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", trials=[{"sabotage": True, "about": about}])
     page = write_page(tmp_path / "page.html", [stored_run(run, load())], judge="").read_text()
     assert "What was done wrongly on purpose: With a single &lt;replica&gt; nobody takes over." in page
+
+
+def test_what_cannot_be_drawn_is_told_and_the_verdict_is_shown_all_the_same(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(evidence: object) -> None:
+        raise ValueError("somebody wrote into the files")
+
+    monkeypatch.setattr("plugin.reports.stored_run.series", broken)
+    trial = stored_trial(run / "claims" / "survivability" / "c-killed", load())
+    assert trial.problem == "the evidence cannot be drawn (ValueError: somebody wrote into the files)"
+    assert trial.series is None
