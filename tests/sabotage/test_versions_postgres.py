@@ -25,6 +25,7 @@ from plugin.evidence.events import seen
 from plugin.judge.metrics import measure
 from tests.sabotage.neighbour import goes_too
 from tests.sabotage.test_versions import only_the_first, swapped
+from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
@@ -163,6 +164,7 @@ async def test_tpcc_s_payments_end_with_an_error_of_the_server_s_own(
     assert judge.refuted("tpcc_errors_not_retryable")
 
 
+@slow
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_tpcc_s_rows_are_held_once_the_version_is_back(
     trial: Trial, swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, cluster: Cluster, judge: Judge
