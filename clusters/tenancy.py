@@ -64,6 +64,8 @@ class Tenancy:
 
     What a version does not know it does not need: what it would take back was not granted there.
     """
+    grant: tuple[str, ...] = ()
+    """What an owner needs where the server does not let it make tables in its database by itself; run anywhere."""
     isolate_inside: tuple[str, ...] = ()
     """The same, run inside of the database."""
     ways: tuple[str, ...] = ()

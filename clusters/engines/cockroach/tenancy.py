@@ -27,6 +27,8 @@ TENANCY = Tenancy(
         "REVOKE ALL ON SCHEMA {schemas} FROM public",
         "GRANT ALL ON SCHEMA {schemas} TO {role}",
     ),
+    # An owner that was given none of a database's privileges may make no tables in it on 21.1.
+    grant=("GRANT ALL ON DATABASE {database} TO {role}",),
     reassign="",  # it reads all objects of all databases
     tables='SELECT table_catalog::VARCHAR AS database, count(*)::INT8 AS tables FROM "".information_schema.tables '
     "WHERE table_type = 'BASE TABLE' GROUP BY table_catalog",
