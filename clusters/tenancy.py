@@ -3,7 +3,7 @@
 Statements are texts with ``{database}``, ``{role}``, ``{password}`` and ``{template}`` in them, or ``{databases}``,
 ``{schemas}`` (of each database the public one) and ``{roles}`` where one statement is about several; names are put in
 as they stand in a statement, quoted. Which of them a server of some version knows is asked of the server
-(``fixtures.workloads.tenants.speech``), so that nothing here goes by version.
+(``fixtures.workloads.tenants.site``), so that nothing here goes by version.
 """
 
 from dataclasses import dataclass
