@@ -28,8 +28,11 @@ def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
     assert "rows 5303 of 5298 to 5307 expected" in " ".join(text.split()), "beside the source's table"
 
 
-def test_the_readme_shows_pictures_that_are_made() -> None:
-    shown = set(re.findall(r"\]\(docs/(\w+)\.png\)", (CHECKOUT / "README.md").read_text()))
+def test_the_documents_show_pictures_that_are_made() -> None:
+    pages = ("README.md", "docs/evidence.md")
+    shown = {
+        name for page in pages for name in re.findall(r"\]\((?:docs/)?(\w+)\.png\)", (CHECKOUT / page).read_text())
+    }
     assert shown == {"terminal", "page", "allure"}
     for name in shown:
         assert (CHECKOUT / "docs" / f"{name}.png").read_bytes().startswith(b"\x89PNG")

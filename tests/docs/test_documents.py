@@ -1,0 +1,82 @@
+"""The README and the documents: short enough, and what they name exists."""
+
+import configparser
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+README_WORDS = 900
+"""So many words of prose are read in the first ten minutes; code is not counted."""
+FOREIGN = {"--quiet", "--junit-xml", "--alluredir", "--deselect", "--benchmark-storage", "--benchmark-max-time",
+           "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version"}  # fmt: skip
+"""Options of pytest and its plugins that the documents name."""
+
+
+def prose(text: str) -> str:
+    """Without code in fences."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """As the usual hosts of repositories make it."""
+    return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(prose((CHECKOUT / "README.md").read_text()).split()) <= README_WORDS
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text())
+    for path, _, part in (link.partition("#") for link in links):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        if part:
+            assert part in map(anchor, re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)), (
+                f"{page.name}: #{part}"
+            )
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set[Path](), [CHECKOUT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\((?!https?:)([^)\s#]+\.md)", page.read_text())
+        waiting += [(page.parent / link).resolve() for link in links]
+    assert set(DOCUMENTS) <= reached
+
+
+def test_environments_of_tox_that_are_named_exist() -> None:
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(CHECKOUT / "tox.ini")
+    known = {name.partition(":")[2] for name in tox.sections()}
+    for page in DOCUMENTS:
+        for name in re.findall(r"tox (?:exec )?(?:-q )?-e (\w+)", page.read_text()):
+            assert name in known, f"{page.name}: tox -e {name}"
+
+
+def test_options_and_variables_that_are_named_exist() -> None:
+    known = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--help"],
+        cwd=CHECKOUT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    code = "".join(
+        path.read_text()
+        for room in ("plugin", "clusters", "fixtures", "tests/micro")
+        for path in (CHECKOUT / room).rglob("*.py")
+    )
+    for page in DOCUMENTS:
+        text = page.read_text()
+        for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) - FOREIGN:
+            assert re.search(rf"{option}(?![\w-])", known) or f'"{option}' in code, f"{page.name}: {option}"
+        for variable in set(re.findall(r"ROACHPROOF_[A-Z_]*[A-Z]", text)):
+            assert variable in code or variable == "ROACHPROOF_EVERY_VERSION", f"{page.name}: {variable}"
