@@ -30,6 +30,8 @@ class Settings:
     suite: Suite
     strict_suite: bool
     """Whether ``--suite`` was given: then every claim of the suite that can be evaluated is required."""
+    claims: tuple[str, ...]
+    """Which claims alone are run and required: ids, or patterns of them; empty: all."""
     catalogues: tuple[Path, ...]
     objects: tuple[Path, ...]
     """Directories of the user's own checks of objects."""
@@ -88,9 +90,16 @@ def add(parser: pytest.Parser) -> None:
         "only what is collected is required)",
     )
     option(
+        "--claim",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="run and require only this claim, or a family: --claim 'survivability*' (repeatable; --claims lists them)",
+    )
+    option(
         "--default-keyword",
         metavar="EXPRESSION",
-        help="the -k that counts when neither -k, -m nor a path says what to run",
+        help="the -k that counts when neither -k, -m, --claim nor a path says what to run",
     )
     option(
         "--catalogue", action="append", default=[], metavar="FILE", help="a catalogue of your own claims (repeatable)"
@@ -161,7 +170,8 @@ def choose(config: pytest.Config) -> None:
     """Let ``--default-keyword`` choose the tests where nothing else does."""
     default = config.getoption("--default-keyword")
     by_path = config.args_source is pytest.Config.ArgsSource.ARGS
-    if default and not (by_path or config.option.keyword or config.option.markexpr):
+    chosen = by_path or config.option.keyword or config.option.markexpr or config.getoption("--claim")
+    if default and not chosen:
         config.option.keyword = default
 
 
@@ -207,6 +217,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         profile=get("profile"),
         suite=Suite(get("suite") or Suite.GATE),
         strict_suite=get("suite") is not None,
+        claims=tuple(get("claim")),
         catalogues=tuple((home / name).absolute() for name in get("catalogue")),
         objects=tuple((home / name).absolute() for name in get("objects")),
         plan=get("plan"),

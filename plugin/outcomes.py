@@ -1,6 +1,6 @@
 """The outcomes of a session's tests: each report carries its own, and the controller gathers them from its workers."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ class TestOutcome:
     sabotage: bool
     result: Result
     trial: Path | None
+    seconds: float = 0.0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,15 +48,27 @@ class Session:
     """What it left, as reports see it."""
     page: str = ""
     """Where the page of this session is, or why there is none."""
+    status: int = 0
+    """The session's exit status."""
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """How long each test took so far."""
 
     @property
     def nothing_decided(self) -> bool:
         """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
         return bool(self.plain["not evaluated"]) and not self.plain["pass"]
 
+    def conclusion(self, *, gate: bool) -> str:
+        """What the session came to, in one line; ``gate``: a suite was asked for."""
+        from plugin.reports.ending import conclusion
+
+        outcomes = [one.result.outcome for one in self.outcomes if not one.sabotage]
+        return conclusion(outcomes, self.undecided, gate=gate, passed=self.status == 0)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what a test came to."""
         said = said_of(report)
+        self.seconds[report.nodeid] += report.duration
         if said is None:
             self.plain["pass"] += report.when == "call" and report.passed
             self.plain["fail"] += report.failed
@@ -69,6 +82,7 @@ class Session:
                     sabotage=said["sabotage"],
                     result=Result(outcome=said["outcome"], why=said["why"], expected=said["expected"]),
                     trial=trial_of(report),
+                    seconds=self.seconds[report.nodeid],
                 )
             )
 

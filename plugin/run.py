@@ -5,6 +5,7 @@ workers are told both. Nothing is started and no binary is looked for until a cl
 """
 
 import datetime
+import fnmatch
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ import pytest
 from msgspec import to_builtins
 
 from clusters import topology
+from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Engine, EngineKind, Wanted, control_notice, is_control
 from clusters.errors import BadInput
 from clusters.model import Topology
@@ -66,6 +68,21 @@ class Run:
     def catalogue(self) -> Catalogue:
         """All claims: ours and the user's."""
         return load([*SHIPPED, *self.settings.catalogues])
+
+    @cached_property
+    def chosen(self) -> frozenset[str]:
+        """The ids of the claims to run and require: all, or those that ``--claim`` names. Raises ``BadInput``."""
+        every, suite = self.catalogue.claims, self.settings.suite
+        found = set[str]()
+        for pattern in self.settings.claims:
+            matching = fnmatch.filter(every, pattern)
+            if not matching:
+                raise BadInput(f"--claim {pattern}: no claim is called so; {suggestion(pattern, every)}")
+            if not (of_suite := [id_ for id_ in matching if suite in every[id_].suites]):
+                has = ", ".join(dict.fromkeys(one for id_ in matching for one in every[id_].suites))
+                raise BadInput(f"--claim {pattern}: is not in the suite {suite}; give --suite, one of {has}")
+            found.update(of_suite)
+        return frozenset(found or every)
 
     @cached_property
     def objects(self) -> "Sequence[ObjectCheck]":

@@ -128,7 +128,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
 
 def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     """Check every test's markers and keep those the suite asks for. Raises ``BadInput`` naming file and way out."""
-    kept, dropped = [], []
+    kept, dropped = list[pytest.Item](), list[pytest.Item]()
     for item in items:
         id_, sabotage = claim_id(item)
         if id_ is None:
@@ -137,7 +137,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                     f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id "
                     "of the catalogue (pytest --claims lists them), or move the test"
                 )
-            kept.append(item)
+            (dropped if run.settings.claims else kept).append(item)
             continue
         try:
             claim = run.catalogue.claim(id_)
@@ -148,7 +148,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             raise BadInput(f"{_where(item)}: {error}") from error
         if not sabotage:
             _check_sentence(item, claim, config)
-        if not sabotage and run.settings.suite not in claim.suites:
+        if id_ not in run.chosen or (not sabotage and run.settings.suite not in claim.suites):
             dropped.append(item)
             continue
         kept.append(item)
@@ -175,7 +175,7 @@ def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
     if not takes:
         raise BadInput(
             f"--plan {run.settings.plan}: none of these tests changes the version by a plan; leave it out, "
-            "or choose one that does: -k under_load"
+            "or choose one that does: --claim hot-swap"
         )
     for item, fits in takes:
         if not item.get_closest_marker("skip"):
@@ -265,7 +265,7 @@ def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capa
 def evaluable(run: Run) -> list[Claim]:
     """The claims of the suite that can be evaluated here."""
     suite = run.settings.suite
-    chosen = (claim for claim in run.catalogue if suite in claim.suites)
+    chosen = (claim for claim in run.catalogue if suite in claim.suites and claim.id in run.chosen)
     return [claim for claim in chosen if reason_not_evaluated(claim, _most_nodes(claim, run), run) is None]
 
 

@@ -14,6 +14,7 @@ from clusters.errors import BadInput
 from plugin import changes, options, selection
 from plugin import run as runs
 from plugin.evidence.load import describe_trial
+from plugin.evidence.redaction import hide_given
 from plugin.evidence.run_seal import RUN_FILE, seal_run
 from plugin.evidence.store import write_json
 from plugin.outcomes import KEY, PROPERTY, Session
@@ -31,11 +32,12 @@ def configure(config: pytest.Config) -> None:
     config.stash[KEY] = heard = Session()
     config.pluginmanager.register(heard, "roachproof-reports")
     options.choose(config)
+    hide_given(os.environ)
     try:
         run = runs.open_run(config)
         if run.controller:
             run.check()
-        _ = run.catalogue, run.profile, run.topology, run.plan
+        _ = run.chosen, run.profile, run.topology, run.plan
         _ = run.settings.objects and run.objects
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
@@ -212,6 +214,7 @@ def finish(session: pytest.Session) -> None:
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,
     )
+    heard.status = int(session.exitstatus)
     if (run.settings.run_dir / RUN_FILE).exists():
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
@@ -221,6 +224,27 @@ def finish(session: pytest.Session) -> None:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
         heard.page = page_of_run(heard.stored, run)
+        _conclude(heard, run)
+
+
+def _conclude(heard: Session, run: runs.Run) -> None:
+    """Leave what the run came to for programs and for the page of a CI's job."""
+    from plugin.reports import ending
+
+    rows, settings = ending.rows_of(heard.outcomes, run.settings.run_dir), run.settings
+    if not rows and not heard.undecided:
+        return
+    told = {
+        "status": heard.status,
+        "conclusion": heard.conclusion(gate=settings.strict_suite),
+        "gate": settings.strict_suite,
+        "tested": run.found or settings.engine,
+        "control": bool(run.control_notice),
+        **{name: str(getattr(settings, name)) for name in ("engine", "substrate", "profile", "suite")},
+        "seed": settings.seed,
+        "undecided": heard.undecided,
+    }
+    ending.write(settings.run_dir, rows, told)
 
 
 def _sign(config: pytest.Config, key: Path, directory: Path) -> None:

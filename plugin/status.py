@@ -1,6 +1,6 @@
 """Exit status of a gate, decided from what was seen: a pure function."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 
 
@@ -13,6 +13,19 @@ class Status(IntEnum):
     NOTHING_COLLECTED = 5
     INCONCLUSIVE = 6
     HARNESS = 7
+
+
+MEANING: Mapping[int, str] = {
+    Status.PASSED: "every required claim passed",
+    Status.REFUTED: "a claim is refuted, or a test of the suite's own failed",
+    2: "interrupted",
+    3: "pytest has a defect",
+    Status.BAD_INPUT: "bad input, or no database to be had",
+    Status.NOTHING_COLLECTED: "no test was found",
+    Status.INCONCLUSIVE: "a claim is inconclusive or was not decided: nothing is let through",
+    Status.HARNESS: "the harness or the machine failed: nothing was learnt about the database",
+}
+"""In words."""
 
 
 def exit_status(

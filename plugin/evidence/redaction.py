@@ -4,11 +4,13 @@ Secrets are known by what stands before them (a name, an option, a place in a UR
 pattern reads a text in time that grows with its length: what repeats is bounded or never tried twice.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote, unquote
 
 HIDDEN = "…"
 """Stands where a secret stood."""
@@ -92,7 +94,10 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
         r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,40})-----"
         r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END (?P=kind)-----|(?:[\sA-Za-z0-9+/=,:-]|\\[nr])*+)"),
      f"-----{HIDDEN} PRIVATE KEY {HIDDEN}-----"),
-    # Headers: all of the line.
+    # Headers: all of the line, or up to the end of the quotes that they stand in.
+    (("authorization", "cookie"), _form(
+        r"^(?P<name>[^\n\"'\\]{0,200}?\b(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})\S[^\n]*+", re.I | re.M),
+     rf"\g<name>{HIDDEN}"),
     (("authorization", "cookie"), _form(
         r"(?P<name>(?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9})[^\s\"'\\][^\n\"'\\]*+", re.I), rf"\g<name>{HIDDEN}"),
     # User and password of a URL, also where its slashes are escaped or the whole of it; its query.
@@ -109,6 +114,14 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (("password", "identified"), _form(
         rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
         rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I), rf"\g<sql>'{HIDDEN}'"),
+    # password x and passphrase x of a sentence or a configuration, with what makes x more than a word.
+    (("passw", "passphrase"), _form(
+        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9})(?!scram-|md5\b)"
+        r"(?=[^\s\d]{0,99}\d)(?=[^\sA-Za-z]{0,99}[A-Za-z])[^\s\"'=:…]{6,}+", re.I), rf"\g<name>{HIDDEN}"),
+    # -u user:x of any command; no numbers of a user and a group.
+    (("-u", "--user"), _form(
+        r"(?P<option>(?<![\w-])(?:-u|--user)[ \t=]{1,9}(?!\d{1,9}:\d{1,9}(?!\S))[\w.@-]{1,64}:)[^\s\"'…]++"),
+     rf"\g<option>{HIDDEN}"),
     # Bearer x, with what makes it more than a word.
     (("bearer", "basic"), _form(
         r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I),
@@ -142,7 +155,7 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (("scram-sha-", "md5", "$"), _form(
         r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
         r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"), HIDDEN),
-    (("crl-",), _form(r"\bcrl-\d-[\w+/=-]{8,}+"), HIDDEN),
+    (("crl-",), _form(r"\bcrl-(?=[\w+/=-]{0,99}\d)[\w+/=-]{8,}+"), HIDDEN),
     (("eyj",), _form(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
     (("akia", "asia"), _form(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
     (("gh", "glpat", "xox", "sk", "pk"), _form(
@@ -151,8 +164,41 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
 """Each with the words (in small letters) without one of which it finds nothing, and what is shown instead."""
 
 
+SHORTEST = 8
+"""A shorter value that was given may stand anywhere by chance, and is hidden only where its name or form says so."""
+
+_GIVEN: dict[str, None] = {}
+
+
+def hide_given(values: Mapping[str, str]) -> None:
+    """Take secrets that this run was given out of every text from now on, wherever they stand.
+
+    ``values``: by name, such as the environment's. A name says that its value is a secret, or a URL that it holds one;
+    paths, numbers and what is shorter than ``SHORTEST`` are left.
+    """
+    for name, value in values.items():
+        found = [value] if _names_secret(name) else [user.group(1) for user in _PASSWORD().finditer(value)]
+        for secret in found:
+            if len(secret) >= SHORTEST and not secret.startswith("/") and not _NO_SECRET().fullmatch(secret):
+                _GIVEN.update(
+                    dict.fromkeys((secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]))
+                )
+
+
+_PASSWORD = _form(r"//[^\s:/@]{0,64}:([^\s/@]+)@")
+
+
+def _names_secret(name: str) -> bool:
+    known = _NAME().search(name)
+    if known is None:
+        return re.search(r"licen[cs]e", name, re.I) is not None
+    return not (known["tail"] and _ABOUT().fullmatch(known["tail"]))
+
+
 def redacted(text: str) -> str:
-    """The text without what looks like a password, a key, a token or the secret part of a DSN."""
+    """The text without what looks like a password, a key, a token or the secret part of a DSN, and what was given."""
+    for secret in _GIVEN:
+        text = text.replace(secret, HIDDEN)
     for _ in range(PASSES):
         before, small = text, text.lower()
         for words, pattern, shown in _PATTERNS:

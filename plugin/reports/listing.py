@@ -63,7 +63,8 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
     claims = [run.catalogue.claim(id_) for id_ in ids]
     seconds = _seconds(claims, run)
-    return [f"{len(claims)} claims to be tested, about {_duration(seconds)} in all"] if seconds else []
+    count = f"{len(claims)} claim{'s' * (len(claims) != 1)}"
+    return [f"{count} to be tested, about {_duration(seconds)} in all"] if seconds else []
 
 
 def _seconds(claims: Iterable[Claim], run: Run) -> float:

@@ -15,6 +15,7 @@ from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
+from plugin.reports.ending import conclusion, passes
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.source_tables import beside
@@ -44,14 +45,21 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     data = json.dumps(plain, separators=(",", ":"), allow_nan=False)
     claims, sabotages = ([told for told in shown if told["of"].sabotage is wanted] for wanted in (False, True))
 
+    tested = ", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"
+    outcomes, undecided = [told["of"].result.outcome for told in claims], told_of(runs, "undecided")
+    passed = passes(outcomes, undecided) and not told_of(runs, "problems")
+    gate = any(run.described.get("required") for run in runs)
+    ended = conclusion(outcomes, undecided, gate=gate, passed=passed) if outcomes or undecided else ""
     text = rendered(
         "page.html",
-        title="Roachproof: " + (", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"),
+        title=f"Roachproof: {tested}",
+        ended=ended,
+        passed=passed,
         runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
         trials=shown,
         groups=(("", claims), (SABOTAGES, sabotages)),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
-        undecided=told_of(runs, "undecided"),
+        undecided=undecided,
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,
         control=control,

@@ -1,6 +1,5 @@
 """The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from plugin.evidence.store import as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import TestOutcome, said_of
-from plugin.reports import source_tables
+from plugin.reports import ending, source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
 from plugin.reports.text import measured_text, number, shown, typed, word
@@ -81,26 +80,41 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     stored = session.stored.trials if session.stored else ()
     trials: Mapping[Path | None, StoredTrial] = {trial.directory: trial for trial in stored}
     printed: set[str] = set()
+    in_full = len(claims) == 1 or config.get_verbosity() > 0
     for outcome in claims:
-        _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in printed)
-        printed.add(outcome.claim)
+        if in_full or outcome.result.outcome != "pass":
+            _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in printed)
+            printed.add(outcome.claim)
     if sabotages:
         terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
         _print_outcome(terminal, outcome, trials.get(outcome.trial))
-    print_undecided(terminal, session.undecided)
     terminal.write_line("")
+    for row in ending.rows_of(claims, run.settings.run_dir):
+        terminal.write_line(ended_line(row), **MARKUP.get(row.outcome, {}))
+    print_undecided(terminal, session.undecided)
     terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
     suite = run.settings.suite
     if not run.settings.strict_suite and (left_out := selection.left_out({o.claim for o in claims}, run)):
         requires = f"which --suite {suite} (tox -e {suite}) requires"
         told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
         terminal.write_line("\n".join(wrapped(told, "")))
+    if claims or session.undecided:
+        told = session.conclusion(gate=run.settings.strict_suite)
+        terminal.write_line("\n".join(wrapped(told, "")), bold=True, green=session.status == 0, red=session.status == 1)
+        terminal.write_line(ending.status_told(session.status))
     if claims or sabotages:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}  (pytest --judge=DIR judges it again)")
     if session.page:
         terminal.write_line(session.page)
+
+
+def ended_line(row: ending.Ended) -> str:
+    """What one test of a claim came to: verdict, seconds, claim and test, and the reason as far as there is room."""
+    told = f"{word(row.outcome):<14}{row.seconds:>6.0f} s  {row.claim}  {row.test}"
+    whole = f"{told}  {row.reason}".rstrip()
+    return whole if len(whole) <= WIDTH else f"{whole[: WIDTH - 2]} …"
 
 
 def print_undecided(terminal: Any, undecided: Iterable[str]) -> None:
@@ -111,10 +125,9 @@ def print_undecided(terminal: Any, undecided: Iterable[str]) -> None:
 
 def _print_outcome(terminal: Any, outcome: TestOutcome, trial: "StoredTrial | None", *, origin: bool = False) -> None:
     result = outcome.result
-    name = re.search(r"::(\w+(\[.*\])?)$", outcome.nodeid, re.DOTALL)
     terminal.write_line("")
     terminal.write_line(f"{outcome.claim}  {shown(result)}", **MARKUP.get(result.outcome, {}))
-    lines = wrapped(name[1] if name else outcome.nodeid)
+    lines = wrapped(ending.test_named(outcome.nodeid))
     if trial and trial.about:
         lines += wrapped(trial.about)
     terminal.write_line("\n".join(lines + _told(result, trial, origin=origin)))

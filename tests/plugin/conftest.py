@@ -226,8 +226,11 @@ class Ran:
         return self.text.splitlines()
 
     def verdicts(self) -> list[str]:
-        """The line of each claim in the summary, whatever their order was."""
-        return sorted(re.findall(r"^(?:answer|question)  [A-Za-z ]+$", self.text, re.MULTILINE))
+        """What each claim and each sabotage came to by the summary, whatever their order was."""
+        claims = re.findall(r"^([A-Z][A-Z ]*?) +\d+ s  (answer|question)  ", self.text, re.MULTILINE)
+        below = self.text.partition("= sabotages")[2]
+        sabotages = re.findall(r"^(?:answer|question)  [A-Z ]+$", below, re.MULTILINE)
+        return sorted([*(f"{claim}  {verdict}" for verdict, claim in claims), *sabotages])
 
 
 @dataclass(frozen=True, kw_only=True)

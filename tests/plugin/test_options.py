@@ -8,8 +8,8 @@ import pytest
 from tests.plugin.conftest import Gate
 
 OPTIONS = [
-    "--engine", "--substrate", "--topology", "--profile", "--suite", "--default-keyword", "--catalogue", "--objects",
-    "--plan",
+    "--engine", "--substrate", "--topology", "--profile", "--suite", "--claim", "--default-keyword", "--catalogue",
+    "--objects", "--plan",
     "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from plugin.evidence import redaction
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json, redacted_value
+from tests.plugin.conftest import Gate
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sample-run.tar.xz"
 SECRET = "hunter2SECRET"
@@ -39,6 +41,9 @@ SHOWN = [
     "ALTER USER root PASSWORD $x$it's {}$x$",
     "CREATE USER root IDENTIFIED BY 'it''s {}'",
     "ALTER USER root PASSWORD '{} cut off here",
+    # Sentences
+    "passphrase {}",
+    "the password {} is wrong",
     # Names
     '{{"password": "{}"}}',
     '{{"password": "a\\"{}"}}',
@@ -65,11 +70,15 @@ SHOWN = [
     "Authorization: AWS4-HMAC-SHA256 Credential=x, Signature={}",
     "Bearer {}x1",
     "Cookie: a=1; session={}; b=2",
+    'Authorization: Bearer {0} {{"api_key": "{0}"}}',
+    "Proxy-Authorization: Basic {}",
     "X-Cockroach-API-Session: {}",
     # Commands
     "cockroach start --token {} --store=x",
     "['cockroach', '--token', '{}']",
     "curl -s -u root:{} http://db:8080/health",
+    "cockroach sql -u root:{}",
+    "-u root:{}",
     "mysql -h db -uroot -p{} shop",
     "sshpass -p {} ssh db",
     # XML
@@ -327,3 +336,51 @@ def test_the_time_grows_with_the_length(part: str) -> None:
         return time.process_time() - began
 
     assert seconds(100_000) < 4
+
+
+@pytest.fixture
+def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_GIVEN", {})
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_what_a_run_was_given_as_a_secret_is_taken_out_wherever_it_stands() -> None:
+    redaction.hide_given(
+        {
+            "CI_JOB_TOKEN": "plain-words-only",
+            "ROACHPROOF_COCKROACH_LICENSE": "what ever it/looks like",
+            "DATABASE_URL": "postgresql://app:p%40ssw0rd-long@db/shop",
+            "AZURE_ACCOUNT_KEY": 'quo"ted-secret',
+        }
+    )
+    for told in ("it said plain-words-only twice: plain-words-only", "x what ever it/looks like y", "(p@ssw0rd-long)",
+                 "what%20ever%20it%2Flooks%20like", json.dumps({"a": 'quo"ted-secret'})):  # fmt: skip
+        assert not any(part in redacted(told) for part in ("plain-words", "ever", "ssw0rd-long", "ted-secret"))
+    assert redacted_json({"x": ["plain-words-only"]}) == {"x": [HIDDEN]}
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_what_may_stand_anywhere_by_chance_stays() -> None:
+    redaction.hide_given(
+        {"TOKEN": "short", "PASSWORD": "", "SECRET_FILE": "/run/secrets/db", "TOKEN_TYPE": "some-words",
+         "HOME": "/home/someone", "API_KEY": "null", "MONKEYS": "some-words"}
+    )  # fmt: skip
+    told = "short /run/secrets/db some-words /home/someone null"
+    assert redacted(told) == told
+
+
+def test_a_given_secret_is_in_no_file_of_a_run(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "wholly-harmless-words")
+    (gate.path / "test_claims.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.claim('answer')\n"
+        "async def test_it(judge):\n"
+        "    judge.measure('answer', 41, note='it said wholly-harmless-words')\n"
+        "    assert judge.decide()\n"
+    )
+    ran = gate("--run-dir", "out", "--junit-xml", "out/junit.xml", "--alluredir", "out/allure")
+    assert ran.status == 1
+    assert "wholly-harmless-words" not in ran.text
+    shown = [path for path in gate.run_dir.rglob("*") if path.is_file() and path.parent.parent.parent.name != "claims"]
+    assert len(shown) > 4
+    assert not [path for path in shown if b"wholly-harmless-words" in path.read_bytes()]

@@ -114,7 +114,7 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     seen = opened(chromium, two)
     seen.drawn()
     page = seen.page
-    assert page.title() == "Roachproof: cockroach v24.1.3, cockroach v24.2.0"
+    assert page.title() == "RUN PASSED: 2 claims – Roachproof: cockroach v24.1.3, cockroach v24.2.0"
     assert page.locator("p.sum").inner_text() == "Claims: 2 pass"
     cost = page.locator("section.trial").first.locator(".wide").first.inner_text()
     assert "kill n1" in cost
