@@ -68,7 +68,7 @@ class Tenancy:
     What a version does not know it does not need: what it would take back was not granted there.
     """
     isolate_inside: tuple[str, ...] = ()
-    """The same, run inside of the database, before anything is made there."""
+    """The same, run inside of the database: before anything is made there, or once it is a copy of another."""
     close_cluster: tuple[str, ...] = ()
     """So that tenants do not meet in the databases that every cluster has; run once. It may be run again."""
     reopen_cluster: tuple[str, ...] = ()

@@ -1,9 +1,8 @@
 """Templates of tenants of a user's own, given on the command line."""
 
-import json
-
 import pytest
 
+from fixtures.workloads.tenants.provisioning import FILE, Asked, Counted, read_provisioning
 from tests.plugin.conftest import Gate
 from tests.slow import slow
 
@@ -87,13 +86,15 @@ def test_tenants_of_ones_own_are_made_beside_the_profiles(own: Gate) -> None:
     ran = own(*ARGUMENTS, "--engine", "postgres", "--run-dir", "out")
     assert ran.status == 0, ran.text
     (trial,) = own.trials
-    lines = [json.loads(line) for line in (trial / "provisioning.jsonl").read_text().splitlines()]
-    (asked,) = [line for line in lines if line.get("type") == "asked"]
-    assert asked["mix"]["mine"] == 3
-    assert len(asked["mix"]) > 1
-    (counted,) = [line for line in lines if line.get("type") == "counted"]
-    assert counted["whole"] == asked["tenants"]
-    assert counted["tables"] == counted["whole_tables"] == asked["tables"]
+    problems = list[str]()
+    found = list(read_provisioning(trial / FILE, problems))
+    assert not problems
+    (asked,) = [one for one in found if isinstance(one, Asked)]
+    assert asked.mix["mine"] == 3
+    assert len(asked.mix) > 1
+    (counted,) = [one for one in found if isinstance(one, Counted)]
+    assert (counted.databases, counted.whole, counted.halves) == (asked.tenants, asked.tenants, 0)
+    assert counted.tables == counted.whole_tables == asked.tables
 
 
 @slow
