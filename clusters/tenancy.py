@@ -58,16 +58,23 @@ class Tenancy:
     close_template: tuple[str, ...] = ()
     """Keeps everybody out of a database that is to be copied, and takes it from the role that owns what is in it: what
     a copy's role is given is all that this one owns, and databases are among it."""
+    source: str = ""
+    """Where documentation recommends what ``isolate``, ``isolate_inside`` and ``close_cluster`` do: how every tenant is
+    set up."""
     isolate: tuple[str, ...] = ()
-    """What documentation recommends so that nobody but the role comes near its database; run anywhere, for several
-    databases in one statement where it has ``{databases}`` or ``{schemas}``.
+    """So that nobody but the role comes near its database; run anywhere, for several databases in one statement where
+    it has ``{databases}`` or ``{schemas}``.
 
     What a version does not know it does not need: what it would take back was not granted there.
     """
+    isolate_inside: tuple[str, ...] = ()
+    """The same, run inside of the database: before anything is made there, or once it is a copy of another."""
+    close_cluster: tuple[str, ...] = ()
+    """So that tenants do not meet in the databases that every cluster has; run once. It may be run again."""
+    reopen_cluster: tuple[str, ...] = ()
+    """Takes that back."""
     grant: tuple[str, ...] = ()
     """What an owner needs where the server does not let it make tables in its database by itself; run anywhere."""
-    isolate_inside: tuple[str, ...] = ()
-    """The same, run inside of the database."""
     ways: tuple[str, ...] = ()
     """By which ways databases may be made (``fixtures.workloads.tenants.ways``), the one that suits most first."""
     become: str = "SET ROLE {role}"

@@ -1,7 +1,7 @@
 """The command line: one group of options, read once into a typed ``Settings``."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from clusters.errors import BadInput
 from clusters.substrates import LOCAL, SUBSTRATES
 from plugin.claims import Suite
 from plugin.evidence.store import TRIAL_FILE
+from plugin.workloads import WORKLOADS, FileOption
 
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
@@ -35,6 +36,8 @@ class Settings:
     catalogues: tuple[Path, ...]
     objects: tuple[Path, ...]
     """Directories of the user's own checks of objects."""
+    files: Mapping[str, tuple[Path, ...]]
+    """By workload the user's files for it."""
     plan: str | None
     """Of changes of version: a path to draw, or a file as seen from ``home``."""
     home: Path
@@ -111,6 +114,8 @@ def add(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="a directory of your own checks of objects, which a change of version must leave as they are (repeatable)",
     )
+    for own in _takes_files():
+        option(own.name, action="append", default=[], metavar="FILE", help=f"{own.help} (repeatable)")
     option(
         "--plan",
         metavar="FILE",
@@ -164,6 +169,11 @@ def add(parser: pytest.Parser) -> None:
 def _choices() -> Iterator[tuple[EngineKind, Choice]]:
     """The engines that have options of their own, and those."""
     return ((kind, kind.choice) for kind in ENGINES.values() if kind.choice.path or kind.choice.version)
+
+
+def _takes_files() -> Iterator[FileOption[Any]]:
+    """The options of workloads."""
+    return (workload.option for workload in WORKLOADS.values() if workload.option)
 
 
 def choose(config: pytest.Config) -> None:
@@ -220,6 +230,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         claims=tuple(get("claim")),
         catalogues=tuple((home / name).absolute() for name in get("catalogue")),
         objects=tuple((home / name).absolute() for name in get("objects")),
+        files={
+            name: tuple((home / path).absolute() for path in get(workload.option.name, None) or ())
+            for name, workload in WORKLOADS.items()
+            if workload.option
+        },
         plan=get("plan"),
         home=home,
         path=path,

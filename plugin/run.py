@@ -120,6 +120,10 @@ class Run:
         found: S | None = self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
         return found if found is not None else self.profile.size(workload)
 
+    def files_of(self, workload: Workload[Any]) -> tuple[Path, ...]:
+        """What the user gave of files to a workload, by its option."""
+        return self.settings.files.get(workload.name, ())
+
     @cached_property
     def topology(self) -> Topology:
         """The shape of a cluster whose test declares none: what was asked for, else one node. Raises ``BadInput``."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence, Set
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from plugin.options import AUTO
 from plugin.profiles import node_of_size, profile_named
 from plugin.required import Required
 from plugin.run import Run
-from plugin.workloads import WORKLOADS
+from plugin.workloads import WORKLOADS, Workload
 
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
@@ -164,6 +165,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             _has_sizes(item, run)
     if run.plan and kept:
         _take_plan(kept, run)
+    if kept:
+        _take_files(kept, run)
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -183,13 +186,29 @@ def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
 
 
 def _has_sizes(item: pytest.Item, run: Run) -> None:
-    """Raise ``BadInput`` where the profile has no size of a workload that the test asks for."""
+    """Raise ``BadInput`` where the profile has no size of a workload that the test asks for, or its files are wrong."""
     for workload in WORKLOADS.values():
-        if workload.fixtures.keys() & set(getattr(item, "fixturenames", ())):
+        if _asks_for(item, workload):
             try:
-                run.size(workload)
+                sizes = run.size(workload)
+                if workload.option:
+                    workload.option.check(sizes, run.files_of(workload))
             except BadInput as error:
                 raise BadInput(f"{_where(item)}: {error}") from error
+
+
+def _asks_for(item: pytest.Item, workload: Workload[Any]) -> bool:
+    return bool(workload.fixtures.keys() & set(getattr(item, "fixturenames", ())))
+
+
+def _take_files(items: Sequence[pytest.Item], run: Run) -> None:
+    """Raise ``BadInput`` where files are given to a workload that none of the tests has."""
+    for workload in WORKLOADS.values():
+        files = run.files_of(workload)
+        if workload.option and files and not any(_asks_for(item, workload) for item in items):
+            raise BadInput(
+                f"{workload.option.name} {shown_path(files[0])}: none of these tests has {workload.title}; leave it out"
+            )
 
 
 def needs_engine(item: pytest.Item) -> bool:

@@ -36,28 +36,41 @@ NAMES = keyed(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FileOption(Generic[S]):
+    """A command-line option by which a user gives a workload files, repeatable; of the suite's own workloads alone.
+
+    ``check`` raises ``BadInput`` where they cannot be used, or not with the sizes of the profile.
+    """
+
+    name: str
+    help: str
+    check: Callable[[S, Sequence[Path]], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Workload(Generic[S]):
     """What a workload is to the rest of the suite.
 
     ``sizes`` reads the table ``[profiles.<profile>.<name>]``. ``fixtures`` are its pytest fixtures that need those
-    sizes, each with the module it is in. ``files``: what its evidence in a trial's directory is called, as a glob
-    pattern. Where there is such a file, ``read`` gives what the directory holds of it, ``None`` for nothing, and adds
-    to a list what is wrong with it; ``progress`` says in a few words what a running one did just now. ``events`` are
-    the classes of its own events; ``phases`` names stretches of a trial's timeline, each with the event that begins
-    it, those one of which ends it, and what is done in it. ``parameters``: what the values of a claim's parameter of
-    this name must be. ``metrics`` and ``conditions`` are pure functions of the judge; ``contradictions`` says in words
-    what in its evidence cannot be true, and ``activity`` what its clients did in time: a fault must have hit that.
-    ``audited``: the metrics of what became of its rows, which reports attach as a table. ``answers`` gives by metric,
-    of the results of all checks by theirs, what was measured for a column of a source's table, and the ratio; ``None``
-    where it is a number like any other. ``section`` gives what reports show, given the limits of checks by metric;
-    ``None`` for nothing. The module is imported at every start of the suite, so what is heavy is imported inside of
-    functions.
+    sizes, each with the module it is in. ``option``: what it takes of the user's files. ``files``: what its evidence in
+    a trial's directory is called, as a glob pattern. Where there is such a file, ``read`` gives what the directory
+    holds of it, ``None`` for nothing, and adds to a list what is wrong with it; ``progress`` says in a few words what a
+    running one did just now. ``events`` are the classes of its own events; ``phases`` names stretches of a trial's
+    timeline, each with the event that begins it, those one of which ends it, and what is done in it. ``parameters``:
+    what the values of a claim's parameter of this name must be. ``metrics`` and ``conditions`` are pure functions of
+    the judge; ``contradictions`` says in words what in its evidence cannot be true, and ``activity`` what its clients
+    did in time: a fault must have hit that. ``audited``: the metrics of what became of its rows, which reports attach
+    as a table. ``answers`` gives by metric, of the results of all checks by theirs, what was measured for a column of a
+    source's table, and the ratio; ``None`` where it is a number like any other. ``section`` gives what reports show,
+    given the limits of checks by metric; ``None`` for nothing. The module is imported at every start of the suite, so
+    what is heavy is imported inside of functions.
     """
 
     name: str
     title: str
     sizes: Rule[S]
     fixtures: Mapping[str, str]
+    option: FileOption[S] | None = None
     files: str = ""
     read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
     progress: Callable[[Path], str] = lambda directory: ""

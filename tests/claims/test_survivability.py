@@ -14,19 +14,24 @@ pytestmark = pytest.mark.topology(nodes=3)
 
 
 async def write_through(
-    disturbance: Callable[[str], AbstractAsyncContextManager[None]],
-    *,
+    *disturbances: Callable[[str], AbstractAsyncContextManager[None]],
     ledger: Ledger,
     probe: Probe,
     inserts: int,
 ) -> None:
-    """Write before, during and after a disturbance of the node that serves the ledger, then read everything back."""
+    """Write before, during and after a disturbance of the node that serves the ledger, then read everything back.
+
+    Of several, each comes once the cluster recovered from the one before, and hits another node.
+    """
+    hit: list[str] = []
     async with probe.watching(ledger), ledger.writing(at_least=inserts):
         await ledger.baseline()
-        await ledger.some_moment()
-        async with disturbance(await ledger.serving_node()):
-            await ledger.outage()
-        await ledger.recovery()
+        for disturbance in disturbances:
+            await ledger.some_moment()
+            hit.append(await ledger.serving_node(other_than=hit))
+            async with disturbance(hit[-1]):
+                await ledger.outage()
+            await ledger.recovery()
         await ledger.written_past_recovery()
     await ledger.audit()
 

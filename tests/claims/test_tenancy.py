@@ -2,9 +2,13 @@
 
 import pytest
 
+from fixtures.fault import Faults
 from fixtures.judge import Judge
+from fixtures.probe import Probe
+from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
 from fixtures.workloads.tenants.load_fixture import TenantLoads
+from tests.claims.test_survivability import write_through
 
 
 @pytest.mark.claim("tenancy")
@@ -51,6 +55,20 @@ async def test_a_noisy_tenant(tenants: Tenants, tenant_load: TenantLoads, judge:
     async with tenants.provisioning():
         await tenants.provision()
         await tenant_load.noisy(tenants.made_for(mix), mix=mix)
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-survivability")
+@pytest.mark.topology(nodes="nodes")
+async def test_a_restarted_and_a_killed_node_among_many_tenants(
+    tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int, nodes: int
+) -> None:
+    """Among many tenants a node that is restarted and another that is killed lose nothing, and the rest serve on."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        await ledger.spread()
+        await write_through(fault.drain, fault.kill, ledger=ledger, probe=probe, inserts=inserts)
+        await tenants.count()
     assert judge.decide()
 
 

@@ -18,7 +18,9 @@ from tests.docs.extending.pages import example
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
 SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pause", "-drain", "-quorum")]
-TENANCY = [f"tenancy{end}" for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-isolation")]
+TENANCY = [
+    f"tenancy{end}" for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-survivability", "-isolation")
+]
 ROW_GROUPS = [
     *SURVIVABILITY,
     *GROWTH,

@@ -9,7 +9,7 @@ from tests.plugin.conftest import Gate
 
 OPTIONS = [
     "--engine", "--substrate", "--topology", "--profile", "--suite", "--claim", "--default-keyword", "--catalogue",
-    "--objects", "--plan",
+    "--objects", "--tenant-template", "--plan",
     "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",
@@ -44,6 +44,10 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--topology", "nowhere"), ["--topology", "'nowhere' is unknown", "nine-in-three-zones", ".toml"]),
         (("--catalogue", "none.toml"), ["none.toml", "cannot be read", "No such file", "check the path"]),
         (("--objects", "nowhere"), ["--objects", "nowhere: is no directory", "give one with files of checks"]),
+        (
+            ("--tenant-template", "a.toml"),
+            ["--tenant-template", "a.toml: none of these tests has tenants", "leave it out"],
+        ),
         (("--run-dir", "claims.toml"), ["claims.toml", "cannot be written", "give another with --run-dir DIR"]),
         (("--cockroach", "a", "--cockroach-version", "v24.1.3"), ["--cockroach and --cockroach-version", "not both"]),
         (

@@ -18,6 +18,7 @@ from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.workloads.ledger.fixture import Ledger
+from fixtures.workloads.tenants.fixture import Tenants
 from tests.claims.test_survivability import write_through
 from tests.slow import slow
 
@@ -72,6 +73,24 @@ async def test_a_killed_primary_that_acknowledged_alone(
         probe=probe,
         inserts=inserts,
     )
+    assert judge.refuted("lost")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-survivability", engine="postgres")
+async def test_a_killed_primary_of_tenants_that_acknowledged_alone(
+    cluster: Cluster, few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """The same among tenants: all of them are there afterwards, and rows of the ledger are not."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await write_through(
+            lambda node: unsent(cluster, ledger, node, fault.kill(node)),
+            ledger=ledger,
+            probe=probe,
+            inserts=inserts,
+        )
+        await few_tenants.count()
     assert judge.refuted("lost")
 
 

@@ -21,11 +21,26 @@ TENANCY = Tenancy(
     enter="SET database = {database}",
     hashed_passwords="SHOW CLUSTER SETTING server.user_login.store_client_pre_hashed_passwords.enabled",
     create_database=("CREATE DATABASE {database}", "ALTER DATABASE {database} OWNER TO {role}"),
+    source="CockroachDB documentation: Authorization (public role); GRANT, REVOKE, ALTER DEFAULT PRIVILEGES",
     # The owner of a database may do everything in it, but the schema public is not the owner's.
     isolate=(
         "REVOKE ALL ON DATABASE {databases} FROM public",
         "REVOKE ALL ON SCHEMA {schemas} FROM public",
         "GRANT ALL ON SCHEMA {schemas} TO {role}",
+    ),
+    isolate_inside=(
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {role} REVOKE EXECUTE ON FUNCTIONS FROM public",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {role} REVOKE USAGE ON TYPES FROM public",
+    ),
+    close_cluster=(
+        "REVOKE CONNECT ON DATABASE defaultdb, postgres FROM public",
+        "REVOKE CREATE ON DATABASE defaultdb, postgres FROM public",
+        "REVOKE CREATE ON SCHEMA defaultdb.public, postgres.public FROM public",
+    ),
+    # What a new cluster grants: the schemas' CREATE, and nothing that makes schemas.
+    reopen_cluster=(
+        "GRANT CONNECT ON DATABASE defaultdb, postgres TO public",
+        "GRANT CREATE ON SCHEMA defaultdb.public, postgres.public TO public",
     ),
     # An owner that was given none of a database's privileges may make no tables in it on 21.1.
     grant=("GRANT ALL ON DATABASE {database} TO {role}",),

@@ -23,9 +23,21 @@ TENANCY = Tenancy(
         "ALTER DATABASE {database} OWNER TO CURRENT_USER",
         "ALTER DATABASE {database} ALLOW_CONNECTIONS false",
     ),
+    source="PostgreSQL documentation: 5.8 Privileges (what PUBLIC has by default), 5.10.6 Usage Patterns of schemas, "
+    "CREATE FUNCTION (Writing SECURITY DEFINER Functions Safely)",
     # The owner of a database may do everything in it, and is the owner of its schema public.
     isolate=("REVOKE ALL ON DATABASE {databases} FROM PUBLIC",),
-    isolate_inside=("REVOKE ALL ON SCHEMA public FROM PUBLIC",),
+    isolate_inside=(
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {role} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {role} REVOKE USAGE ON TYPES FROM PUBLIC",
+        "REVOKE ALL ON ALL ROUTINES IN SCHEMA public FROM PUBLIC",  # of a database that was copied
+    ),
+    close_cluster=("REVOKE ALL ON DATABASE postgres FROM PUBLIC", "REVOKE ALL ON DATABASE template1 FROM PUBLIC"),
+    reopen_cluster=(
+        "GRANT CONNECT, TEMPORARY ON DATABASE postgres TO PUBLIC",
+        "GRANT CONNECT ON DATABASE template1 TO PUBLIC",
+    ),
     space=("SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib FROM pg_database",),
     drop_database="DROP DATABASE IF EXISTS {database} WITH (FORCE)",
     tables_a_batch=100,

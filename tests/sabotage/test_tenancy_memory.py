@@ -1,0 +1,66 @@
+"""Tenants on servers that have too little memory for what is asked of them: each must find the claim refuted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clusters.cluster import Cluster
+from clusters.engines.postgres import configuration
+from clusters.faults.node import drained, restart_dead
+from fixtures.judge import Judge
+from fixtures.trial import Trial
+from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.templates import Templates
+from tests.slow import slow
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+LARGE = """
+[templates.large]
+what = "2500 tables, which are made in one transaction"
+module = "fixtures.workloads.tenants.generated"
+tables = 2500
+tenants = 2
+"""
+
+LOCKS = 32
+"""For each connection that a server of the control may have, the least that Patroni sets: together they make the memory
+for the locks of all transactions. About five are held for each table that is made."""
+
+SQL_MEMORY_MIB = 8
+"""Of a node of CockroachDB; the profile gives it 256."""
+
+
+@pytest.fixture(autouse=True)
+def few_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the control's servers with little memory for locks (max_locks_per_transaction, 64 by default)."""
+    few = {**configuration.PARAMETERS, "max_locks_per_transaction": LOCKS}
+    monkeypatch.setattr(configuration, "PARAMETERS", few)
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_too_little_memory_for_locks(trial: Trial, cluster: Cluster, judge: Judge, tmp_path: Path) -> None:
+    """A tenant of many tables takes more locks than the server has room for."""
+    (tmp_path / "large.toml").write_text(LARGE)
+    templates = Templates([tmp_path / "large.toml"])
+    tenants = Tenants(trial, cluster, templates, templates.asked())
+    async with tenants.provisioning():
+        await tenants.provision()
+    assert judge.refuted("tables_missing", "tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_too_little_memory_for_sql(trial: Trial, cluster: Cluster, tenants: Tenants, judge: Judge) -> None:
+    """Once tenants are made each node is started again with next to no --max-sql-memory: tools get no answers."""
+    little = replace(trial.run.profile.node, sql_memory_mib=SQL_MEMORY_MIB)
+    async with tenants.provisioning(tune=False):  # what was changed could not be put back
+        await tenants.provision()
+        for node in cluster.nodes:
+            await drained(cluster, node)
+            await cluster.deployment.give(node, little)
+            await restart_dead(cluster, node)
+        await tenants.ask()
+    assert judge.refuted("introspection_failed")
