@@ -16,6 +16,8 @@ class Suite(StrEnum):
     GATE = "gate"
     NIGHTLY = "nightly"
     PAPER = "paper"
+    CURVE = "curve"
+    """What goes as far as the machine carries; chosen by name alone."""
 
 
 EVERY = (Suite.GATE, Suite.NIGHTLY, Suite.PAPER)

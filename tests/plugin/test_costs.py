@@ -12,7 +12,7 @@ from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from plugin import costs
 from plugin.catalogue import load
-from plugin.claims import Claim
+from plugin.claims import Claim, Suite
 from plugin.costs import check_room, refuse_too_much, told
 from plugin.profiles import profile_named, shipped
 from plugin.workloads import Cost, Where
@@ -121,6 +121,7 @@ def test_too_many_for_disk_or_memory_is_said_with_figures(host: Mapping[str, flo
     asked = run("tenancy-9", **{"disk_gib": 1e6, "memory_gib": 1e6, **host})
     with pytest.raises(BadInput, match=rf"claim tenancy on profile tenancy-9: 22500 tenants .*{why}"):
         check_room(load().claim("tenancy"), asked, where(9))
+    check_room(load().claim("tenancy-growth"), asked, where(9))
 
 
 def test_how_many_fit_is_told() -> None:
@@ -177,3 +178,9 @@ def test_an_unknown_cost_is_refused(gate: Gate) -> None:
     assert ran.status == 4
     assert "tenants_maid" in ran.text
     assert "tenants_made" in ran.text
+
+
+def test_the_growth_curve_is_in_no_suite_that_is_not_asked_for() -> None:
+    claims = load()
+    assert [claim.id for claim in claims if Suite.CURVE in claim.suites] == ["tenancy-growth"]
+    assert claims.claim("tenancy-growth").suites == (Suite.CURVE, Suite.PAPER)

@@ -7,6 +7,8 @@ import pytest
 from fixtures.judge import Judge
 from fixtures.trial import Trial
 from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.growth_fixture import TenantGrowth
+from fixtures.workloads.tenants.growth_workload import KIND as GROWTH
 from fixtures.workloads.tenants.introspection import quoted
 from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
@@ -119,4 +121,19 @@ async def test_the_limit_of_objects_is_reached(tenants: Tenants, judge: Judge) -
     await tenants.administer("system", "SET CLUSTER SETTING sql.schema.approx_max_object_count = 300")
     async with tenants.provisioning(tune=False):
         await tenants.provision()
+    assert judge.refuted("tables_missing", "tenants_missing")
+
+
+@pytest.mark.sabotage("tenancy-growth", engine="postgres")
+async def test_a_table_is_dropped_behind_the_growth_curve(
+    trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The curve stopped with all its tables, and before they are counted somebody drops one."""
+    small = replace(trial.run.size(GROWTH), largest=900, batch_tables=150, rest_s=1)
+    monkeypatch.setattr(TenantGrowth, "sizes", property(lambda _: small))
+    async with tenant_growth.tenants.provisioning():
+        await tenant_growth.grow()
+        first = next(iter(tenant_growth.tenants.plan)).database
+        await tenant_growth.tenants.administer(first, "DROP TABLE sales_history")
+        await tenant_growth.count()
     assert judge.refuted("tables_missing", "tenants_missing")
