@@ -115,8 +115,14 @@ class Tenancy:
     lanes: int = 1
     """How many connections make databases beside each other (chosen by measurement)."""
     memory_kib_a_table: float = 0.0
-    """What servers need about for a table more, by measurement; 0 where it is not known."""
+    """What all servers together need about for a table more, by measurement; 0 where it is not known."""
     disk_mib_a_database: float = 0.0
     """What an empty database takes."""
     disk_kib_a_table: float = 0.0
     """What an empty table with its indexes takes."""
+    copies: int = 0
+    """How many nodes have a copy of everything; 0: all."""
+    ms_a_database: float = 0.0
+    """How long it takes to make a database with its role, by the fastest way and with few of them."""
+    ms_a_table: float = 0.0
+    """The same of a table in it."""

@@ -16,6 +16,12 @@ class Suite(StrEnum):
     GATE = "gate"
     NIGHTLY = "nightly"
     PAPER = "paper"
+    CURVE = "curve"
+    """What goes as far as the machine carries; chosen by name alone."""
+
+
+EVERY = (Suite.GATE, Suite.NIGHTLY, Suite.PAPER)
+"""The suites of a claim that names none."""
 
 
 class Status(StrEnum):
@@ -128,7 +134,7 @@ class Claim:
     refuted_by: str = ""
     labels: Labels = field(default_factory=Labels)
     capabilities: frozenset[Capability] = frozenset()
-    suites: tuple[Suite, ...] = tuple(Suite)
+    suites: tuple[Suite, ...] = EVERY
     status: Status = Status.READY
     nodes: Mapping[Suite, int] = field(default_factory=lambda: dict.fromkeys(Suite, 3))
     """The most nodes that it runs at a time, by suite."""
@@ -138,6 +144,8 @@ class Claim:
     """What the test does, in order."""
     estimate: Mapping[Suite, Estimate] = field(default_factory=dict)
     """Of one trial, on average, on the profile the suite is meant for."""
+    costs: tuple[str, ...] = ()
+    """What its test takes, by the names of workloads' costs: worked out for whichever profile."""
     needs: tuple[str, ...] = ()
     """Conditions of the evidence without which none of its measurements says anything."""
     parameters: Mapping[str, Mapping[Suite, tuple[object, ...]]] = field(default_factory=dict)

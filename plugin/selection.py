@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -16,13 +17,14 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.catalogue import SHIPPED
 from plugin.claims import Claim
+from plugin.costs import check_room
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import AUTO
 from plugin.profiles import node_of_size, profile_named
 from plugin.required import Required
 from plugin.run import Run
-from plugin.workloads import WORKLOADS, Workload
+from plugin.workloads import WORKLOADS, Where, Workload
 
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
@@ -163,6 +165,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
             _has_sizes(item, run)
+            if not sabotage and claim.costs:
+                check_room(claim, run, where(item, run))
     if run.plan and kept:
         _take_plan(kept, run)
     if kept:
@@ -209,6 +213,15 @@ def _take_files(items: Sequence[pytest.Item], run: Run) -> None:
             raise BadInput(
                 f"{workload.option.name} {shown_path(files[0])}: none of these tests has {workload.title}; leave it out"
             )
+
+
+def where(item: pytest.Item, run: Run) -> Where:
+    """On what the test runs: of ``auto`` the engine that is found, the subject where none is."""
+    kind = ENGINES[named] if (named := sabotaged_engine(item)) else run.kind
+    if not named and run.settings.engine == AUTO:
+        with suppress(BadInput):
+            kind = run.engine().kind
+    return Where(engine=kind, nodes=len(topology_for(item, run).nodes))
 
 
 def needs_engine(item: pytest.Item) -> bool:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clusters.declared import Place, Rule, keyed, read, text
+from clusters.engines import EngineKind
 from clusters.errors import BadInput
 from clusters.events import Happened
 from clusters.registry import Registry
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import ConditionInfo, MetricInfo
+from plugin.judge.definitions import ConditionInfo, Known, MetricInfo
 from plugin.judge.trial import TrialEvidence
 
 if TYPE_CHECKING:
@@ -48,6 +49,37 @@ class FileOption(Generic[S]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """On what something is to be done: an engine, on so many nodes."""
+
+    engine: EngineKind
+    nodes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a part of a test takes, from declared figures: an estimate that ``--dry-run`` shows.
+
+    ``what`` is done, in words that have a plural. Disk is of all nodes together with all copies, memory beside the
+    nodes' caches; ``processes`` drive load. ``count`` of what (``unit``) there are, where fewer would take less.
+    ``ends_by_itself``: before there is no room left.
+    """
+
+    what: str
+    seconds: float = 0.0
+    disk_mib: float = 0.0
+    memory_mib: float = 0.0
+    processes: int = 0
+    count: int = 0
+    unit: str = ""
+    ends_by_itself: bool = False
+
+
+CostOf = Callable[[Any, Where], Cost]
+"""What something takes, of a workload's sizes on a profile."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Workload(Generic[S]):
     """What a workload is to the rest of the suite.
 
@@ -62,8 +94,8 @@ class Workload(Generic[S]):
     did in time: a fault must have hit that. ``audited``: the metrics of what became of its rows, which reports attach
     as a table. ``answers`` gives by metric, of the results of all checks by theirs, what was measured for a column of a
     source's table, and the ratio; ``None`` where it is a number like any other. ``section`` gives what reports show,
-    given the limits of checks by metric; ``None`` for nothing. The module is imported at every start of the suite, so
-    what is heavy is imported inside of functions.
+    given the limits of checks by metric; ``None`` for nothing. ``costs``: by name what parts of a test take; a claim
+    names its own. The module is imported at every start of the suite, so what is heavy is imported inside of functions.
     """
 
     name: str
@@ -84,6 +116,7 @@ class Workload(Generic[S]):
     audited: Sequence[str] = ()
     answers: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str] | None]] = field(default_factory=dict)
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
+    costs: Mapping[str, CostOf] = field(default_factory=dict)
 
     def left(self, directory: Path) -> bool:
         """Whether a trial's directory holds evidence of it."""
@@ -103,6 +136,9 @@ def declared(document: Mapping[str, Any], top: Place) -> Mapping[str, str]:
 
 WORKLOADS: Registry[Workload[Any]] = Registry("workload", declared(*read(OWN)))
 """All that are declared: the suite's own, and a user's once its catalogue was read."""
+
+KNOWN_COSTS: Known[CostOf] = Known({}, lambda: (workload.costs for workload in WORKLOADS.values()))
+"""What parts of tests take, of all workloads by name: a claim names its own."""
 
 _PLACES = {name: read(OWN)[1] / "workloads" / name for name in WORKLOADS}
 """Where each was declared."""

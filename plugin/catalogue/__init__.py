@@ -39,7 +39,7 @@ from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Seve
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
-from plugin.workloads import NAMES, WORKLOADS, declare, declared
+from plugin.workloads import KNOWN_COSTS, NAMES, WORKLOADS, declare, declared
 
 HOME = Path(__file__).parent
 FAMILIES = (
@@ -81,7 +81,7 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
     for path, document, top in documents:  # their metrics may be checked by any of the files
         modules = declared(document, top)
         declare(modules, top, path.parent)
-        for what, known in (("metric", KNOWN_METRICS), ("condition", KNOWN_CONDITIONS)):
+        for what, known in (("metric", KNOWN_METRICS), ("condition", KNOWN_CONDITIONS), ("cost", KNOWN_COSTS)):
             for name, times in Counter(iter(known)).items():
                 if modules and times > 1:
                     raise (top / "workloads").wrong(f"{name!r} is a {what} of something else already; rename it")
@@ -201,6 +201,9 @@ _KNOWN_CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
 # An editor proposes the suite's own, and cannot know those of a user's workload.
 _CONDITION = Rule(_KNOWN_CONDITION, {"anyOf": [_KNOWN_CONDITION.schema, _METRIC.schema]})
 
+_KNOWN_COST = name_of(KNOWN_COSTS, "a cost")
+_COST = Rule(_KNOWN_COST, {"anyOf": [_KNOWN_COST.schema, _METRIC.schema]})
+
 _CHECK = form(
     CheckSpec,
     metric=_METRIC,
@@ -263,6 +266,7 @@ _CLAIM = form(
     disturbs=text(),
     steps=several(text(), distinct=False),
     estimate=_by_suite(record(Estimate, seconds=number(above=0), disk_mib=number())),
+    costs=several(_COST),
     needs=several(_CONDITION),
     parameters=_parameters,
     include=several(_ID),

@@ -6,12 +6,12 @@ import pytest
 
 from clusters.engines import Engine
 from clusters.errors import BadInput
-from plugin import changes, selection
+from plugin import changes, costs, selection
 from plugin import run as runs
 from plugin.claims import Claim
 from plugin.judge.model import Kind
 from plugin.reports.terminal import WIDTH, columns, wrapped
-from plugin.reports.text import number
+from plugin.reports.text import duration, number
 from plugin.run import Run
 
 
@@ -38,7 +38,7 @@ def print_claims(run: Run) -> None:
             told = f"{possible}{notes}" if claim.changes_versions else possible
             here = told if reason is None else f"not evaluated: {reason}"
         estimate = claim.estimate_for(settings.suite)
-        cost = f"about {_duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
+        cost = f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
             ("", "claim", claim.sentence),
             ("", "source", str(claim.source) if claim.source else "-"),
@@ -51,7 +51,7 @@ def print_claims(run: Run) -> None:
         print("\n".join(columns(rows, (2, 9))))
     print(rule)
     claims = [claim for claim in ready if settings.suite in claim.suites]
-    suite = f"suite {settings.suite}: {len(claims)}, about {_duration(_seconds(claims, run))}"
+    suite = f"suite {settings.suite}: {len(claims)}, about {duration(_seconds(claims, run))}"
     print(f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; {suite}")
 
 
@@ -64,7 +64,7 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     claims = [run.catalogue.claim(id_) for id_ in ids]
     seconds = _seconds(claims, run)
     count = f"{len(claims)} claim{'s' * (len(claims) != 1)}"
-    return [f"{count} to be tested, about {_duration(seconds)} in all"] if seconds else []
+    return [f"{count} to be tested, about {duration(seconds)} in all"] if seconds else []
 
 
 def _seconds(claims: Iterable[Claim], run: Run) -> float:
@@ -100,12 +100,6 @@ def _changes(run: Run) -> tuple[str, str]:
     return against, "".join(f"; {note}" for note in changes.notes_of(known))
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def print_plan(item: pytest.Item, run: Run) -> None:
     """What one test of a claim would start, disturb and check, in order."""
     id_, sabotage = selection.claim_id(item)
@@ -115,8 +109,10 @@ def print_plan(item: pytest.Item, run: Run) -> None:
     print("\n".join(wrapped(f"{'sabotage of ' if sabotage else ''}{claim.id}: {claim.sentence}")))
     if skip is not None:
         print("\n".join(wrapped(f"would not run: {skip.kwargs.get('reason', '')}")))
+        _print_costs(item, claim, run)
         return
     print("\n".join(wrapped(f"would start: {_started(item, run)}")))
+    _print_costs(item, claim, run)
     for number_, step in enumerate(claim.steps, 1):
         print("\n".join(wrapped(f"{number_}. {step}", "    ")))
     for planned in item.iter_markers("plans"):
@@ -126,6 +122,12 @@ def print_plan(item: pytest.Item, run: Run) -> None:
     print("  would check:")
     print("\n".join(_checks(claim, run.profile.name)))
     print(f"  seed: {selection.seed_of(item, run)} (of the run: {run.settings.seed})")
+
+
+def _print_costs(item: pytest.Item, claim: Claim, run: Run) -> None:
+    """What the test takes on this profile, also where this machine does not carry it."""
+    for place, line in enumerate(costs.told(claim, run, selection.where(item, run))):
+        print("\n".join(wrapped(line, "    ") if place else wrapped(f"would take: {line}")))
 
 
 def _started(item: pytest.Item, run: Run) -> str:

@@ -40,6 +40,13 @@ def number(value: float | str | None) -> str:
     return f"{value:.1f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """How long something may take: seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 def measured_text(result: Mapping[str, Any]) -> str:
     """What a check measured, with its unit."""
     unit, value = result["check"]["unit"], result["measurement"]["value"]

@@ -7,6 +7,7 @@ from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.growth_fixture import TenantGrowth
 from fixtures.workloads.tenants.load_fixture import TenantLoads
 from tests.claims.test_survivability import write_through
 
@@ -79,4 +80,14 @@ async def test_tenants_reach_nothing_of_each_other(few_tenants: Tenants, judge: 
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await few_tenants.attack()
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-growth")
+@pytest.mark.topology(nodes="nodes")
+async def test_tables_as_far_as_the_machine_carries(tenant_growth: TenantGrowth, judge: Judge, nodes: int) -> None:
+    """Tables are made as far as the machine carries, and none of them is missing when it stops."""
+    async with tenant_growth.tenants.provisioning():
+        await tenant_growth.grow()
+        await tenant_growth.count()
     assert judge.decide()

@@ -11,7 +11,7 @@ import pytest
 from clusters.errors import BadInput
 from clusters.model import Capability
 from plugin.catalogue import HOME, SHIPPED, load, schema
-from plugin.claims import Estimate, Mark, Status, Suite
+from plugin.claims import EVERY, Estimate, Mark, Status, Suite
 from plugin.judge.model import Check, Comparison, Kind
 from tests.docs.extending.pages import example
 
@@ -19,7 +19,8 @@ GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
 SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pause", "-drain", "-quorum")]
 TENANCY = [
-    f"tenancy{end}" for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-survivability", "-isolation")
+    f"tenancy{end}"
+    for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-survivability", "-isolation", "-growth")
 ]
 ROW_GROUPS = [
     *SURVIVABILITY,
@@ -172,7 +173,7 @@ def test_trials_by_suite() -> None:
     )
     assert pause.estimate_for(Suite.GATE) is None
     parity = load().claim("parity")
-    assert [parity.nodes_for(suite) for suite in Suite] == [6, 9, 9]
+    assert [parity.nodes_for(suite) for suite in EVERY] == [6, 9, 9]
     assert pause.nodes_for(Suite.GATE) == 3
 
 
@@ -205,7 +206,7 @@ def test_editors_know_the_form() -> None:
 
 def test_minimal_claim_of_ones_own(write: Write) -> None:
     claim = load([*SHIPPED, write(MINIMAL)]).claim("mine")
-    assert (claim.status, claim.suites, claim.capabilities) == (Status.READY, tuple(Suite), frozenset())
+    assert (claim.status, claim.suites, claim.capabilities) == (Status.READY, EVERY, frozenset())
     assert (claim.parameters_for(Suite.GATE), claim.estimate_for(Suite.GATE), claim.nodes_for(Suite.GATE)) == (
         {},
         None,

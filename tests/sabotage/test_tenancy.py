@@ -16,6 +16,8 @@ from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants import roll
 from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.growth_fixture import TenantGrowth
+from fixtures.workloads.tenants.growth_workload import KIND as GROWTH
 from fixtures.workloads.tenants.introspection import quoted
 from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
@@ -202,3 +204,18 @@ async def test_a_single_replica_beside_tenants(
         )
         await few_tenants.count()
     assert judge.refuted("gap_s")
+
+
+@pytest.mark.sabotage("tenancy-growth", engine="postgres")
+async def test_a_table_is_dropped_behind_the_growth_curve(
+    trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The curve stopped with all its tables, and before they are counted somebody drops one."""
+    small = replace(trial.run.size(GROWTH), largest=900, batch_tables=150, rest_s=1)
+    monkeypatch.setattr(TenantGrowth, "sizes", property(lambda _: small))
+    async with tenant_growth.tenants.provisioning():
+        await tenant_growth.grow()
+        first = next(iter(tenant_growth.tenants.plan)).database
+        await tenant_growth.tenants.administer(first, "DROP TABLE sales_history")
+        await tenant_growth.count()
+    assert judge.refuted("tables_missing", "tenants_missing")

@@ -92,4 +92,7 @@ TENANCY = Tenancy(
     memory_kib_a_table=100.0,
     disk_mib_a_database=0.1,
     disk_kib_a_table=8.0,
+    copies=3,
+    ms_a_database=40.0,
+    ms_a_table=15.0,
 )

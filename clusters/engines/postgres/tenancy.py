@@ -44,4 +44,6 @@ TENANCY = Tenancy(
     lanes=4,
     disk_mib_a_database=7.1,  # measured on 18.4: 7.1 MiB with no table, 7.3 with 9, 12.7 with 150
     disk_kib_a_table=40.0,
+    ms_a_database=60.0,
+    ms_a_table=1.0,
 )

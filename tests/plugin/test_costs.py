@@ -1,0 +1,186 @@
+"""What a claim takes is said before it runs, and what does not fit on the machine ends the session before it starts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clusters.engines import ENGINES
+from clusters.errors import BadInput
+from plugin import costs
+from plugin.catalogue import load
+from plugin.claims import Claim, Suite
+from plugin.costs import check_room, refuse_too_much, told
+from plugin.profiles import profile_named, shipped
+from plugin.workloads import Cost, Where
+from tests.plugin.conftest import Gate
+from tests.plugin.test_host import PLENTY
+
+TENANCY = [claim for claim in load() if claim.id.startswith("tenancy")]
+HEAVY = """
+from dataclasses import dataclass
+from clusters.declared import integer, record
+from plugin.workloads import Cost, Workload
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    gib: int
+
+def made(sizes, where):
+    return Cost(
+        what=f"{sizes.gib} stones on {where.nodes} nodes of {where.engine.name}", seconds=7200, count=sizes.gib,
+        disk_mib=1024 * sizes.gib, memory_mib=1, processes=3, unit="stones",
+    )
+
+KIND = Workload(name="stones", title="stones", sizes=record(Sizes, gib=integer(minimum=1)), fixtures={},
+    costs={"stones_made": made})
+"""
+CLAIM = """
+[workloads]
+stones = "heavy"
+
+[profiles.laptop.stones]
+gib = {gib}
+
+[claims.stones]
+sentence = "Stones are heavy."
+nodes = 3
+costs = ["stones_made"]
+checks = [{{ metric = "stones", comparison = "==", limit = 1, recorded = true }}]
+"""
+TEST = """
+import pytest
+
+@pytest.mark.claim("stones")
+@pytest.mark.topology(nodes=3)
+async def test_stones(judge):
+    judge.measure("stones", 1)
+    assert judge.decide()
+"""
+
+
+def run(profile: str, **host: Any) -> Any:
+    """What is asked of a run."""
+    found = profile_named(profile)
+    return SimpleNamespace(profile=found, size=found.size, host=replace(PLENTY, **host))
+
+
+def where(nodes: int = 3, engine: str = "cockroach") -> Where:
+    return Where(engine=ENGINES[engine], nodes=nodes)
+
+
+@pytest.mark.parametrize("claim", TENANCY, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("engine", ["cockroach", "postgres"])
+def test_all_of_tenancy_is_costed_on_every_profile(claim: Claim, engine: str) -> None:
+    for profile in shipped():
+        total, *each = told(claim, run(profile), where(engine=engine))
+        assert len(each) == len(claim.costs) > 0
+        assert re.match(r"about .*, .* of disk, ", total), total
+        assert total.endswith(f"(declared figures of {ENGINES[engine].title}, profile {profile})")
+        assert all(": about " in one for one in each), each
+
+
+@pytest.mark.parametrize("profile", shipped())
+def test_what_a_profile_asks_for_fits_on_its_hardware(profile: str) -> None:
+    """Of CockroachDB, on as many nodes as the profile is for: its host's figures are an answer to its sizes."""
+    node = profile_named(profile)
+    nodes = round(node.host.disk_gib / node.host_a_node.disk_gib)
+    needs = node.needs(nodes)
+    for claim in TENANCY:
+        check_room(claim, run(profile, disk_gib=needs.disk_gib, memory_gib=needs.memory_gib), where(nodes))
+
+
+def test_the_articles_size_is_costed() -> None:
+    total, made, load_, *_ = told(load().claim("tenancy"), run("tenancy-9"), where(9))
+    assert "2 processes of load generators" in total
+    assert made.startswith("22500 tenants (21808 × tpcc, 692 × tables-150) with 300072 tables, in 3 copies: about ")
+    assert re.search(r", 1,\d{3} GiB of disk, \d+ GiB of memory beside the nodes' caches$", made), made
+    assert load_ == "loads of 500, 750, 1000 tenants: about 3.2 h"
+
+
+def test_no_more_copies_are_made_than_there_are_nodes() -> None:
+    claim = load().claim("tenancy-drop")
+    small, large = (costs.costs_of(claim, run("laptop"), where(nodes))[0].disk_mib for nodes in (1, 9))
+    assert large == pytest.approx(3 * small)
+    one, nine = (costs.costs_of(claim, run("laptop"), where(nodes, "postgres"))[0].disk_mib for nodes in (1, 9))
+    assert nine == pytest.approx(9 * one), "each node of the control has all of it"
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ({"disk_gib": 1000.0}, r"take about [\d,]+ MiB of disk, and 1,024,000 MiB are free; choose a smaller profile"),
+        ({"memory_gib": 150.0}, r"MiB of memory, and 6,144 MiB are available beside the nodes' caches"),
+        ({"memory_gib": 10.0}, r"MiB of memory, and 0 MiB are available beside the nodes' caches"),
+    ],
+)
+def test_too_many_for_disk_or_memory_is_said_with_figures(host: Mapping[str, float], why: str) -> None:
+    asked = run("tenancy-9", **{"disk_gib": 1e6, "memory_gib": 1e6, **host})
+    with pytest.raises(BadInput, match=rf"claim tenancy on profile tenancy-9: 22500 tenants .*{why}"):
+        check_room(load().claim("tenancy"), asked, where(9))
+    check_room(load().claim("tenancy-growth"), asked, where(9))
+
+
+def test_how_many_fit_is_told() -> None:
+    made = Cost(what="10 stones", disk_mib=100, count=10, unit="stones")
+    refuse_too_much([made], disk_mib=100, memory_mib=0, named="it")
+    with pytest.raises(BadInput, match=r"it: 10 stones take about 110 MiB of disk, and 55 .* \(about 5 stones fit\)"):
+        refuse_too_much([Cost(what="b", disk_mib=10), made], disk_mib=55, memory_mib=0, named="it")
+
+
+def test_a_claim_without_costs_takes_none() -> None:
+    claim = load().claim("survivability")
+    assert told(claim, run("laptop"), where()) == []
+    check_room(claim, run("laptop", disk_gib=0.0, memory_gib=0.0), where())
+
+
+def test_costs_are_printed_and_what_does_not_fit_ends_the_session(gate: Gate) -> None:
+    (gate.path / "heavy.py").write_text(HEAVY)
+    (gate.path / "test_claims.py").write_text(TEST)
+    (gate.path / "claims.toml").write_text(CLAIM.format(gib=1))
+    ran = gate("--dry-run")
+    assert ran.status == 0, ran.text
+    text = " ".join(ran.text.split())
+    assert (
+        "would take: about 2.0 h, 1,024 MiB of disk, 1 MiB of memory beside the nodes' caches, 3 processes of load "
+        "generators (declared figures of CockroachDB, profile laptop)"
+    ) in text
+    assert "1 stones on 3 nodes of cockroach: about 2.0 h, 1,024 MiB of disk" in text
+    (gate.path / "claims.toml").write_text(CLAIM.format(gib=900_000))
+    for more in ((), ("--dry-run",), ("-n", "2")):
+        ran = gate(*more)
+        assert ran.status == 4, ran.text
+        assert re.search(
+            r"claim stones on profile laptop: 900000 stones on 3 nodes of cockroach take about 921,600,000 MiB of disk",
+            " ".join(ran.text.split()),
+        ), ran.text
+        assert not (gate.path / ".roachproof").exists()
+
+
+def test_the_articles_size_is_planned_where_it_cannot_run(gate: Gate) -> None:
+    (gate.path / "test_claims.py").write_text(
+        "import pytest\n@pytest.mark.claim('tenancy')\n@pytest.mark.topology(nodes='nodes')\n"
+        "async def test_it(engine, judge, nodes, mix): raise SystemExit('started')\n"
+    )
+    ran = gate("--dry-run", "--profile", "tenancy-9", "--suite", "paper")
+    assert ran.status == 0, ran.text
+    text = " ".join(ran.text.split())
+    assert "this host cannot carry 9 nodes of profile tenancy-9" in text
+    assert "22500 tenants (21808 × tpcc, 692 × tables-150) with 300072 tables, in 3 copies: about" in text
+
+
+def test_an_unknown_cost_is_refused(gate: Gate) -> None:
+    gate.edit("claims.toml", 'steps = ["think"', 'costs = ["tenants_maid"]\nsteps = ["think"')
+    ran = gate(*gate.tests("passes"))
+    assert ran.status == 4
+    assert "tenants_maid" in ran.text
+    assert "tenants_made" in ran.text
+
+
+def test_the_growth_curve_is_in_no_suite_that_is_not_asked_for() -> None:
+    claims = load()
+    assert [claim.id for claim in claims if Suite.CURVE in claim.suites] == ["tenancy-growth"]
+    assert claims.claim("tenancy-growth").suites == (Suite.CURVE, Suite.PAPER)
