@@ -104,8 +104,9 @@ def forest(of: Comparison) -> dict[str, Any]:
         ends += [bound] if bound is not None else []
     for one in of.ratios:
         ends += [one.mean, *(end for end in (one.low, one.high) if end is not None)]
-    # A single wild interval would squeeze all others into a point.
-    low, high = scale([min(max(end, 0.5), 2.0) for end in ends])
+    # A single wild interval would squeeze all others into a point; the margin is seen whole.
+    least, most = min(0.5, (of.lower or 1.0) / 1.2), max(2.0, 1.2 * (of.upper or 1.0))
+    low, high = scale([min(max(end, least), most) for end in ends])
 
     def at(value: float) -> float:
         return round(min(max(100 * (value - low) / (high - low), 0.0), 100.0), 2)
