@@ -109,7 +109,7 @@ def charts(series: Series) -> list[Chart]:
             + lanes
         )
         what = "Nodes" if series.swapping is None else "What runs on each node, and in which state it is"
-        if not series.throughput and not series.errors:  # neither recorded anything: there was none
+        if series.swapping is None and not series.throughput and not series.errors:  # there was neither
             found = [chart for chart in found if any(line.values for line in chart.lines)]
         title = f"{what} (red below: share of ranges that the probe did not reach through it)"
         usual = "all nodes up" if lanes else ""
