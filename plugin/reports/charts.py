@@ -7,6 +7,11 @@ from typing import Literal
 from msgspec import Struct
 
 DASHED, DOTTED = (8, 3), (2, 2)
+STYLES: Sequence[tuple[str, tuple[int, ...]]] = (
+    ("a", ()), ("b", DASHED), ("c", DOTTED), ("good", (10, 3, 2, 3)),
+    ("unsure", (5, 5)), ("bad", (1, 3)), ("ink", (12, 4)), ("quiet", (4, 2)),
+)  # fmt: skip
+"""Colour and dashes of each line, in turn: how many lines there are is not known before."""
 STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 """Distances of the marks of a time axis."""
 

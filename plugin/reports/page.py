@@ -132,6 +132,7 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "style": STYLES.get(trial.result.outcome, "none"),
         "why": why,
         "points": points,
+        "found": [told for each in sections for told in each.sentences if told not in each.notices],
         "problems": [c["why"] for c in broken if c["name"] not in told] + [trial.problem] * bool(trial.problem),
         "facts": {name: value for name, value in context.items() if value},
         "checks": [_check(result, told) for result in _in_order(verdict["results"])],

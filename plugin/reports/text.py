@@ -79,12 +79,12 @@ def figure(value: object) -> str:
     return number(value) if isinstance(value, int | float) else str(value)
 
 
-def rendered(name: str, **values: object) -> str:
-    """A template of ``assets`` (Jinja) with these values, which it escapes."""
+def rendered(name: str, *, home: Path = ASSETS, **values: object) -> str:
+    """A template (Jinja) of the directory ``home``, or of ``assets``, with these values, which it escapes."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ASSETS), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader([home, ASSETS]), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     return environment.get_template(name).render(**values)

@@ -48,7 +48,10 @@ def _as_long(all_charts: Sequence[Chart]) -> list[Chart]:
 
 
 def charts(series: Series) -> list[Chart]:
-    """Replicas where they were sampled, throughput, latency, errors, and a lane a node; faults behind them."""
+    """Replicas where they were sampled, throughput, latency, errors, and a lane a node; faults behind them.
+
+    Of a trial without ledger and probe only replicas and nodes, if there are any.
+    """
     faults = [Mark(begin=band.begin, end=band.end, name=band.name, colour="fault") for band in series.faults]
     if series.swapping is not None:
         others = [mark for mark, cost in zip(faults, series.resilience, strict=True) if cost.fault != SWAP]
@@ -106,6 +109,8 @@ def charts(series: Series) -> list[Chart]:
             + lanes
         )
         what = "Nodes" if series.swapping is None else "What runs on each node, and in which state it is"
+        if series.swapping is None and not series.throughput and not series.errors:  # there was neither
+            found = [chart for chart in found if any(line.values for line in chart.lines)]
         title = f"{what} (red below: share of ranges that the probe did not reach through it)"
         usual = "all nodes up" if lanes else ""
         found.append(Chart(title=title, height=66 + 28 * len(rows), seconds=series.seconds, lanes=rows, usual=usual))
