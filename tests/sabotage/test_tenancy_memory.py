@@ -24,9 +24,9 @@ tables = 2500
 tenants = 2
 """
 
-LOCKS = 32
-"""For each connection that a server of the control may have, the least that Patroni sets: together they make the memory
-for the locks of all transactions. About five are held for each table that is made."""
+FEW_LOCKS = {"max_locks_per_transaction": 32, "max_connections": 40}
+"""The one multiplied by the other is room for the locks of all transactions; a table that is made holds several. With
+the control's 200 connections there is enough."""
 
 SQL_MEMORY_MIB = 8
 """Of a node of CockroachDB; the profile gives it 256."""
@@ -34,9 +34,8 @@ SQL_MEMORY_MIB = 8
 
 @pytest.fixture(autouse=True)
 def few_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start the control's servers with little memory for locks (max_locks_per_transaction, 64 by default)."""
-    few = {**configuration.PARAMETERS, "max_locks_per_transaction": LOCKS}
-    monkeypatch.setattr(configuration, "PARAMETERS", few)
+    """Start the control's servers with little memory for locks."""
+    monkeypatch.setattr(configuration, "PARAMETERS", {**configuration.PARAMETERS, **FEW_LOCKS})
 
 
 @slow
