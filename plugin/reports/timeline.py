@@ -50,7 +50,7 @@ def _as_long(all_charts: Sequence[Chart]) -> list[Chart]:
 def charts(series: Series) -> list[Chart]:
     """Replicas where they were sampled, throughput, latency, errors, and a lane a node; faults behind them.
 
-    Of a trial without ledger and probe only replicas and nodes, if there are any.
+    Of a trial in which nothing was written and nothing probed only replicas and nodes, if there are any.
     """
     faults = [Mark(begin=band.begin, end=band.end, name=band.name, colour="fault") for band in series.faults]
     if series.swapping is not None:
