@@ -58,13 +58,6 @@ class Session:
         """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
         return bool(self.plain["not evaluated"]) and not self.plain["pass"]
 
-    def conclusion(self, *, gate: bool) -> str:
-        """What the session came to, in one line; ``gate``: a suite was asked for."""
-        from plugin.reports.ending import conclusion
-
-        outcomes = [one.result.outcome for one in self.outcomes if not one.sabotage]
-        return conclusion(outcomes, self.undecided, gate=gate, passed=self.status == 0)
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what a test came to."""
         said = said_of(report)

@@ -231,12 +231,14 @@ def _conclude(heard: Session, run: runs.Run) -> None:
     """Leave what the run came to for programs and for the page of a CI's job."""
     from plugin.reports import ending
 
-    rows, settings = ending.rows_of(heard.outcomes, run.settings.run_dir), run.settings
-    if not rows and not heard.undecided:
+    ended, settings = ending.ended_of(heard.outcomes, run.settings.run_dir), run.settings
+    if not ended and not heard.undecided:
         return
     told = {
         "status": heard.status,
-        "conclusion": heard.conclusion(gate=settings.strict_suite),
+        "conclusion": ending.concluded(
+            heard.outcomes, heard.undecided, gate=settings.strict_suite, status=heard.status
+        ),
         "gate": settings.strict_suite,
         "tested": run.found or settings.engine,
         "control": bool(run.control_notice),
@@ -244,7 +246,7 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         "seed": settings.seed,
         "undecided": heard.undecided,
     }
-    ending.write(settings.run_dir, rows, told)
+    ending.write(settings.run_dir, ended, told)
 
 
 def _sign(config: pytest.Config, key: Path, directory: Path) -> None:

@@ -42,7 +42,7 @@ def test_named(nodeid: str) -> str:
     return found[1] if found else nodeid
 
 
-def rows_of(outcomes: Iterable[TestOutcome], directory: Path) -> list[Ended]:
+def ended_of(outcomes: Iterable[TestOutcome], directory: Path) -> list[Ended]:
     """A line for each test of a claim, sabotages aside; ``directory`` is the run's."""
     return [
         Ended(
@@ -67,6 +67,12 @@ def conclusion(outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool,
     told = [f"{count} {word(outcome).lower()}" for outcome, count in counts.items() if outcome not in _UNTOLD]
     told += [f"{len(undecided)} not decided ({', '.join(undecided)})"] if undecided else []
     return f"{what} NOT PASSED: {', '.join(told) or 'nothing was decided'}"
+
+
+def concluded(outcomes: Iterable[TestOutcome], undecided: Sequence[str], *, gate: bool, status: int) -> str:
+    """The same of the tests of a session that ends with this exit status."""
+    claims = [one.result.outcome for one in outcomes if not one.sabotage]
+    return conclusion(claims, undecided, gate=gate, passed=status == 0)
 
 
 _UNTOLD = ("pass", "not evaluated")

@@ -90,7 +90,7 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     for outcome in sabotages:
         _print_outcome(terminal, outcome, trials.get(outcome.trial))
     terminal.write_line("")
-    for row in ending.rows_of(claims, run.settings.run_dir):
+    for row in ending.ended_of(claims, run.settings.run_dir):
         terminal.write_line(ended_line(row), **MARKUP.get(row.outcome, {}))
     print_undecided(terminal, session.undecided)
     terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
@@ -100,7 +100,7 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
         terminal.write_line("\n".join(wrapped(told, "")))
     if claims or session.undecided:
-        told = session.conclusion(gate=run.settings.strict_suite)
+        told = ending.concluded(claims, session.undecided, gate=run.settings.strict_suite, status=session.status)
         terminal.write_line("\n".join(wrapped(told, "")), bold=True, green=session.status == 0, red=session.status == 1)
         terminal.write_line(ending.status_told(session.status))
     if claims or sabotages:

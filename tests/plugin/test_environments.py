@@ -54,6 +54,7 @@ class Run:
         self.settings: Any = self
         self.engine, self.suite, self.substrate = "cockroach", suite, "processes"
         self.profile, self.host, self.catalogue = profile_named("laptop"), PLENTY, load()
+        self.chosen = self.catalogue.claims.keys()
         self.targets = ("",)
         self.plan = None
 

@@ -20,6 +20,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tenants.judge.growth import GROWTH_CONDITIONS as TENANT_GROWTH_CONDITIONS
 from fixtures.workloads.tenants.judge.load_conditions import LOAD_CONDITIONS
 from fixtures.workloads.tenants.judge.metrics import TENANTS_CONDITIONS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_CONDITIONS
@@ -51,6 +52,7 @@ from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
             *OBJECTS_CONDITIONS,
             *LOAD_CONDITIONS,
             *TENANTS_CONDITIONS,
+            *TENANT_GROWTH_CONDITIONS,
         }
     ],
 )

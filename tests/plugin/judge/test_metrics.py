@@ -18,6 +18,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tenants.judge.growth import GROWTH_METRICS as TENANT_GROWTH_METRICS
 from fixtures.workloads.tenants.judge.load_metrics import LOAD_METRICS
 from fixtures.workloads.tenants.judge.metrics import TENANTS_METRICS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
@@ -80,6 +81,7 @@ EXPECTED = {
     **dict.fromkeys(BESIDE_METRICS),
     **dict.fromkeys(LOAD_METRICS),
     **dict.fromkeys(TENANTS_METRICS),
+    **dict.fromkeys(TENANT_GROWTH_METRICS),
 }
 
 

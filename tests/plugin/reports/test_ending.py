@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plugin.outcomes import TestOutcome
-from plugin.reports.ending import Ended, conclusion, passes, rows_of, status_told
+from plugin.reports.ending import Ended, conclusion, ended_of, passes, status_told
 from plugin.result import Result
 from plugin.status import Status
 from tests.plugin.conftest import Gate
@@ -50,7 +50,7 @@ def test_sabotages_are_no_part_of_it() -> None:
     about: Any = {"nodeid": "t.py::test_a[x::y]", "claim": "a", "trial": None, "seconds": 1.23}
     result = Result(outcome="pass", why="")
     outcomes = [TestOutcome(**about, sabotage=sabotage, result=result) for sabotage in (True, False)]
-    assert rows_of(outcomes, Path()) == [Ended(claim="a", test="test_a[x::y]", outcome="pass", why="", seconds=1.2)]
+    assert ended_of(outcomes, Path()) == [Ended(claim="a", test="test_a[x::y]", outcome="pass", why="", seconds=1.2)]
 
 
 def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
