@@ -163,6 +163,7 @@ async def test_a_node_dies_while_replicas_move(
     assert judge.refuted("nodes_died")
 
 
+@slow
 @pytest.mark.sabotage("rebalance-scale-in", engine="cockroach")
 async def test_a_node_too_many_is_let_go(ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge) -> None:
     """With a single replica of each range two nodes seem enough to hold them."""

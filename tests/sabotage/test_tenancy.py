@@ -206,6 +206,7 @@ async def test_a_single_replica_beside_tenants(
     assert judge.refuted("gap_s")
 
 
+@slow
 @pytest.mark.sabotage("tenancy-growth", engine="postgres")
 async def test_a_table_is_dropped_behind_the_growth_curve(
     trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch

@@ -146,6 +146,7 @@ async def test_a_row_is_away_while_the_plan_looks(
     assert judge.refuted("read_back_wrong")
 
 
+@slow
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_tpcc_s_payments_end_with_an_error_of_the_server_s_own(
     swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, cluster: Cluster, judge: Judge
