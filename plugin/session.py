@@ -237,7 +237,11 @@ def _conclude(heard: Session, run: runs.Run) -> None:
     told = {
         "status": heard.status,
         "conclusion": ending.concluded(
-            heard.outcomes, heard.undecided, gate=settings.strict_suite, status=heard.status
+            heard.outcomes,
+            heard.undecided,
+            gate=settings.strict_suite,
+            status=heard.status,
+            control=bool(run.control_notice),
         ),
         "gate": settings.strict_suite,
         "tested": run.found or settings.engine,

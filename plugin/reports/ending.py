@@ -58,9 +58,14 @@ def ended_of(outcomes: Iterable[TestOutcome], directory: Path) -> list[Ended]:
     ]
 
 
-def conclusion(outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool, passed: bool) -> str:
-    """What the run came to, in one line. ``outcomes``: of the claims' tests; ``gate``: a suite was asked for."""
-    counts, what = Counter(outcomes), "GATE" if gate else "RUN"
+def conclusion(
+    outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool, passed: bool, control: bool = False
+) -> str:
+    """What the run came to, in one line. ``outcomes``: of the claims' tests; ``gate``: a suite was asked for.
+
+    Of a ``control`` it is never said that a gate was passed.
+    """
+    counts, what = Counter(outcomes), "CONTROL" if control else "GATE" if gate else "RUN"
     if passed:
         count = counts["pass"]
         return f"{what} PASSED: {count} {'claim' if count == 1 else 'claims'}"
@@ -69,10 +74,12 @@ def conclusion(outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool,
     return f"{what} NOT PASSED: {', '.join(told) or 'nothing was decided'}"
 
 
-def concluded(outcomes: Iterable[TestOutcome], undecided: Sequence[str], *, gate: bool, status: int) -> str:
+def concluded(
+    outcomes: Iterable[TestOutcome], undecided: Sequence[str], *, gate: bool, status: int, control: bool
+) -> str:
     """The same of the tests of a session that ends with this exit status."""
     claims = [one.result.outcome for one in outcomes if not one.sabotage]
-    return conclusion(claims, undecided, gate=gate, passed=status == 0)
+    return conclusion(claims, undecided, gate=gate, passed=status == 0, control=control)
 
 
 _UNTOLD = ("pass", "not evaluated")

@@ -49,7 +49,11 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     outcomes, undecided = [told["of"].result.outcome for told in claims], told_of(runs, "undecided")
     passed = passes(outcomes, undecided) and not told_of(runs, "problems")
     gate = any(run.described.get("required") for run in runs)
-    ended = conclusion(outcomes, undecided, gate=gate, passed=passed) if outcomes or undecided else ""
+    ended = (
+        conclusion(outcomes, undecided, gate=gate, passed=passed, control=bool(control))
+        if outcomes or undecided
+        else ""
+    )
     text = rendered(
         "page.html",
         title=f"Roachproof: {tested}",

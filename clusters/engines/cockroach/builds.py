@@ -48,7 +48,7 @@ RUN: Sequence[Build] = (
         date="2021-03-16",
         commit="5cacaaa12e",
         made="public source",
-        ran="the suite gate",
+        ran="the suites gate and curve",
     ),
     Build(
         tag="v26.1.0-alpha.1",

@@ -13,6 +13,10 @@ from plugin.status import Status
 from tests.plugin.conftest import Gate
 
 
+def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
+    assert conclusion(["pass"], [], gate=True, passed=True, control=True) == "CONTROL PASSED: 1 claim"
+
+
 @pytest.mark.parametrize(
     ("outcomes", "undecided", "gate", "passed", "told"),
     [
