@@ -9,6 +9,7 @@ import pytest
 
 from plugin.reports.progress import Ticker
 from plugin.result import Result
+from plugin.status import Conclusion
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredRun
@@ -50,6 +51,8 @@ class Session:
     """Where the page of this session is, or why there is none."""
     status: int = 0
     """The session's exit status."""
+    conclusion: Conclusion = field(default_factory=lambda: Conclusion("", passed=False))
+    """What it came to."""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """How long each test took so far."""
 

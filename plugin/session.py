@@ -214,7 +214,16 @@ def finish(session: pytest.Session) -> None:
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,
     )
-    heard.status = int(session.exitstatus)
+    from plugin.reports import ending
+
+    heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
+    heard.conclusion = ending.conclusion(
+        [o.result.outcome for o in claims],
+        heard.undecided,
+        gate=gate,
+        passed=heard.status == 0,
+        control=bool(run.control_notice),
+    )
     if (run.settings.run_dir / RUN_FILE).exists():
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
@@ -223,7 +232,7 @@ def finish(session: pytest.Session) -> None:
         if run.settings.sign:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
-        heard.page = page_of_run(heard.stored, run)
+        heard.page = page_of_run(heard.stored, run, heard.conclusion)
         _conclude(heard, run)
 
 
@@ -236,14 +245,8 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         return
     told = {
         "status": heard.status,
-        "conclusion": ending.concluded(
-            heard.outcomes,
-            heard.undecided,
-            gate=settings.strict_suite,
-            status=heard.status,
-            control=bool(run.control_notice),
-        ),
-        "gate": settings.strict_suite,
+        "conclusion": heard.conclusion.text,
+        "gate": settings.strict_suite and not settings.claims,
         "tested": run.found or settings.engine,
         "control": bool(run.control_notice),
         **{name: str(getattr(settings, name)) for name in ("engine", "substrate", "profile", "suite")},

@@ -1,6 +1,7 @@
 """Exit status of a gate, decided from what was seen: a pure function."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -13,6 +14,14 @@ class Status(IntEnum):
     NOTHING_COLLECTED = 5
     INCONCLUSIVE = 6
     HARNESS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run came to, in one line, and whether it is passed."""
+
+    text: str
+    passed: bool
 
 
 MEANING: Mapping[int, str] = {

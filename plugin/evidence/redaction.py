@@ -173,18 +173,21 @@ _GIVEN: dict[str, None] = {}
 def hide_given(values: Mapping[str, str]) -> None:
     """Take secrets that this run was given out of every text from now on, wherever they stand.
 
-    ``values``: by name, such as the environment's. A name says that its value is a secret, or a URL that it holds one;
-    paths, numbers and what is shorter than ``SHORTEST`` are left.
+    ``values``: by name, such as the environment's. A name says that its value is a secret, or a URL that it holds one.
+    Left are paths, and what may stand anywhere by chance: what is shorter than ``SHORTEST``, numbers, and words
+    (``cockroach`` as a password would otherwise be taken out of every report).
     """
     for name, value in values.items():
         found = [value] if _names_secret(name) else [user.group(1) for user in _PASSWORD().finditer(value)]
         for secret in found:
-            if len(secret) >= SHORTEST and not secret.startswith("/") and not _NO_SECRET().fullmatch(secret):
+            if len(secret) >= SHORTEST and not (_CHANCE().fullmatch(secret) or _NO_SECRET().fullmatch(secret)):
                 _GIVEN.update(
                     dict.fromkeys((secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]))
                 )
 
 
+_CHANCE = _form(r"/.*|[\d.:+-]+|[A-Za-z]{1,15}", re.S)
+"""Paths, numbers and dates, single words."""
 _PASSWORD = _form(r"//[^\s:/@]{0,64}:([^\s/@]+)@")
 
 

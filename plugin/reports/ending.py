@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from plugin.evidence.redaction import redacted_json
+from plugin.evidence.run_seal import RUN_FILE
 from plugin.evidence.store import write_json
 from plugin.outcomes import TestOutcome
+from plugin.reports.stored_run import StoredRun, told_of
 from plugin.reports.text import word
-from plugin.status import MEANING
+from plugin.status import MEANING, Conclusion
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "summary.md"
 
@@ -60,39 +62,49 @@ def ended_of(outcomes: Iterable[TestOutcome], directory: Path) -> list[Ended]:
 
 def conclusion(
     outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool, passed: bool, control: bool = False
-) -> str:
-    """What the run came to, in one line. ``outcomes``: of the claims' tests; ``gate``: a suite was asked for.
+) -> Conclusion:
+    """What the run came to. ``outcomes``: of the claims' tests; ``gate``: all of a suite was asked for.
 
-    Of a ``control`` it is never said that a gate was passed.
+    Of a ``control``, and of chosen claims alone, it is never said that a gate was passed.
     """
     counts, what = Counter(outcomes), "CONTROL" if control else "GATE" if gate else "RUN"
     if passed:
         count = counts["pass"]
-        return f"{what} PASSED: {count} {'claim' if count == 1 else 'claims'}"
+        return Conclusion(f"{what} PASSED: {count} {'claim' if count == 1 else 'claims'}", passed)
     told = [f"{count} {word(outcome).lower()}" for outcome, count in counts.items() if outcome not in _UNTOLD]
     told += [f"{len(undecided)} not decided ({', '.join(undecided)})"] if undecided else []
-    return f"{what} NOT PASSED: {', '.join(told) or 'nothing was decided'}"
-
-
-def concluded(
-    outcomes: Iterable[TestOutcome], undecided: Sequence[str], *, gate: bool, status: int, control: bool
-) -> str:
-    """The same of the tests of a session that ends with this exit status."""
-    claims = [one.result.outcome for one in outcomes if not one.sabotage]
-    return conclusion(claims, undecided, gate=gate, passed=status == 0, control=control)
+    otherwise = "what was decided passed, and something else is wrong" if counts["pass"] else "nothing was decided"
+    return Conclusion(f"{what} NOT PASSED: {', '.join(told) or otherwise}", passed)
 
 
 _UNTOLD = ("pass", "not evaluated")
 
 
-def passes(outcomes: Sequence[str], undecided: Sequence[str]) -> bool:
-    """Whether stored claims let a version through: one passed, none came to anything worse, none is missing."""
-    return not undecided and "pass" in outcomes and all(outcome in _UNTOLD for outcome in outcomes)
+def concluded(runs: Sequence[StoredRun], *, control: bool) -> Conclusion | None:
+    """The same of stored runs, by what is stored: one claim passed, nothing came to anything worse, none is missing.
+
+    ``None`` where nothing of a claim is stored.
+    """
+    trials = [trial for run in runs for trial in run.trials]
+    outcomes, undecided = [t.result.outcome for t in trials if not t.sabotage], told_of(runs, "undecided")
+    if not outcomes and not undecided:
+        return None
+    failed = any(trial.sabotage and trial.result.outcome != "pass" for trial in trials)
+    worse = undecided or told_of(runs, "problems") or failed
+    passed = not worse and "pass" in outcomes and all(outcome in _UNTOLD for outcome in outcomes)
+    gate = all(map(_is_gate, runs))
+    return conclusion(outcomes, undecided, gate=gate, passed=passed, control=control)
 
 
 def status_told(status: int) -> str:
     """An exit status in words."""
     return f"exit status {status}: {MEANING.get(status, 'pytest ended early')}"
+
+
+def _is_gate(run: StoredRun) -> bool:
+    """Whether it is a whole run that asked for all that a suite requires."""
+    settings = run.described.get("settings") or {}
+    return (run.directory / RUN_FILE).exists() and bool(settings.get("strict_suite")) and not settings.get("claims")
 
 
 def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any]) -> None:

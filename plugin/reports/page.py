@@ -15,7 +15,7 @@ from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, clock
-from plugin.reports.ending import conclusion, passes
+from plugin.reports.ending import concluded
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.source_tables import beside
@@ -24,6 +24,7 @@ from plugin.reports.text import ASSETS, SIGNS, limit_text, machine, measured_tex
 from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
+from plugin.status import Conclusion
 
 UNSURE = dict.fromkeys(("inconclusive", BAD_INPUT, *NO_VERDICT), "unsure")
 STYLES = {"pass": "good", "refuted": "bad", NOT_AS_EXPECTED: "bad", **UNSURE}
@@ -33,8 +34,13 @@ MOST_FACTS = 300
 FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
 
 
-def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "") -> Path:
-    """Write the page of these runs. ``judge``: options that judge them again; ``control``: a control's notice."""
+def write_page(
+    path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "", ended: Conclusion | None = None
+) -> Path:
+    """Write the page of these runs. ``judge``: options that judge them again; ``control``: a control's notice.
+
+    ``ended``: what the session came to; by what is stored where it is not given.
+    """
     names = names_of(runs)
     trials = [(trial, name) for run, name in zip(runs, names, strict=True) for trial in run.trials]
     on = [machine(run.described.get("host") or {}) for run in runs for _ in run.trials]
@@ -46,24 +52,16 @@ def write_page(path: Path, runs: Sequence[StoredRun], *, judge: str, control: st
     claims, sabotages = ([told for told in shown if told["of"].sabotage is wanted] for wanted in (False, True))
 
     tested = ", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"
-    outcomes, undecided = [told["of"].result.outcome for told in claims], told_of(runs, "undecided")
-    passed = passes(outcomes, undecided) and not told_of(runs, "problems")
-    gate = any(run.described.get("required") for run in runs)
-    ended = (
-        conclusion(outcomes, undecided, gate=gate, passed=passed, control=bool(control))
-        if outcomes or undecided
-        else ""
-    )
+    ended = ended or concluded(runs, control=bool(control))
     text = rendered(
         "page.html",
         title=f"Roachproof: {tested}",
         ended=ended,
-        passed=passed,
         runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
         trials=shown,
         groups=(("", claims), (SABOTAGES, sabotages)),
         summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
-        undecided=undecided,
+        undecided=told_of(runs, "undecided"),
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,
         control=control,

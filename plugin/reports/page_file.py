@@ -8,14 +8,18 @@ from plugin.evidence.store import TRIAL_FILE
 from plugin.reports.stored_run import StoredRun
 from plugin.reports.text import typed
 from plugin.run import Run
+from plugin.status import Conclusion
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"
 
 
-def page_of_run(stored: StoredRun, run: Run) -> str:
-    """Write the page of the session that ran here. Returns what is to be said of it; nothing without a trial."""
-    return _page([stored], run, stored.directory / PAGE) if stored.trials else ""
+def page_of_run(stored: StoredRun, run: Run, ended: Conclusion) -> str:
+    """Write the page of the session that ran here and came to ``ended``.
+
+    Returns what is to be said of it; nothing without a trial.
+    """
+    return _page([stored], run, stored.directory / PAGE, ended) if stored.trials else ""
 
 
 def page_of_replay(stored: Sequence[StoredRun], run: Run) -> str:
@@ -34,7 +38,7 @@ def page_of_replay(stored: Sequence[StoredRun], run: Run) -> str:
     return _page(stored, run, place)
 
 
-def _page(stored: Sequence[StoredRun], run: Run, place: Path) -> str:
+def _page(stored: Sequence[StoredRun], run: Run, place: Path, ended: Conclusion | None = None) -> str:
     place, here = run.settings.report or place, Path.cwd()
     engines = {trial.context["engine"] for each in stored for trial in each.trials if "engine" in trial.context}
     try:
@@ -46,6 +50,7 @@ def _page(stored: Sequence[StoredRun], run: Run, place: Path) -> str:
             stored,
             judge=" ".join(f"--judge={typed(each.directory, here)}" for each in stored),
             control=control_notice(sorted(engines)) if all(map(is_control, engines)) else "",
+            ended=ended,
         )
     except OSError as error:
         why = error.strerror or error

@@ -100,14 +100,8 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
         terminal.write_line("\n".join(wrapped(told, "")))
     if claims or session.undecided:
-        told = ending.concluded(
-            claims,
-            session.undecided,
-            gate=run.settings.strict_suite,
-            status=session.status,
-            control=bool(run.control_notice),
-        )
-        terminal.write_line("\n".join(wrapped(told, "")), bold=True, green=session.status == 0, red=session.status == 1)
+        ended = session.conclusion
+        terminal.write_line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=session.status == 1)
         terminal.write_line(ending.status_told(session.status))
     if claims or sabotages:
         evidence = typed(run.settings.run_dir, config.rootpath)

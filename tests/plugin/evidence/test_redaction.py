@@ -363,9 +363,10 @@ def test_what_a_run_was_given_as_a_secret_is_taken_out_wherever_it_stands() -> N
 def test_what_may_stand_anywhere_by_chance_stays() -> None:
     redaction.hide_given(
         {"TOKEN": "short", "PASSWORD": "", "SECRET_FILE": "/run/secrets/db", "TOKEN_TYPE": "some-words",
-         "HOME": "/home/someone", "API_KEY": "null", "MONKEYS": "some-words"}
+         "HOME": "/home/someone", "API_KEY": "null", "MONKEYS": "some-words", "PGPASSWORD": "cockroach",
+         "DB_PASSWORD": "Survivability", "SESSION_KEY": "20261125", "DATABASE_URL": "postgresql://root:postgres@db/x"}
     )  # fmt: skip
-    told = "short /run/secrets/db some-words /home/someone null"
+    told = "short /run/secrets/db some-words /home/someone null cockroach Survivability 20261125 postgres"
     assert redacted(told) == told
 
 

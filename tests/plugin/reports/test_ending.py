@@ -1,20 +1,24 @@
 """How a run ended: its last lines, and what it leaves for programs and for the page of a CI's job."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plugin.outcomes import TestOutcome
-from plugin.reports.ending import Ended, conclusion, ended_of, passes, status_told
+from plugin.reports.ending import Ended, concluded, conclusion, ended_of, status_told
+from plugin.reports.stored_run import StoredRun
 from plugin.result import Result
-from plugin.status import Status
+from plugin.status import Conclusion, Status
 from tests.plugin.conftest import Gate
 
 
 def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
-    assert conclusion(["pass"], [], gate=True, passed=True, control=True) == "CONTROL PASSED: 1 claim"
+    assert conclusion(["pass"], [], gate=True, passed=True, control=True).text == "CONTROL PASSED: 1 claim"
 
 
 @pytest.mark.parametrize(
@@ -25,17 +29,52 @@ def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
         (["pass", "refuted", "inconclusive", "refuted"], [], True, False, "GATE NOT PASSED: 2 refuted, 1 inconclusive"),
         (["pass"], ["parity", "stress"], True, False, "GATE NOT PASSED: 2 not decided (parity, stress)"),
         ([], [], False, False, "RUN NOT PASSED: nothing was decided"),
+        (["pass"], [], True, False, "GATE NOT PASSED: what was decided passed, and something else is wrong"),
     ],
 )
 def test_conclusion(outcomes: list[str], undecided: list[str], gate: bool, passed: bool, told: str) -> None:
-    assert conclusion(outcomes, undecided, gate=gate, passed=passed) == told
+    assert conclusion(outcomes, undecided, gate=gate, passed=passed) == Conclusion(told, passed)
 
 
-def test_stored_claims_let_a_version_through_only_where_one_passed_and_nothing_is_missing() -> None:
-    assert passes(["pass", "not evaluated"], [])
-    assert not passes(["pass"], ["parity"])
-    assert not passes(["not evaluated"], [])
-    assert not any(passes(["pass", other], []) for other in ("refuted", "inconclusive", "harness", "skipped"))
+def stored(*outcomes: str, undecided: Sequence[str] = (), problems: Sequence[str] = (), **settings: Any) -> StoredRun:
+    """A run whose claims came to this; one that begins with ! is a sabotage's."""
+    results = [(Result(outcome=one.lstrip("!"), why=""), one.startswith("!")) for one in outcomes]
+    trials: list[Any] = [SimpleNamespace(result=result, sabotage=sabotage) for result, sabotage in results]
+    return StoredRun(
+        directory=Path(), described={"settings": settings}, trials=trials, undecided=undecided, problems=problems
+    )
+
+
+def test_stored_claims_pass_only_where_one_passed_and_nothing_is_missing_or_wrong() -> None:
+    def passed(run: StoredRun) -> bool:
+        found = concluded([run], control=False)
+        return found is not None and found.passed
+
+    assert passed(stored("pass", "not evaluated", "!pass"))
+    assert not passed(stored("pass", undecided=("parity",)))
+    assert not passed(stored("pass", problems=("a trial vanished",)))
+    assert not passed(stored("pass", "!not as expected"))
+    assert not passed(stored("not evaluated"))
+    assert not any(passed(stored("pass", other)) for other in ("refuted", "inconclusive", "harness", "skipped"))
+    assert concluded([stored("!pass")], control=False) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [({"strict_suite": True}, "GATE"), ({"strict_suite": True, "claims": ["a"]}, "RUN"), ({}, "RUN")],
+)
+def test_a_gate_is_a_whole_run_of_a_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], begins: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.json").touch()
+    found = concluded([stored("pass", **settings)], control=False)
+    assert found is not None
+    assert found.text == f"{begins} PASSED: 1 claim"
+    (tmp_path / "run.json").unlink()
+    found = concluded([stored("pass", **settings)], control=False)
+    assert found is not None
+    assert found.text == "RUN PASSED: 1 claim", "one trial of it"
 
 
 def test_every_status_has_words() -> None:
@@ -66,22 +105,22 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     assert last[0].endswith(" s  answer  test_passes")
     assert "REFUTED" in last[1]
     assert last[1].endswith("answer  test_refuted  answer: 41, must be == 42")
-    assert "GATE NOT PASSED: 1 refuted, 1 not decided (question)" in last
+    assert "RUN NOT PASSED: 1 refuted, 1 not decided (question)" in last
     assert "exit status 1: a claim is refuted, or a test of the suite's own failed" in last
     assert not any(line.startswith("answer  PASS") for line in lines), "a pass among others is one line"
     told = json.loads((gate.run_dir / "result.json").read_text())
-    assert (told["status"], told["gate"], told["undecided"]) == (1, True, ["question"])
+    assert (told["status"], told["gate"], told["undecided"]) == (1, False, ["question"])
     assert [(row["claim"], row["outcome"]) for row in told["claims"]] == [("answer", "pass"), ("answer", "refuted")]
     assert all((gate.run_dir / row["evidence"] / "verdict.json").exists() for row in told["claims"])
     summary = (gate.run_dir / "summary.md").read_text()
-    assert summary.startswith("## GATE NOT PASSED: 1 refuted, 1 not decided (question)\n")
+    assert summary.startswith("## RUN NOT PASSED: 1 refuted, 1 not decided (question)\n")
     assert "| REFUTED | answer |" in summary
     assert "| NOT DECIDED | question |" in summary
     page = (gate.run_dir / "report.html").read_text()
-    assert "<title>GATE NOT PASSED: 1 refuted, 1 not decided (question) – Roachproof" in page
+    assert "<title>RUN NOT PASSED: 1 refuted, 1 not decided (question) – Roachproof" in page
     again = gate("--judge", "out", "--report", "again.html")
     assert again.status == 1
-    assert "<title>GATE NOT PASSED: 1 refuted, 1 not decided (question) – " in (gate.path / "again.html").read_text()
+    assert "<title>RUN NOT PASSED: 1 refuted, 1 not decided (question) – " in (gate.path / "again.html").read_text()
 
 
 def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) -> None:
@@ -92,3 +131,19 @@ def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) ->
     assert "answer  PASS\n" in one.text
     assert "RUN PASSED: 1 claim" in one.lines
     assert one.lines[-1].startswith("="), one.lines[-1]
+
+
+def test_an_ordinary_test_that_fails_is_said_and_the_page_agrees(gate: Gate) -> None:
+    ran = gate(*gate.tests("passes", "ordinary_failure"), "--run-dir", "out")
+    assert ran.status == 1
+    told = "RUN NOT PASSED: what was decided passed, and something else is wrong"
+    assert told in ran.lines
+    assert f"<title>{told} – Roachproof" in (gate.run_dir / "report.html").read_text()
+    assert json.loads((gate.run_dir / "result.json").read_text())["conclusion"] == told
+
+
+def test_a_part_of_a_suite_is_no_gate_that_passed(gate: Gate) -> None:
+    gate.fake_cockroach("v24.1.3")
+    ran = gate(*gate.tests("passes"), "--suite", "gate", "--cockroach-version", "v24.1.3")
+    assert ran.status == 6
+    assert re.search(r"^GATE NOT PASSED: \d+ not decided \(", ran.text, re.MULTILINE), ran.text
