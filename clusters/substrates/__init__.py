@@ -177,4 +177,6 @@ class SubstrateKind:
 LOCAL = "processes"
 """What is there on every machine."""
 
-SUBSTRATES: Registry[SubstrateKind] = Registry("substrate", {LOCAL: "clusters.substrates.processes"})
+SUBSTRATES: Registry[SubstrateKind] = Registry(
+    "substrate", {LOCAL: "clusters.substrates.processes", "kubernetes": "clusters.substrates.kubernetes"}
+)

@@ -4,6 +4,7 @@ A new substrate is added to ``OPENED``. Those without real processes are asked o
 """
 
 import asyncio
+import os
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,7 @@ import pytest
 from clusters import clocks
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Capability, Health, NodeSpec, Placement, ProcessSpec, ProcessState
-from clusters.substrates import Substrate
+from clusters.substrates import SUBSTRATES, Substrate
 from clusters.substrates.processes import Processes
 from clusters.waiting import wait_until
 from tests.clusters.fake import FakeSubstrate
@@ -49,7 +50,21 @@ async def _linked(workdir: Path) -> Substrate:
     return substrate
 
 
-OPENED: dict[str, Callable[[Path], Any]] = {"fake": _fake, "processes": _processes, "runner": _runner}
+async def _kubernetes(workdir: Path) -> Substrate:
+    if "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ:
+        pytest.skip("no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it")
+    opened: Substrate = await SUBSTRATES["kubernetes"].open(
+        name="contract", workdir=workdir, needed=frozenset(), capacity=1, say=print, keep=False, keep_logs=None
+    )
+    return opened
+
+
+OPENED: dict[str, Callable[[Path], Any]] = {
+    "fake": _fake,
+    "processes": _processes,
+    "runner": _runner,
+    "kubernetes": _kubernetes,
+}
 
 
 async def _opened(name: str, workdir: Path) -> AsyncIterator[Substrate]:
@@ -124,6 +139,8 @@ async def test_a_placement_is_a_home_with_store_and_logs_in_it(substrate: Substr
     assert await substrate.beside("service") == service
     assert service.node.name == "service"
     assert (substrate.free_bytes("n1") or 1) > 0
+    for at in (first, second):
+        await substrate.start(shell(at))
     one_, other = substrate.clock("n1"), substrate.clock("n1")
     assert one_.clock == other.clock
     assert one_.seconds <= other.seconds

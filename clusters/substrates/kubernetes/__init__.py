@@ -1,0 +1,34 @@
+"""The substrate ``kubernetes``: nodes as pods of StatefulSets, wherever kubeconfig (or the pod we are in) points."""
+
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any
+
+from clusters.errors import BadInput
+from clusters.model import Capability
+from clusters.substrates import SubstrateKind
+from clusters.substrates.kubernetes.settings import CAPABILITIES
+
+if TYPE_CHECKING:
+    from clusters.substrates.kubernetes.substrate import Kubernetes
+
+
+def _why_not(capability: Capability) -> str:
+    cut = capability is Capability.CUT_LINKS
+    return "links are cut only on machines of one's own, which a Kubernetes cluster's are not" if cut else ""
+
+
+async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
+    # The client takes a second to import: only where it is used.
+    try:
+        from clusters.substrates.kubernetes.substrate import Kubernetes
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"substrate kubernetes: the Python package {error.name} is not installed: install the dependency group "
+            '"kubernetes" (`uv sync --group kubernetes`, or `pip install --group kubernetes`)'
+        ) from error
+    return await Kubernetes.open(**options)
+
+
+KIND = SubstrateKind(
+    name="kubernetes", offered=lambda asked: CAPABILITIES & asked, why_not=_why_not, open=_open, local=False
+)

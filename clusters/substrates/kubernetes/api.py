@@ -1,0 +1,206 @@
+"""The official client, as far as it is used: calls with their errors in words, commands in containers, watches, logs.
+
+Its calls block, so each is made in a thread. Commands in containers get an ``ApiClient`` of their own: the client
+patches the one that it is given while it opens a stream.
+"""
+
+import asyncio
+import io
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO, TypeVar
+
+import urllib3
+from kubernetes import client, config, watch
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from kubernetes.stream import stream
+from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
+from websocket import WebSocketException
+
+from clusters.errors import BadInput, HarnessError
+
+T = TypeVar("T")
+
+AWAY_S = 60.0
+"""How long an API server may be away before a call is given up."""
+_CALL_S = 30.0
+_CHUNK = 1 << 18
+_REFUSED = {
+    401: "its token or certificate is not accepted; log in again, or choose another context",
+    403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
+}
+
+
+class Api:
+    """One cluster's API server, as kubeconfig (or the pod that the harness runs in) says."""
+
+    def __init__(self, context: str | None) -> None:
+        self._configuration, self.where = _configuration(context)
+        self._client = client.ApiClient(self._configuration)
+        self.core = client.CoreV1Api(self._client)
+        self.apps = client.AppsV1Api(self._client)
+        self.policy = client.PolicyV1Api(self._client)
+        self.storage = client.StorageV1Api(self._client)
+
+    async def call(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """One call, in a thread; ``what`` it is to do. Where the API server is away it is made again, for a minute.
+
+        Raises ``BadInput`` where the account may not do it, ``HarnessError`` with the server's words otherwise.
+        """
+        return await asyncio.to_thread(self.call_now, what, function, *args, **options)
+
+    def call_now(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """The same, in the thread that asks."""
+        until = time.monotonic() + AWAY_S
+        while True:
+            try:
+                return function(*args, _request_timeout=_CALL_S, **options)
+            except ApiException as error:
+                if error.status not in (429, 500, 502, 503, 504) or time.monotonic() > until:
+                    raise self.refused(what, error) from error
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                if time.monotonic() > until:
+                    raise HarnessError(
+                        f"{self.where}: cannot {what}: it has been away for {AWAY_S:g} s ({error})"
+                    ) from error
+            time.sleep(0.5)
+
+    def refused(self, what: str, error: ApiException) -> Exception:
+        """What to raise for an answer that is a refusal."""
+        try:
+            words = json.loads(error.body or "")["message"]
+        except (ValueError, KeyError, TypeError):
+            words = error.reason or f"status {error.status}"
+        if error.status in _REFUSED:
+            return BadInput(f"{self.where}: cannot {what}: {words}; {_REFUSED[error.status]}")
+        return HarnessError(f"{self.where}: cannot {what}: {words}")
+
+    def watch_pods(self, namespace: str, selector: str, ended: threading.Event) -> Iterator[tuple[str, Any]]:
+        """What becomes of pods: (``ADDED``, ``MODIFIED``, ``DELETED``, pod), all that are there first. Until ``ended``.
+
+        Begins anew by itself where the connection is lost; then (``BEGUN``, None) comes first.
+        """
+        while not ended.is_set():
+            with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+                yield "BEGUN", None
+                listing = watch.Watch().stream(
+                    self.core.list_namespaced_pod, namespace, label_selector=selector, timeout_seconds=300
+                )
+                for event in listing:
+                    yield event["type"], event["object"]
+                    if ended.is_set():
+                        return
+            ended.wait(0.3)
+
+    def follow_log(self, namespace: str, pod: str) -> Iterator[str]:
+        """Each line of a pod's log, from its begin, as it is written. Ends with the container, or the connection."""
+        with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            answer = self.core.read_namespaced_pod_log(pod, namespace, follow=True, _preload_content=False)
+            left = b""
+            try:
+                for part in answer.stream(4096):
+                    *lines, left = (left + part).split(b"\n")
+                    yield from (line.decode(errors="replace") for line in lines)
+            finally:
+                answer.close()
+
+    def open_exec(self, namespace: str, pod: str, argv: Sequence[str], *, stdin: bool) -> WSClient:
+        """Begin a command in a pod's container. Raises ``HarnessError``."""
+        try:
+            opened: WSClient = stream(
+                client.CoreV1Api(client.ApiClient(self._configuration)).connect_get_namespaced_pod_exec,
+                pod,
+                namespace,
+                command=list(argv),
+                stdin=stdin,
+                stdout=True,
+                stderr=True,
+                tty=False,
+                binary=True,
+                _preload_content=False,
+            )
+        except ApiException as error:
+            raise self.refused(f"run a command in {pod}", error) from error
+        except (WebSocketException, OSError) as error:
+            raise HarnessError(f"{self.where}: cannot run a command in {pod}: {error}") from error
+        return opened
+
+    def execute(
+        self,
+        namespace: str,
+        pod: str,
+        argv: Sequence[str],
+        *,
+        feed: BinaryIO | None = None,
+        into: BinaryIO | None = None,
+        stop: threading.Event | None = None,
+    ) -> tuple[int, bytes, bytes]:
+        """Run a command in a pod to its end: exit code, output and errors; the output goes to ``into`` where given.
+
+        Of ``feed`` everything is sent; its end cannot be told, so the command must know how much there is. Returns -1
+        where ``stop`` was set before. Blocks. Raises ``HarnessError`` where the connection is lost.
+        """
+        run = self.open_exec(namespace, pod, argv, stdin=feed is not None)
+        told: dict[int, Any] = {STDOUT_CHANNEL: io.BytesIO(), STDERR_CHANNEL: io.BytesIO(), ERROR_CHANNEL: io.BytesIO()}
+        to = told | ({} if into is None else {STDOUT_CHANNEL: into})
+        try:
+            while feed is not None and (part := feed.read(_CHUNK)):
+                run.write_stdin(part)
+                _drain(run, to)
+            while run.is_open():
+                run.update(timeout=0.2)
+                _drain(run, to)
+                if stop is not None and stop.is_set():
+                    break
+            out, err, status = (told[channel].getvalue() for channel in (STDOUT_CHANNEL, STDERR_CHANNEL, ERROR_CHANNEL))
+            return (-1 if run.is_open() else _exit_code(status)), out, err
+        except (WebSocketException, OSError, ValueError, KeyError) as error:
+            raise HarnessError(f"{self.where}: the connection to a command in {pod} was lost ({error})") from error
+        finally:
+            with suppress(Exception):
+                run.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+
+def _drain(run: WSClient, to: Mapping[int, Any]) -> None:
+    """Write what has arrived to where it belongs, and have the client forget it."""
+    for channel, file in to.items():
+        file.write(run.read_channel(channel))
+    run.read_all()
+
+
+def _exit_code(status: bytes) -> int:
+    """The exit code that the end of a stream tells. Raises ``ValueError`` or ``KeyError`` where it tells none."""
+    told = json.loads(status)
+    if told.get("status") == "Success":
+        return 0
+    causes = {cause.get("reason"): cause.get("message") for cause in (told.get("details") or {}).get("causes") or ()}
+    return int(causes["ExitCode"])
+
+
+def _configuration(context: str | None) -> tuple[client.Configuration, str]:
+    """How the API server is reached, and its name in messages. Raises ``BadInput``."""
+    configuration = client.Configuration()
+    if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
+        config.load_incluster_config(client_configuration=configuration)
+        return configuration, "the cluster that this runs in"
+    try:
+        # Named: the client looks at the environment once, when it is imported.
+        file = os.environ.get("KUBECONFIG")
+        config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
+        _, current = config.list_kube_config_contexts(config_file=file)
+    except (ConfigException, OSError, ValueError) as error:
+        names = os.environ.get("KUBECONFIG", "~/.kube/config")
+        raise BadInput(
+            f"substrate kubernetes: {names}: cannot be used ({error}); name a file that kubectl accepts in KUBECONFIG, "
+            "and one of its contexts in ROACHPROOF_KUBERNETES_CONTEXT"
+        ) from error
+    return configuration, f"Kubernetes context {context or current['name']}"

@@ -1,0 +1,143 @@
+"""Clearing away what a cluster is in Kubernetes: at its end, when the harness was killed, and what lost runs left."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import HarnessError
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings
+
+RENEW_S = 20.0
+"""How often a namespace's owner says that it lives."""
+LOST_S = 180.0
+"""An owner that has said nothing for so long is gone, with its machine or its network."""
+_GONE_S = 120.0
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+class Guard:
+    """A process beside the harness that clears a cluster away once the harness is gone, however that ended."""
+
+    def __init__(self, settings: Settings, context: str | None, *, own: bool) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=_ROOT,
+            text=True,
+        )
+        self._say({"settings": asdict(settings), "context": context, "own": own})
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def _say(self, what: Any) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(what) + "\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise HarnessError(f"the process that guards the cluster ended with {self._process.poll()}") from error
+
+    def dismiss(self) -> None:
+        """End it: the cluster was cleared away, or is to be kept."""
+        if self._process.poll() is None:
+            self._say("done")
+        self._process.wait(timeout=30)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+
+def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> None:
+    """Delete everything of a cluster, and its namespace where that is our ``own``. Blocks until all pods are gone.
+
+    Kubernetes keeps a namespace that is deleted for five seconds more; that is not waited for. Raises ``HarnessError``
+    where a pod is still there after two minutes.
+    """
+    namespace, selected = settings.namespace, {"label_selector": settings.selector}
+    if own and not api.call_now("look for the namespace", api.core.list_namespace, **selected).items:
+        return
+    for delete in (
+        api.apps.delete_collection_namespaced_stateful_set,
+        api.policy.delete_collection_namespaced_pod_disruption_budget,
+        api.core.delete_collection_namespaced_config_map,
+    ):
+        api.call_now(f"delete what is left in {namespace}", delete, namespace, **selected)
+    end = api.core.delete_collection_namespaced_pod
+    api.call_now("end pods", end, namespace, grace_period_seconds=0, **selected)
+    claims = api.core.delete_collection_namespaced_persistent_volume_claim
+    api.call_now("delete volumes", claims, namespace, **selected)
+    for service in api.call_now("list services", api.core.list_namespaced_service, namespace, **selected).items:
+        _gone(api, "delete a service", api.core.delete_namespaced_service, service.metadata.name, namespace)
+    until = time.monotonic() + _GONE_S
+    while wait and (left := api.call_now("look for pods", api.core.list_namespaced_pod, namespace, **selected).items):
+        if time.monotonic() > until:
+            names = ", ".join(pod.metadata.name for pod in left)
+            raise HarnessError(f"{api.where}: {names} of {namespace} did not end within {_GONE_S:g} s")
+        # A StatefulSet that was not gone yet may have made another.
+        api.call_now("end pods", end, namespace, grace_period_seconds=0, **selected)
+        time.sleep(0.2)
+    if own:
+        _gone(api, "delete the namespace", api.core.delete_namespace, namespace)
+
+
+def _gone(api: Api, what: str, delete: Any, *names: str) -> None:
+    """Delete; it may be gone already."""
+    try:
+        api.call_now(what, delete, *names)
+    except HarnessError as error:
+        if "not found" not in str(error):
+            raise
+
+
+def sweep(api: Api) -> list[str]:
+    """Delete namespaces of ours whose owner has said nothing for long; their names. Blocks. May lack the right to."""
+    swept = []
+    for found in api.call_now("list namespaces", api.core.list_namespace, label_selector=f"{MANAGED}={OWNER}").items:
+        renewed = float((found.metadata.annotations or {}).get(RENEWED, "inf"))
+        if time.time() - renewed > LOST_S and found.status.phase == "Active":
+            _gone(api, "delete a namespace that a lost run left", api.core.delete_namespace, found.metadata.name)
+            swept.append(found.metadata.name)
+    return swept
+
+
+def renew(api: Api, settings: Settings) -> None:
+    """Say that the owner of a namespace lives. Blocks."""
+    body = {"metadata": {"annotations": {RENEWED: f"{time.time():.0f}"}}}
+    api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
+
+
+def guard() -> None:
+    """What the guarding process does: renews until the harness says that it is done, or is gone; then clears away."""
+    import select
+    import signal
+
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    # Unbuffered: what was read ahead, `select` would not see.
+    orders = os.fdopen(0, "rb", buffering=0)
+    told = json.loads(orders.readline())
+    settings, own = Settings(**told["settings"]), told["own"]
+    api = Api(told["context"])
+    while not select.select([orders], [], [], RENEW_S)[0]:
+        if own:
+            try:
+                renew(api, settings)
+            except Exception:  # noqa: BLE001, S112, RUF100 - the next time; it is lost only after many
+                continue
+    if not orders.readline():
+        remove(api, settings, own=own, wait=False)
+
+
+if __name__ == "__main__":
+    guard()

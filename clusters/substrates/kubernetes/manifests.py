@@ -1,0 +1,208 @@
+"""The objects of one cluster, as the API server takes them: pure functions of what was placed and what it runs."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from clusters.model import NodeSpec
+
+Object = Mapping[str, Any]
+
+BASE = PurePath("/roachproof/node")
+"""Where a node's volume is mounted: below it its home, and what only the harness writes."""
+HOME = BASE / "home"
+ORDER = BASE / "order"
+PROGRAMS = BASE / "programs"
+SCRIPT = PurePath("/roachproof/scripts/node.sh")
+CONTAINER = "node"
+SERVICE = "nodes"
+SCRIPTS = "node-scripts"
+MANAGED = "app.kubernetes.io/managed-by"
+INSTANCE = "app.kubernetes.io/instance"
+OWNER = "roachproof"
+RENEWED = "roachproof/renewed"
+"""An annotation of the namespace: when its owner last said that it lives, in seconds since 1970."""
+NOBODY = 65534
+"""Who runs in the pods: a user that most images know, and PostgreSQL refuses root."""
+_GRACE_S = 60
+"""A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
+_REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Template:
+    """What a pod runs in: its image, and its limits in cores and MiB where there are any."""
+
+    image: str
+    cpus: float | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What all objects of a cluster share. ``volume_mib`` is the size that each node's volume is asked for."""
+
+    namespace: str
+    cluster: str
+    storage_class: str | None = None
+    volume_mib: int = 10240
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """By which a person finds all of it: ``kubectl get all -l app.kubernetes.io/instance=…``."""
+        return {MANAGED: OWNER, INSTANCE: self.cluster}
+
+    @property
+    def selector(self) -> str:
+        """The same as a selector."""
+        return ",".join(f"{key}={value}" for key, value in self.labels.items())
+
+
+def group(node: NodeSpec) -> str:
+    """The StatefulSet that a node belongs to: one a zone of a region."""
+    return _slug(f"node-{node.region}-{node.zone}")
+
+
+def host(pod: str, namespace: str) -> str:
+    """The name by which a pod is found as long as its StatefulSet lives, whatever address it has at the time."""
+    return f"{pod}.{SERVICE}.{namespace}.svc.cluster.local"
+
+
+def _slug(name: str) -> str:
+    """A name that Kubernetes takes for a StatefulSet: a label of its pods is 11 characters longer, and 63 at most."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:52].rstrip("-")
+
+
+def namespace(settings: Settings, renewed: float) -> Object:
+    """The cluster's own namespace."""
+    described = {"name": settings.namespace, "labels": settings.labels, "annotations": {RENEWED: f"{renewed:.0f}"}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": described}
+
+
+def scripts(settings: Settings, script: str) -> Object:
+    """What the pods' first process is."""
+    return {"metadata": _named(settings, SCRIPTS), "data": {SCRIPT.name: script}}
+
+
+def service(settings: Settings) -> Object:
+    """The headless service that gives every pod its name, before it is ready, too: nodes find each other by it."""
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": settings.labels,
+        # A headless service needs no port; some clients of the API insist on one.
+        "ports": [{"name": "sql", "port": 26257}],
+    }
+    return {"metadata": _named(settings, SERVICE), "spec": spec}
+
+
+def budget(settings: Settings) -> Object:
+    """At most one node at a time may be evicted by the cluster's own maintenance."""
+    return {
+        "metadata": _named(settings, SERVICE),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": settings.labels}},
+    }
+
+
+def stateful_set(
+    settings: Settings, name: str, template: Template, *, replicas: int, place: Mapping[str, str] | None = None
+) -> Object:
+    """Pods of one group, each with a volume of its own. ``place``: labels that their machines must have.
+
+    A pod gets another template when it is deleted, and not before: in which order versions change is the plan's to say.
+    """
+    own = {**settings.labels, "app.kubernetes.io/component": name}
+    return {
+        "metadata": _named(settings, name),
+        "spec": {
+            "serviceName": SERVICE,
+            "replicas": replicas,
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "OnDelete"},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
+            "selector": {"matchLabels": own},
+            "template": {"metadata": {"labels": own}, "spec": _pod(settings, template, place or {})},
+            "volumeClaimTemplates": [{"metadata": _named(settings, "home"), "spec": _claim(settings)}],
+        },
+    }
+
+
+def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Object:
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": settings.labels}}
+    return {
+        "containers": [_container(template)],
+        "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS, "defaultMode": 0o555}}],
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY, "runAsNonRoot": True},
+        "nodeSelector": dict(place),
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
+            }
+        },
+    }
+
+
+def _container(template: Template) -> Object:
+    limits = {
+        "cpu": template.cpus and f"{template.cpus * 1000:.0f}m",
+        "memory": template.memory_mib and f"{template.memory_mib}Mi",
+    }
+    limits = {key: value for key, value in limits.items() if value}
+    return {
+        "name": CONTAINER,
+        "image": template.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", str(SCRIPT), "serve"],
+        "resources": {"limits": limits, "requests": limits},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [
+            {"name": "home", "mountPath": str(BASE)},
+            {"name": "scripts", "mountPath": str(SCRIPT.parent)},
+        ],
+    }
+
+
+def _claim(settings: Settings) -> Object:
+    named = {"storageClassName": settings.storage_class} if settings.storage_class else {}
+    size = {"requests": {"storage": f"{settings.volume_mib}Mi"}}
+    return {"accessModes": ["ReadWriteOnce"], "resources": size, **named}
+
+
+def _named(settings: Settings, name: str) -> Object:
+    return {"name": name, "namespace": settings.namespace, "labels": settings.labels}
+
+
+def places(
+    wanted: Sequence[tuple[str, str]], machines: Sequence[Mapping[str, str]]
+) -> Mapping[tuple[str, str], Mapping[str, str]]:
+    """Where the declared zones are, each ``(region, zone)``: machines' labels, or nothing where these have too few.
+
+    A declared region goes to a region of the machines of its own, a declared zone to a zone of that, in order of their
+    names. Where all nodes are declared in one zone they go anywhere.
+    """
+    if len(set(wanted)) < 2:
+        return {}
+    there: dict[str, set[str]] = {}
+    for labels in machines:
+        if _REGION in labels and _ZONE in labels:
+            there.setdefault(labels[_REGION], set()).add(labels[_ZONE])
+    asked: dict[str, set[str]] = {}
+    for region, zone in wanted:
+        asked.setdefault(region, set()).add(zone)
+    # The regions with most zones to those that need most.
+    by_size = sorted(there, key=lambda region: (-len(there[region]), region))
+    needing = sorted(asked, key=lambda region: (-len(asked[region]), region))
+    if len(needing) > len(by_size):
+        return {}
+    found = {}
+    for region, machine_region in zip(needing, by_size, strict=False):
+        if len(asked[region]) > len(there[machine_region]):
+            return {}
+        for zone, machine_zone in zip(sorted(asked[region]), sorted(there[machine_region]), strict=False):
+            found[region, zone] = {_REGION: machine_region, _ZONE: machine_zone}
+    return found

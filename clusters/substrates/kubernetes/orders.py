@@ -1,0 +1,34 @@
+"""What a node's first process is told to run, and commands beside it: as text for a POSIX shell."""
+
+import base64
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from clusters.model import ProcessSpec
+from clusters.substrates.kubernetes.manifests import SCRIPT
+
+
+def order(spec: ProcessSpec) -> str:
+    """A script that becomes the process: it ends as that does."""
+    output = shlex.quote(str(spec.output))
+    began = f"mkdir -p {shlex.quote(str(spec.output.parent))} && cd {shlex.quote(str(spec.cwd))} || exit 126"
+    return f"{began}\nexec {_clean(spec.env, spec.argv)} >>{output} 2>&1 </dev/null\n"
+
+
+def command(argv: Sequence[str], *, env: Mapping[str, str], cwd: PurePath, mark: str) -> Sequence[str]:
+    """A command line for a container: what it leaves running is known by its mark."""
+    script = f"cd {shlex.quote(str(cwd))} || exit 126; exec {_clean({'ROACHPROOF_RUN': mark, **env}, argv)}"
+    return ("/bin/sh", str(SCRIPT), "bring", mark, script)
+
+
+def written(path: PurePath, content: bytes) -> str:
+    """Commands that write a file (0600) in one step: whoever looks sees all of it or what was there before."""
+    fresh, there = (shlex.quote(str(name)) for name in (path.with_name(f".{path.name}.new"), path))
+    encoded = base64.b64encode(content).decode()
+    parent = shlex.quote(str(path.parent))
+    return f"umask 077; mkdir -p {parent} && printf %s {encoded} | base64 -d >{fresh} && mv -f {fresh} {there}"
+
+
+def _clean(env: Mapping[str, str], argv: Sequence[str]) -> str:
+    return shlex.join(("env", "-i", *(f"{name}={value}" for name, value in env.items()), *argv))

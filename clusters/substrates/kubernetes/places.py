@@ -1,0 +1,314 @@
+"""Where one cluster's nodes are: pods of StatefulSets, in a namespace of their own."""
+
+import asyncio
+import re
+import secrets
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import IO, Self
+
+from clusters.errors import BadInput, HarnessError
+from clusters.model import NodeSpec, Placement
+from clusters.substrates import SUBSTRATES, SubstrateKind
+from clusters.substrates.kubernetes import cleanup, manifests
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import HOME, Settings, Template
+from clusters.substrates.kubernetes.orders import written
+from clusters.substrates.kubernetes.pods import Pod, Pods
+from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.settings import CAPABILITIES, Given, Program
+from clusters.substrates.kubernetes.volumes import Files, link
+from clusters.waiting import to_the_end
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_START_S = 300.0
+"""How long a pod may take to run: its image is pulled, its volume made."""
+
+
+@dataclass(slots=True)
+class Node:
+    """What was placed. ``group``: its StatefulSet."""
+
+    placement: Placement
+    group: str
+    pod: str
+    shell: Shell
+    waiting: dict[PurePath, bytes] = field(default_factory=dict)
+    """Files that were put before there was a pod."""
+    furnished: set[tuple[str, PurePath]] = field(default_factory=set)
+    """Which programs the pod has, each with the pod's identity."""
+    output: PurePath | None = None
+    cpu_s: float = 0.0
+    """CPU that it last said it had used."""
+
+
+class Places:
+    """Nodes and their pods: made, furnished, cleared away."""
+
+    def __init__(self, given: Given, api: Api, settings: Settings, scratch: Path, *, own: bool) -> None:
+        self._given, self._api, self._settings, self._own = given, api, settings, own
+        self.scratch = scratch
+        """A directory (0700) for what clients and the harness need."""
+        self.capabilities = CAPABILITIES
+        """What can be done to nodes here."""
+        self._cluster = settings.cluster
+        self._nodes: dict[str, Node] = {}
+        self._services: set[str] = set()
+        self._programs: dict[PurePath, Program] = {}
+        self._sets: dict[str, tuple[Template, int]] = {}
+        """What each StatefulSet was told last."""
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._where: dict[str, dict[str, str]] = {}
+        self._files = Files(api, settings.namespace)
+        self._pods = Pods(api, settings)
+        self._guard: cleanup.Guard | None = None
+        self._keep_logs: Path | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        name: str,
+        workdir: Path,
+        say: Callable[[str], None] = lambda _: None,
+        keep: bool = False,
+        keep_logs: Path | None = None,
+    ) -> Self:
+        """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
+
+        ``say`` hears what is cleared away of lost runs. If the harness dies, everything is deleted unless ``keep``.
+        """
+        given = Given.read()
+        api = await asyncio.to_thread(Api, given.context)
+        slug = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
+        cluster = f"roachproof-{slug}-{secrets.token_hex(4)}"
+        settings = Settings(
+            namespace=given.namespace or cluster,
+            cluster=cluster,
+            storage_class=given.storage_class,
+            volume_mib=given.volume_mib,
+        )
+        scratch = workdir / cluster
+        try:
+            await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True)
+        except OSError as error:
+            raise BadInput(
+                f"{workdir}: clusters cannot be kept there ({error}); name a directory you may write to"
+            ) from error
+        self = cls(given, api, settings, scratch.resolve(), own=given.namespace is None)
+        self._keep_logs = keep_logs
+        try:
+            await self._begin(say, keep=keep)
+        except BaseException as error:
+            try:
+                await self.close()
+            except (HarnessError, BadInput) as further:
+                error.add_note(str(further))
+            raise
+        return self
+
+    async def _begin(self, say: Callable[[str], None], *, keep: bool) -> None:
+        api, settings = self._api, self._settings
+        if not keep:
+            self._guard = cleanup.Guard(settings, self._given.context, own=self._own)
+        if self._own:
+            with suppress(BadInput):  # without the right to look it cannot clear away what others left
+                for swept in await asyncio.to_thread(cleanup.sweep, api):
+                    say(f"left by a lost run: namespace {swept}: deleted")
+            await api.call("make a namespace", api.core.create_namespace, manifests.namespace(settings, time.time()))
+        script = Path(__file__).with_name("node.sh").read_text(encoding="utf-8")
+        for what, create, body in (
+            ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, script)),
+            ("make a service", api.core.create_namespaced_service, manifests.service(settings)),
+            ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
+        ):
+            await api.call(what, create, settings.namespace, body)
+
+    @property
+    def kind(self) -> SubstrateKind:
+        """``kubernetes``."""
+        return SUBSTRATES["kubernetes"]
+
+    # ---- placing --------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> None:
+        if self._closing is not None:
+            raise HarnessError(f"{self._cluster}: the cluster is closed")
+
+    def _node(self, name: str) -> Node:
+        if name not in self._nodes:
+            raise HarnessError(f"{self._cluster}: {name} was never placed")
+        return self._nodes[name]
+
+    def _pod(self, name: str) -> Pod:
+        return self._pods[self._node(name).pod]
+
+    async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
+        """Give each node a pod's name; see ``Substrate.place``. Pods are made when something is to be in them."""
+        self._opened()
+        await self._find_zones(nodes)
+        return tuple(self._placed(node, manifests.group(node)) for node in nodes)
+
+    async def beside(self, name: str) -> Placement:
+        """A pod of its own."""
+        self._opened()
+        if name in self._services:
+            return self._nodes[name].placement
+        if not self._nodes:
+            raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
+        placed = self._placed(NodeSpec(name=name), f"beside-{name.lower()}")
+        self._services.add(name)
+        return placed
+
+    def _placed(self, spec: NodeSpec, group: str) -> Placement:
+        name = spec.name
+        if name in self._nodes or not _NAME.fullmatch(name):
+            raise BadInput(
+                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; rename it "
+                "in the topology"
+            )
+        pod = f"{group}-{sum(node.group == group for node in self._nodes.values())}"
+        address = manifests.host(pod, self._settings.namespace)
+        placement = Placement(
+            node=spec, address=address, client_address=address, home=HOME, store=HOME / "store", logs=HOME / "logs"
+        )
+        shell = Shell(self._api, self._settings.namespace, pod)
+        self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell)
+        return placement
+
+    async def _find_zones(self, nodes: Sequence[NodeSpec]) -> None:
+        """Which machines each declared zone is, where there are several."""
+        zones = [(n.placement.node.region, n.placement.node.zone) for n in self._nodes.values()]
+        wanted = [*zones, *((node.region, node.zone) for node in nodes)]
+        if len(set(wanted)) < 2 or self._where:
+            return
+        api = self._api
+        machines = (await api.call("look at the machines", api.core.list_node)).items
+        found = manifests.places(wanted, [machine.metadata.labels or {} for machine in machines])
+        if not found:
+            raise BadInput(
+                f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
+                f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
+            )
+        for (region, zone), labels in found.items():
+            self._where[manifests.group(NodeSpec(name="", region=region, zone=zone))] = dict(labels)
+
+    # ---- pods -----------------------------------------------------------------------------------------------------
+
+    async def _up(self, name: str, template: Template | None = None) -> Node:
+        """The node with a pod of this template (any, where none is given), furnished with files and programs."""
+        self._opened()
+        node = self._node(name)
+        pod = self._pods[node.pod]
+        async with self._locks.setdefault(node.group, asyncio.Lock()):
+            told, _ = self._sets.get(node.group, (None, 0))
+            wanted = template or pod.template or told or Template(image=self._image())
+            await self._declared(node, wanted)
+            if pod.uid and template is not None and pod.template != template:
+                await self._replaced(node, pod)
+        what = f"pod {node.pod} to run {wanted.image}"
+        # As it was asked for, unless another node of the group has just asked for something else.
+        await self._pods.until(what, pod, lambda: pod.ready and pod.template in (template, wanted), timeout=_START_S)
+        await self._furnish(node, pod)
+        return node
+
+    def _image(self) -> str:
+        known = (program.image for program in self._programs.values() if program.image)
+        return next(known, None) or self._given.default_image()
+
+    async def _declared(self, node: Node, template: Template) -> None:
+        """Have the StatefulSet ask for the node's pod, with this template for pods that are made from now on."""
+        api, settings = self._api, self._settings
+        replicas = sum(other.group == node.group for other in self._nodes.values())
+        body = manifests.stateful_set(
+            settings, node.group, template, replicas=replicas, place=self._where.get(node.group)
+        )
+        if node.group not in self._sets:
+            await api.call("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
+        elif self._sets[node.group] != (template, replicas):
+            changed = {"spec": {"replicas": replicas, "template": body["spec"]["template"]}}
+            patch = api.apps.patch_namespaced_stateful_set
+            await api.call("change a StatefulSet", patch, node.group, settings.namespace, changed)
+        self._sets[node.group] = (template, replicas)
+
+    async def _replaced(self, node: Node, pod: Pod) -> None:
+        """Have the pod made anew, from what its StatefulSet says now."""
+        former, api = pod.uid, self._api
+        node.shell.close()
+        await api.call("end a pod", api.core.delete_namespaced_pod, node.pod, self._settings.namespace)
+        await self._pods.until(f"pod {node.pod} to end", pod, lambda: pod.uid != former, timeout=_START_S)
+
+    async def _furnish(self, node: Node, pod: Pod) -> None:
+        """Put into the pod what was put before it was there, and programs."""
+        for path, content in list(node.waiting.items()):
+            await self._write(node, path, content)
+            del node.waiting[path]
+        assert pod.template is not None
+        for program in self._programs.values():
+            key = (pod.uid, program.path)
+            if key in node.furnished or program.image not in (None, pod.template.image):
+                continue
+            if program.image is not None:
+                await self._asked(node, "eval", link(program))
+            elif (await asyncio.to_thread(node.shell.ask, "test", "-e", str(program.path)))[0]:
+                await self._files.copy(node.pod, program)
+            node.furnished.add(key)
+
+    async def _write(self, node: Node, path: PurePath, content: bytes) -> None:
+        await self._asked(node, "eval", written(path, content))
+
+    async def _asked(self, node: Node, *question: str, timeout: float = 30.0) -> str:
+        """What the node's container answers, in a thread. Raises ``HarnessError`` where it is no."""
+        code, said = await asyncio.to_thread(node.shell.ask, *question, timeout=timeout)
+        if code:
+            raise HarnessError(f"{node.placement.node.name}: {question[0]} ended with {code}: {said.strip()}")
+        return said
+
+    # ---- the end --------------------------------------------------------------------------------------------------
+
+    async def close(self, *, keep: bool = False) -> None:
+        """See ``Substrate.close``; finishes when it is cancelled, too. Raises ``HarnessError`` if something resists."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(keep=keep))
+        await to_the_end(self._closing)
+
+    async def _close(self, *, keep: bool) -> None:
+        try:
+            if self._keep_logs is not None:
+                await asyncio.gather(*(self._save_logs(node, self._keep_logs) for node in self._nodes.values()))
+        finally:
+            for node in self._nodes.values():
+                node.shell.close()
+            self._pods.close()
+            if not keep:
+                try:
+                    await asyncio.to_thread(cleanup.remove, self._api, self._settings, own=self._own)
+                finally:
+                    await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+            # Only now: were the harness killed while it deletes, the guard would go on.
+            if self._guard is not None:
+                await asyncio.to_thread(self._guard.dismiss)
+            self._api.close()
+
+    async def _save_logs(self, node: Node, into: Path) -> None:
+        """Keep the node's logs. What cannot be had any more is not kept."""
+        if not self._pods[node.pod].ready:
+            return
+        with tempfile.TemporaryFile() as packed, suppress(HarnessError, TimeoutError, OSError):
+            async with asyncio.timeout(60):
+                await self._files.archive(node.pod, HOME / "logs", packed)
+            await asyncio.to_thread(_unpack, packed, into / node.placement.node.name)
+
+
+def _unpack(packed: IO[bytes], into: Path) -> None:
+    packed.seek(0)
+    into.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=packed) as archive:
+        archive.extractall(into, filter="data")

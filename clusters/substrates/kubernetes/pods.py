@@ -1,0 +1,219 @@
+"""What became of a cluster's pods and of the processes in them, as their containers' states and logs tell it.
+
+Two witnesses: one watch of all pods, and each container's log, in which its first process says what it started and how
+that ended. Both are read by threads, so that asking costs nothing.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters.errors import HarnessError, TimedOut
+from clusters.model import ProcessState
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import CONTAINER, NOBODY, Settings, Template
+
+SAID = "roachproof "
+_STUCK = {
+    "ErrImagePull": "name an image that the cluster can pull",
+    "ImagePullBackOff": "name an image that the cluster can pull",
+    "ErrImageNeverPull": "name an image that the cluster has",
+    "InvalidImageName": "correct the image's name",
+    "CreateContainerConfigError": "see the pod's events",
+    "CreateContainerError": "see the pod's events",
+    "CrashLoopBackOff": "see what its log says (kubectl logs --previous)",
+    "RunContainerError": "choose an image that has /bin/sh and coreutils",
+}
+"""Reasons of a waiting container that do not pass by themselves, and what to do."""
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod, by its name: what it is now, and what of the process in it was last told. The times are none's."""
+
+    name: str
+    uid: str = ""
+    container: str = ""
+    """The id of the container that runs; empty where none does."""
+    template: Template | None = None
+    waiting: str = ""
+    """Why it does not run, in Kubernetes' words."""
+    stuck: str = ""
+    """What to do about that, where it does not pass by itself."""
+    ready: bool = False
+    """Whether its first process takes orders."""
+    starts: int = 0
+    pid: int | None = None
+    code: int | None = None
+    alive: bool = False
+    paused: bool = False
+    machine: str = ""
+    """The machine that it runs on."""
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def state(self) -> ProcessState:
+        """What the process does that was started last."""
+        if self.alive:
+            return ProcessState.PAUSED if self.paused else ProcessState.RUNNING
+        return ProcessState.EXITED if self.starts else ProcessState.ABSENT
+
+
+class Pods:
+    """All pods of a cluster. Belongs to the event loop that made it."""
+
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api = api
+        self._settings = settings
+        self._pods: dict[str, Pod] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._watching = threading.Thread(target=self._watch, name="pods", daemon=True)
+        self._watching.start()
+
+    def __getitem__(self, name: str) -> Pod:
+        with self._lock:
+            return self._pods.setdefault(name, Pod(name))
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._ended.set()
+
+    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
+        """Wait for the pod to be so. Raises ``HarnessError`` where it is stuck, ``TimedOut`` with what it was last."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not check():
+                    if pod.stuck:
+                        raise HarnessError(f"pod {pod.name}: {pod.waiting}; {pod.stuck}")
+                    self._changed.clear()
+                    if not check():
+                        await self._changed.wait()
+        except TimeoutError:
+            last = pod.waiting or f"its process is {pod.state}"
+            raise TimedOut(f"waiting for {what}: not after {timeout:g} s; pod {pod.name}: {last}") from None
+
+    def _tell(self) -> None:
+        if not self._ended.is_set():
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _watch(self) -> None:
+        there: set[str] = set()
+        for kind, seen in self._api.watch_pods(self._settings.namespace, self._settings.selector, self._ended):
+            if kind == "BEGUN":
+                there = set()
+            elif kind == "DELETED":
+                self._gone(seen)
+            elif kind in ("ADDED", "MODIFIED"):
+                there.add(seen.metadata.name)
+                self._seen(seen)
+            self._tell()
+
+    def _gone(self, seen: Any) -> None:
+        pod = self[seen.metadata.name]
+        if pod.uid == seen.metadata.uid:
+            pod.uid = pod.container = ""
+            pod.ready, pod.template = False, None
+            self._container_ended(pod, _terminated(seen))
+
+    def _seen(self, seen: Any) -> None:
+        pod = self[seen.metadata.name]
+        pod.uid, pod.machine = seen.metadata.uid, seen.spec.node_name or ""
+        pod.template = _template(seen)
+        pod.waiting, pod.stuck = _waiting(seen)
+        container = _running(seen)
+        if pod.container and container != pod.container:
+            pod.container, pod.ready = "", False
+            self._container_ended(pod, _terminated(seen))
+        if container and container != pod.container:
+            pod.container = container
+            threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
+
+    def _container_ended(self, pod: Pod, code: int | None) -> None:
+        """The container is no more, and what ran in it neither, whether or not its log was read to its end."""
+        if pod.alive:
+            pod.code, pod.alive, pod.paused = code, False, False
+
+    def _listen(self, pod: Pod, container: str) -> None:
+        heard = 0
+        while pod.container == container and not self._ended.is_set():
+            for number, line in enumerate(self._api.follow_log(self._settings.namespace, pod.name)):
+                if number >= heard and pod.container in (container, ""):
+                    heard = number + 1
+                    self._said(pod, line)
+            self._ended.wait(0.1)
+
+    def _said(self, pod: Pod, line: str) -> None:
+        match line.removeprefix(SAID).split():
+            case ["failed", *words]:
+                pod.waiting = " ".join(words)
+                pod.stuck = f"give user {NOBODY} a volume (fsGroup), or choose another storage class"
+            case ["ready"]:
+                pod.ready = True
+            case ["started", pid]:
+                pod.pid, pod.code, pod.paused = int(pid), None, False
+                pod.alive = True
+                pod.starts += 1
+            case ["exited", code]:
+                pod.code, pod.paused = _signalled(int(code)), False
+                pod.alive = False
+        self._tell()
+
+
+def _signalled(code: int) -> int:
+    """A shell's exit code as the rest of the suite has it: negative for a signal."""
+    return 128 - code if code > 128 else code
+
+
+def _status(seen: Any) -> Any:
+    found = [status for status in seen.status.container_statuses or () if status.name == CONTAINER]
+    return found[0] if found else None
+
+
+def _running(seen: Any) -> str:
+    status = _status(seen)
+    return (status.container_id or "") if status is not None and status.state.running is not None else ""
+
+
+def _terminated(seen: Any) -> int | None:
+    status = _status(seen)
+    if status is None:
+        return None
+    ended = status.state.terminated or (status.last_state and status.last_state.terminated)
+    return _signalled(ended.exit_code) if ended else None
+
+
+def _waiting(seen: Any) -> tuple[str, str]:
+    """Why the pod does not run, and what to do where that does not pass by itself."""
+    status = _status(seen)
+    waiting = status.state.waiting if status is not None else None
+    if waiting is not None:
+        words = ": ".join(filter(None, [waiting.reason, waiting.message]))
+        return words, _STUCK.get(waiting.reason or "", "")
+    for condition in seen.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}", ""
+    return "", ""
+
+
+def _template(seen: Any) -> Template:
+    container = next(one for one in seen.spec.containers if one.name == CONTAINER)
+    limits = (container.resources and container.resources.limits) or {}
+    cpu, memory = limits.get("cpu"), limits.get("memory")
+    return Template(
+        image=container.image,
+        cpus=None if cpu is None else (float(cpu[:-1]) / 1000 if cpu.endswith("m") else float(cpu)),
+        memory_mib=None if memory is None else _mib(memory),
+    )
+
+
+def _mib(quantity: str) -> int:
+    factor = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1048576}
+    for suffix, times in factor.items():
+        if quantity.endswith(suffix):
+            return round(float(quantity.removesuffix(suffix)) * times)
+    return round(float(quantity) / 1048576)

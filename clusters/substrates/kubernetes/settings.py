@@ -1,0 +1,96 @@
+"""What a user says of her Kubernetes: environment variables, each read before a cluster is opened."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from clusters.errors import BadInput
+from clusters.model import PLANNED, Capability
+from clusters.substrates.kubernetes.manifests import PROGRAMS
+
+CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
+"""What can be done to nodes here, as far as the engine can."""
+CONTEXT = "ROACHPROOF_KUBERNETES_CONTEXT"
+NAMESPACE = "ROACHPROOF_KUBERNETES_NAMESPACE"
+IMAGE = "ROACHPROOF_KUBERNETES_IMAGE"
+IMAGES = "ROACHPROOF_KUBERNETES_IMAGES"
+STORAGE = "ROACHPROOF_KUBERNETES_STORAGE_CLASS"
+VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A program or directory of this machine, as pods have it: in ``image`` at ``inside``, or copied where it is none.
+
+    ``path`` is what the pods call it in any case.
+    """
+
+    source: Path
+    path: PurePath
+    image: str | None = None
+    inside: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """The values. ``images``: for each image, where it has what this machine has at a path."""
+
+    context: str | None
+    namespace: str | None
+    image: str | None
+    images: Mapping[str, Mapping[str, str]]
+    storage_class: str | None
+    volume_mib: int
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> "Given":
+        """Raises ``BadInput`` that names the variable."""
+        volume = environment.get(VOLUME, "10240")
+        if not volume.isdecimal() or int(volume) < 64:
+            raise BadInput(f"{VOLUME}={volume}: must be a whole number of MiB, at least 64; give such a figure")
+        return cls(
+            context=environment.get(CONTEXT) or None,
+            namespace=environment.get(NAMESPACE) or None,
+            image=environment.get(IMAGE) or None,
+            images=_images(environment.get(IMAGES)),
+            storage_class=environment.get(STORAGE) or None,
+            volume_mib=int(volume),
+        )
+
+    def default_image(self) -> str:
+        """What pods run in where nothing else is known. Raises ``BadInput`` where nothing is."""
+        if image := self.image or next(iter(self.images), None):
+            return image
+        raise BadInput(
+            f"substrate kubernetes: no image was given; set {IMAGE} to one that has /bin/sh and coreutils, into which "
+            f"programs are then copied, or {IMAGES} to a file that says which image has which program"
+        )
+
+    def program(self, source: Path) -> Program:
+        """How pods get a program of this machine."""
+        resolved = source.resolve()
+        for image, has in self.images.items():
+            for there, inside in has.items():
+                if Path(there).resolve() == resolved:
+                    return Program(source=resolved, path=_path(f"{image} {inside}", source), image=image, inside=inside)
+        return Program(source=resolved, path=_path(str(resolved), source))
+
+
+def _path(key: str, source: Path) -> PurePath:
+    return PROGRAMS / hashlib.sha256(key.encode()).hexdigest()[:12] / source.name
+
+
+def _images(file: str | None) -> Mapping[str, Mapping[str, str]]:
+    if not file:
+        return {}
+    try:
+        told = json.loads(Path(file).read_text(encoding="utf-8"))
+        return {str(image): {str(a): str(b) for a, b in has.items()} for image, has in told.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadInput(
+            f'{IMAGES}={file}: must name a JSON file like {{"image": {{"/path/here": "/path/in/image"}}}} ({error}); '
+            "correct it"
+        ) from error

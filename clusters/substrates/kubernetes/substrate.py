@@ -1,0 +1,320 @@
+"""What runs in a cluster's pods, and beside the harness: begun, hurt, looked at and ended."""
+
+import asyncio
+import itertools
+import os
+import shlex
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from clusters.clocks import Reading
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.model import Completed, ProcessSpec, ProcessState
+from clusters.substrates.kubernetes import orders
+from clusters.substrates.kubernetes.manifests import BASE, HOME, ORDER, Template
+from clusters.substrates.kubernetes.places import Node, Places
+from clusters.substrates.kubernetes.pods import Pod
+
+_LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
+_START_S = 60.0
+_END_S = 60.0
+_NO_LIMIT = 1 << 60
+"""What control groups of the first version say where memory is not limited is above this."""
+
+
+class Kubernetes(Places):
+    """The place of one cluster. Made with ``open``; belongs to the event loop that opened it."""
+
+    _marks = itertools.count(1)
+
+    # ---- files ----------------------------------------------------------------------------------------------------
+
+    async def present(self, program: Path) -> PurePath:
+        """By which path pods have it: from their image, else copied into their volumes before anything runs there."""
+        self._opened()
+        found = self._given.program(program)
+        self._programs[found.path] = found
+        return found.path
+
+    def _inside(self, path: PurePath, name: str) -> PurePath:
+        self._node(name)
+        if not path.is_relative_to(HOME) or ".." in path.parts:
+            raise HarnessError(f"{self._cluster}: {path} is not in the home of {name}, {HOME}")
+        return path
+
+    async def put(self, name: str, path: PurePath, content: bytes) -> None:
+        """Write a file in the node's home; where there is no pod yet, with the first."""
+        self._opened()
+        node, place = self._node(name), self._inside(path, name)
+        if self._pods[node.pod].ready:
+            await self._write(node, place, content)
+        else:
+            node.waiting[place] = content
+
+    async def archive(self, name: str, directory: PurePath, into: BinaryIO) -> None:
+        """Pack a directory of the node. Raises ``HarnessError`` if there is none."""
+        place = self._inside(directory, name)
+        await self._files.archive((await self._up(name)).pod, place, into)
+
+    async def extract(self, name: str, directory: PurePath, out_of: BinaryIO) -> None:
+        """Unpack into a directory of the node. Raises ``HarnessError`` if it is not empty."""
+        place = self._inside(directory, name)
+        await self._files.extract((await self._up(name)).pod, place, out_of)
+
+    async def wipe(self, name: str) -> None:
+        """Delete the node's store and leave an empty one. Raises ``HarnessError`` if it lives."""
+        if self.state(name) in _LIVES:
+            raise HarnessError(f"{self._cluster}: the store of {name} is in use; kill it first")
+        node = await self._up(name)
+        store = shlex.quote(str(node.placement.store))
+        await self._asked(
+            node, "eval", f"chmod -R u+rwX {store}; rm -rf {store} && mkdir -m 700 {store}", timeout=120.0
+        )
+
+    # ---- commands -------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        timeout: float,
+        node: str | None = None,
+        cwd: PurePath | None = None,
+        unprivileged: bool = False,
+    ) -> Completed:
+        """Run a command to its end, in the node's container or beside the harness; see ``Nodes.run``."""
+        self._opened()
+        # Its time begins when it can.
+        into = None if node is None else await self._up(node)
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                if into is None:
+                    return await _run_here(argv, env, Path(cwd or self.scratch))
+                return await self._run_in(into, argv, env, cwd or HOME)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise CommandTimedOut(f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s") from None
+
+    async def _run_in(self, node: Node, argv: Sequence[str], env: Mapping[str, str], cwd: PurePath) -> Completed:
+        await self._executable(node, argv[0])
+        mark, stop = f"{self._cluster}-{next(self._marks)}x", threading.Event()
+        line = orders.command(argv, env=env, cwd=cwd, mark=mark)
+        try:
+            code, out, err = await asyncio.to_thread(
+                self._api.execute, self._settings.namespace, node.pod, line, stop=stop
+            )
+        finally:
+            stop.set()
+            # What it left runs on, and so does a command that is no longer waited for.
+            await asyncio.shield(asyncio.to_thread(node.shell.ask, "end_brought", mark))
+        return Completed(code=_negative(code), out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+
+    async def _executable(self, node: Node, program: str) -> None:
+        quoted = shlex.quote(program)
+        code, _ = await asyncio.to_thread(node.shell.ask, "eval", f"[ -f {quoted} ] && [ -x {quoted} ]")
+        if code:
+            raise BadInput(
+                f"{program}: no such file in {node.placement.node.name}, or not executable; name a program that it has"
+            )
+
+    # ---- the process that a node is -------------------------------------------------------------------------------
+
+    async def start(self, spec: ProcessSpec) -> None:
+        """Start a node's process in a pod of its image and limits; the pod is made anew where it has others."""
+        self._opened()
+        self._node(spec.name)
+        if self.state(spec.name) in _LIVES:
+            raise HarnessError(f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again")
+        node = await self._up(spec.name, self._template(spec))
+        pod = self._pods[node.pod]
+        await self._executable(node, spec.argv[0])
+        await self._asked(node, "signalled", "KILL", "[ZX]")
+        before, node.output = pod.starts, spec.output
+        await self._write(node, ORDER, orders.order(spec).encode())
+        await self._asked(node, "kill", "-USR1", "1")
+        await self._pods.until(f"{spec.name} to start", pod, lambda: pod.starts > before, timeout=_START_S)
+
+    def _template(self, spec: ProcessSpec) -> Template:
+        called = PurePath(spec.argv[0])
+        programs = (p for path, p in self._programs.items() if path == called or path in called.parents)
+        image = next((program.image for program in programs if program.image), None)
+        now = self._pod(spec.name).template
+        limits = spec.resources
+        return Template(
+            image=image or (now.image if now else self._image()),
+            cpus=limits.cpus if limits else None,
+            memory_mib=limits.memory_mib if limits else None,
+        )
+
+    def _started(self, name: str) -> tuple[Node, Pod]:
+        self._opened()
+        node = self._nodes.get(name)
+        if node is None or not self._pods[node.pod].starts:
+            raise HarnessError(f"{self._cluster}: {name} was never started")
+        return node, self._pods[node.pod]
+
+    async def stop(self, name: str, *, timeout: float) -> int:
+        """SIGTERM to what was started, then a kill of what is left; see ``Substrate.stop``."""
+        _, pod = self._started(name)
+        await self.signal(name, signal.SIGTERM)
+        with suppress(HarnessError):
+            await self._pods.until(f"{name} to end", pod, lambda: not pod.alive, timeout=timeout)
+        await self.kill(name)
+        code = pod.code
+        if code is None:
+            raise HarnessError(f"{self._cluster}: nobody saw how {name} ended")
+        return code
+
+    async def signal(self, name: str, signum: int) -> None:
+        """Send a signal to the process that was started; nothing where it has ended."""
+        node, pod = self._started(name)
+        if pod.alive:
+            code, said = await asyncio.to_thread(node.shell.ask, "kill", f"-{int(signum)}", str(pod.pid))
+            if code and "o such process" not in said:
+                raise HarnessError(f"{self._cluster}: {name} was not sent signal {signum}: {said}")
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL everything the node is; returns when the container's own processes are seen to be gone."""
+        node, pod = self._started(name)
+        if not pod.ready:
+            return
+        await self._asked(node, "eval", f"rm -f {ORDER}; signalled KILL '[ZX]'")
+        await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP everything the node is. Raises ``HarnessError`` where something goes on; then all does."""
+        node, pod = self._started(name)
+        if pod.state not in _LIVES:
+            raise HarnessError(f"{self._cluster}: {name} cannot be paused, it is {pod.state}")
+        try:
+            await self._asked(node, "signalled", "STOP", "[TtZX]")
+        except HarnessError:
+            await self.resume(name)
+            raise
+        if not pod.alive:
+            raise HarnessError(f"{self._cluster}: {name} ended while it was being paused: {self.log_tail(name, 3)}")
+        pod.paused = True
+
+    async def resume(self, name: str) -> None:
+        """SIGCONT everything the node is; returns when none of it is stopped."""
+        node, pod = self._started(name)
+        if pod.alive:
+            await self._asked(node, "signalled", "CONT", "[!Tt]")
+        pod.paused = False
+
+    def state(self, name: str) -> ProcessState:
+        """What the node's process does now, as its container last said."""
+        node = self._nodes.get(name)
+        return self._pods[node.pod].state if node else ProcessState.ABSENT
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that ended (negative: the signal), else ``None``."""
+        node = self._nodes.get(name)
+        pod = self._pods[node.pod] if node else None
+        return None if pod is None or pod.alive else pod.code
+
+    # ---- looking --------------------------------------------------------------------------------------------------
+
+    def limits(self, name: str) -> Mapping[str, float]:
+        """What the container's control group lets it use now. Raises ``HarnessError`` when nothing runs in it."""
+        node, pod = self._started(name)
+        if pod.state is not ProcessState.RUNNING:
+            raise HarnessError(f"{self._cluster}: {name} has no limits, it is {pod.state}")
+        code, said = node.shell.ask("limits")
+        try:
+            quota, period, memory = said.split()
+        except ValueError:
+            raise HarnessError(f"{self._cluster}: the limits of {name} cannot be read ({code}): {said}") from None
+        found = {}
+        if quota not in ("max", "-1"):
+            found["cpus"] = int(quota) / int(period)
+        if memory != "max" and int(memory) < _NO_LIMIT:
+            found["memory_mib"] = int(memory) / (1 << 20)
+        return found
+
+    def cpu_seconds(self) -> float:
+        """CPU that the containers of all nodes and services that run have used, in seconds.
+
+        Of one that does not answer it is what it last said.
+        """
+        return sum(self._cpu(node) for node in self._nodes.values() if self._pods[node.pod].alive)
+
+    def _cpu(self, node: Node) -> float:
+        with suppress(HarnessError, ValueError):
+            node.cpu_s = int(node.shell.ask("cpu", timeout=2.0)[1]) / 1e9
+        return node.cpu_s
+
+    def clock(self, name: str) -> Reading:
+        """The clock of the machine that the node's pod runs on. Raises ``HarnessError`` where it cannot be read."""
+        node = self._node(name)
+        if not self._pods[node.pod].ready:
+            raise HarnessError(f"{self._cluster}: the clock of {name} cannot be read: it has no pod that runs")
+        _, said = node.shell.ask("eval", "cat /proc/sys/kernel/random/boot_id; date +%s.%N")
+        try:
+            boot, seconds = said.split()
+            return Reading(clock=f"boot {boot}", seconds=float(seconds))
+        except ValueError:
+            raise HarnessError(
+                f"{self._cluster}: the clock of {name} cannot be read to the nanosecond ({said.strip()}); use an image "
+                "whose date knows %N"
+            ) from None
+
+    def free_bytes(self, name: str) -> int | None:
+        """Room in the node's volume; ``None`` where nobody says."""
+        node = self._node(name)
+        if not self._pods[node.pod].ready:
+            return None
+        with suppress(HarnessError, ValueError, IndexError):
+            return int(node.shell.ask("df", "-Pk", str(BASE))[1].splitlines()[-1].split()[3]) * 1024
+        return None
+
+    def log_tail(self, name: str, lines: int = 20) -> str:
+        """The last lines the node wrote, for messages; empty if it wrote none or cannot be asked."""
+        node = self._nodes.get(name)
+        if node is None or node.output is None or not self._pods[node.pod].ready:
+            return ""
+        with suppress(HarnessError):
+            code, said = node.shell.ask("tail", "-n", str(lines), str(node.output))
+            return "" if code else said.rstrip("\n")
+        return ""
+
+    # ---- links ----------------------------------------------------------------------------------------------------
+
+    async def cut(self, sender: str, receiver: str) -> str:
+        """Not done: the machines' networks are not ours. Raises ``HarnessError``."""
+        raise HarnessError(f"{self._cluster}: {sender} and {receiver}: links between pods cannot be cut")
+
+    async def heal(self, sender: str, receiver: str) -> None:
+        """Nothing, as nothing is cut."""
+
+
+def _negative(code: int) -> int:
+    return 128 - code if code > 128 else code
+
+
+async def _run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BadInput(f"{argv[0]}: cannot be executed ({error.strerror}); name a program of this machine") from error
+    try:
+        out, err = await process.communicate()
+        assert process.returncode is not None
+        return Completed(code=process.returncode, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,72 @@
+"""What is in the nodes' volumes: files that are put there, directories taken along, programs that images lack."""
+
+import asyncio
+import shlex
+import tarfile
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from clusters.errors import HarnessError
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.settings import Program
+
+
+def pack_program(source: Path, into: BinaryIO) -> None:
+    """A program, or a directory of them, as a tar archive with its name."""
+    with tarfile.open(fileobj=into, mode="w") as archive:
+        archive.add(source, arcname=source.name)
+    into.flush()
+
+
+def link(program: Program) -> str:
+    """Commands that give a program of the image the path by which it is called."""
+    there = shlex.quote(str(program.path))
+    return f"mkdir -p {shlex.quote(str(program.path.parent))} && ln -sfn {shlex.quote(program.inside)} {there}"
+
+
+class Files:
+    """Archives to and from the container of a pod; each is a command of its own there."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+
+    async def _executed(
+        self, pod: str, argv: Sequence[str], what: str, *, feed: BinaryIO | None = None, into: BinaryIO | None = None
+    ) -> None:
+        stop = threading.Event()
+        try:
+            code, _, said = await asyncio.to_thread(
+                self._api.execute, self._namespace, pod, argv, feed=feed, into=into, stop=stop
+            )
+        finally:
+            stop.set()
+        if code:
+            raise HarnessError(
+                f"cannot {what} of {pod}: {said.decode(errors='replace').strip() or f'exit code {code}'}"
+            )
+
+    async def archive(self, pod: str, directory: PurePath, into: BinaryIO) -> None:
+        """Pack a directory of the pod. Raises ``HarnessError``."""
+        await self._executed(pod, ("tar", "-C", str(directory), "-cf", "-", "."), f"pack {directory}", into=into)
+        into.flush()
+
+    async def extract(self, pod: str, directory: PurePath, out_of: BinaryIO) -> None:
+        """Unpack into a directory of the pod, which must be new or empty. Raises ``HarnessError``."""
+        there = shlex.quote(str(directory))
+        empty = f"mkdir -p {there} && [ -z \"$(ls -A {there})\" ] || {{ echo 'not empty' >&2; exit 1; }}"
+        await self._unpacked(pod, directory, out_of, empty)
+
+    async def copy(self, pod: str, program: Program) -> None:
+        """Copy a program of this machine there, unless it is there. Raises ``HarnessError``."""
+        with tempfile.TemporaryFile() as packed:
+            await asyncio.to_thread(pack_program, program.source, packed)
+            await self._unpacked(pod, program.path.parent, packed, f"mkdir -p {shlex.quote(str(program.path.parent))}")
+
+    async def _unpacked(self, pod: str, directory: PurePath, out_of: BinaryIO, first: str) -> None:
+        size = out_of.seek(0, 2)
+        out_of.seek(0)
+        script = f"{first} && head -c {size} | tar -C {shlex.quote(str(directory))} -xf -"
+        await self._executed(pod, ("/bin/sh", "-c", script), f"unpack into {directory}", feed=out_of)

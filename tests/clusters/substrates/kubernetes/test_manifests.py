@@ -1,0 +1,76 @@
+"""What the API server is given: pure functions of what was placed."""
+
+from typing import Any
+
+import pytest
+
+from clusters.model import NodeSpec
+from clusters.substrates.kubernetes import manifests
+from clusters.substrates.kubernetes.manifests import Settings, Template
+
+SETTINGS = Settings(namespace="own", cluster="roachproof-x-1")
+
+
+def made(template: Template, **options: Any) -> Any:
+    return manifests.stateful_set(SETTINGS, "node-region-1-zone-1", template, replicas=3, **options)
+
+
+def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
+    for found in (
+        manifests.namespace(SETTINGS, 1.0),
+        manifests.scripts(SETTINGS, "true"),
+        manifests.service(SETTINGS),
+        manifests.budget(SETTINGS),
+        made(Template(image="db:1")),
+        made(Template(image="db:1"))["spec"]["template"],
+    ):
+        labels = found["metadata"]["labels"]
+        assert all(f"{key}={labels[key]}" in SETTINGS.selector.split(",") for key in SETTINGS.labels)
+
+
+def test_pods_get_what_their_template_says_and_no_rights() -> None:
+    pod = made(Template(image="db:1", cpus=0.5, memory_mib=512), place={"zone": "a"})["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == "db:1"
+    assert container["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"} == container["resources"]["requests"]
+    assert pod["nodeSelector"] == {"zone": "a"}
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    unlimited = made(Template(image="db:1"))["spec"]["template"]["spec"]["containers"][0]
+    assert unlimited["resources"] == {"limits": {}, "requests": {}}
+
+
+def test_one_stateful_set_a_zone_of_a_region_with_a_name_that_kubernetes_takes() -> None:
+    assert manifests.group(NodeSpec(name="n1")) == manifests.group(NodeSpec(name="n2")) == "node-region-1-zone-1"
+    long = manifests.group(NodeSpec(name="n1", region="Eu_West 1", zone="z" * 80))
+    assert long.startswith("node-eu-west-1-zzz")
+    assert len(long) == 52
+
+
+def labels(region: str, zone: str) -> dict[str, str]:
+    return {"topology.kubernetes.io/region": region, "topology.kubernetes.io/zone": zone}
+
+
+def test_declared_zones_go_to_machines_of_their_own() -> None:
+    machines = [labels("eu", "a"), labels("eu", "b"), labels("us", "a"), labels("us", "b"), labels("us", "c")]
+    wanted = [("r1", "z1"), ("r2", "z1"), ("r2", "z2"), ("r2", "z3")]
+    assert manifests.places(wanted, machines) == {
+        ("r1", "z1"): labels("eu", "a"),
+        ("r2", "z1"): labels("us", "a"),
+        ("r2", "z2"): labels("us", "b"),
+        ("r2", "z3"): labels("us", "c"),
+    }
+    assert manifests.places([("r1", "z1")] * 3, machines) == {}, "one zone is anywhere"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "machines"),
+    [
+        ([("r1", "z1"), ("r2", "z1")], [labels("eu", "a"), labels("eu", "b")]),
+        ([("r1", "z1"), ("r1", "z2")], [labels("eu", "a"), labels("us", "a")]),
+        ([("r1", "z1"), ("r1", "z2")], [{}, {}]),
+    ],
+    ids=["one region too few", "one zone too few", "no labels"],
+)
+def test_machines_that_have_too_few_zones_are_not_chosen(wanted: Any, machines: Any) -> None:
+    assert manifests.places(wanted, machines) == {}

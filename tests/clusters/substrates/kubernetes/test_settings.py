@@ -1,0 +1,62 @@
+"""What a user says of her Kubernetes: read and refused before anything is made."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusters.errors import BadInput
+from clusters.substrates.kubernetes.settings import Given
+
+LOADS = """
+import sys
+sys.path.insert(0, ".")
+from clusters.substrates import SUBSTRATES
+SUBSTRATES["kubernetes"].offered(frozenset())
+print("kubernetes" in sys.modules)
+"""
+
+
+def images(tmp_path: Path, has: object) -> dict[str, str]:
+    file = tmp_path / "images.json"
+    file.write_text(json.dumps(has))
+    return {"ROACHPROOF_KUBERNETES_IMAGES": str(file)}
+
+
+def test_a_program_of_an_image_is_called_by_a_path_of_its_own(tmp_path: Path) -> None:
+    """Two images may have their programs at the same path: which of them is meant must still be seen."""
+    (old := tmp_path / "old").touch()
+    (new := tmp_path / "new").touch()
+    given = Given.read(images(tmp_path, {"db:1": {str(old): "/db/db"}, "db:2": {str(new): "/db/db"}}))
+    first, second = given.program(old), given.program(new)
+    assert (first.image, second.image) == ("db:1", "db:2")
+    assert first.inside == second.inside == "/db/db"
+    assert first.path != second.path
+    assert given.program(tmp_path / "other").image is None
+    assert given.default_image() == "db:1"
+
+
+@pytest.mark.parametrize("size", ["ten", "0", "-5", "63"])
+def test_a_size_that_is_none_is_refused(size: str) -> None:
+    with pytest.raises(BadInput, match=rf"ROACHPROOF_KUBERNETES_VOLUME_MIB={size}: must be a whole number"):
+        Given.read({"ROACHPROOF_KUBERNETES_VOLUME_MIB": size})
+
+
+@pytest.mark.parametrize("has", [[], {"image": []}, {"image": "x"}])
+def test_a_file_of_images_that_is_none_is_refused(tmp_path: Path, has: object) -> None:
+    with pytest.raises(BadInput, match="must name a JSON file like"):
+        Given.read(images(tmp_path, has))
+
+
+def test_without_an_image_it_says_what_to_set() -> None:
+    with pytest.raises(BadInput, match="set ROACHPROOF_KUBERNETES_IMAGE to one that has /bin/sh"):
+        Given.read({}).default_image()
+
+
+def test_the_client_is_imported_only_where_it_is_used() -> None:
+    """It takes a second: nobody who tests on her own machine is to wait for it."""
+    done = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout == "False\n"

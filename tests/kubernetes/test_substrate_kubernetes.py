@@ -1,0 +1,220 @@
+"""The substrate on a real Kubernetes: what goes wrong there, and what is left. ``tox -e k8s`` makes one."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput, HarnessError
+from clusters.model import Health, NodeResources, NodeSpec, ProcessSpec, ProcessState
+from clusters.substrates import SUBSTRATES
+from clusters.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(
+    "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ,
+    reason="no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it",
+)
+ROOT = Path(__file__).resolve().parents[2]
+ENV = {"PATH": "/usr/bin:/bin"}
+HANGS = "while :; do sleep 0.05; done"
+HARNESS = """
+import asyncio, sys
+from pathlib import Path
+from clusters.model import NodeSpec, ProcessSpec
+from clusters.substrates import SUBSTRATES
+
+async def main():
+    opened = await SUBSTRATES["kubernetes"].open(
+        name="killed", workdir=Path(sys.argv[1]), needed=frozenset(), capacity=1, say=print, keep=False, keep_logs=None
+    )
+    (at,) = await opened.place([NodeSpec(name="n1")])
+    print(at.address.split(".")[2], flush=True)
+    argv = ("/bin/sh", "-c", "while :; do sleep 0.05; done")
+    await opened.start(ProcessSpec(name="n1", argv=argv, env={}, cwd=at.home, output=at.logs / "out"))
+    print("started", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def kubectl(*arguments: str) -> str:
+    done = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return done.stdout + done.stderr
+
+
+def harness(workdir: Path) -> "subprocess.Popen[str]":
+    line = [sys.executable, "-c", HARNESS, str(workdir)]
+    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def kubeconfig() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(Path(os.environ["KUBECONFIG"]).read_text())
+    return told
+
+
+def namespaces() -> str:
+    return kubectl("get", "namespaces", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
+
+
+async def opened(tmp_path: Path) -> Any:
+    return await SUBSTRATES["kubernetes"].open(
+        name="test",
+        workdir=tmp_path,
+        needed=frozenset(),
+        capacity=1,
+        say=print,
+        keep=False,
+        keep_logs=tmp_path / "kept",
+    )
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Any]:
+    substrate = await opened(tmp_path)
+    try:
+        yield substrate
+    finally:
+        await substrate.close()
+
+
+async def begun(place: Any, script: str = HANGS, limits: NodeResources | None = None) -> Any:
+    (at,) = await place.place([NodeSpec(name="n1")])
+    await place.start(spec(at, script, limits))
+    return at
+
+
+def spec(at: Any, script: str, limits: NodeResources | None = None) -> ProcessSpec:
+    argv = ("/bin/sh", "-c", script)
+    return ProcessSpec(name="n1", argv=argv, env=ENV, cwd=at.home, output=at.logs / "out", resources=limits)
+
+
+def pod_of(at: Any) -> tuple[str, str]:
+    """A node's pod and namespace, as ``kubectl`` takes them."""
+    pod, _, namespace, *_ = at.address.split(".")
+    return pod, namespace
+
+
+async def eventually(what: str, check: Any) -> None:
+    async def attempt() -> Health:
+        return Health(ok=bool(await asyncio.to_thread(check)))
+
+    await wait_until(what, attempt, timeout=120, interval=0.2)
+
+
+async def test_limits_are_those_of_the_control_group_and_change_with_the_pod(place: Any) -> None:
+    small = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)
+    at = await begun(place, limits=small)
+    assert place.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
+    await place.put("n1", at.store / "kept", b"kept")
+    await place.kill("n1")
+    await place.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.25, memory_mib=96)))
+    assert place.limits("n1") == {"cpus": 0.25, "memory_mib": 96.0}
+    done = await place.run(["/bin/cat", str(at.store / "kept")], env=ENV, timeout=20, node="n1")
+    assert done.out == "kept", "its volume goes with it"
+
+
+async def test_too_much_memory_is_a_kill_that_nobody_sent(place: Any) -> None:
+    """As the cluster reads it: SIGKILL that was not sent from here is lack of memory, and no fault of the database."""
+    limits = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=1, memory_mib=32)
+    await begun(place, "tail -c 1000000000 /dev/zero", limits)
+    await eventually("it to be killed", lambda: place.state("n1") is ProcessState.EXITED)
+    assert place.exit_code("n1") == -signal.SIGKILL
+
+
+async def test_a_pod_that_somebody_deletes_comes_back_and_goes_on(place: Any) -> None:
+    """By ``kubectl delete pod``, in good order and with no grace."""
+    at = await begun(place, f"trap 'exit 0' TERM; {HANGS}")
+    pod, namespace = pod_of(at)
+    for how in (["--grace-period=30"], ["--grace-period=0", "--force"]):
+        uid = kubectl("-n", namespace, "get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+        kubectl("-n", namespace, "delete", "pod", pod, "--wait=false", *how)
+
+        def another(former: str = uid) -> bool:
+            now = kubectl("-n", namespace, "get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+            return now not in ("", former) and place.state("n1") is ProcessState.RUNNING
+
+        await eventually("another pod to go on with its order", another)
+    await place.kill("n1")
+    assert place.state("n1") is ProcessState.EXITED
+
+
+async def test_an_image_that_is_not_to_be_had_is_said_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROACHPROOF_KUBERNETES_IMAGES")
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGE", "nowhere.invalid/none:1")
+    substrate = await opened(tmp_path)
+    try:
+        with pytest.raises(HarnessError, match=r"nowhere\.invalid/none:1.*name an image that the cluster can pull"):
+            await begun(substrate)
+    finally:
+        await substrate.close()
+
+
+async def test_logs_are_kept_and_nothing_else_is_left(tmp_path: Path) -> None:
+    substrate = await opened(tmp_path)
+    at = await begun(substrate, f"echo some words; {HANGS}")
+    await eventually("its words", lambda: substrate.log_tail("n1") == "some words")
+    await substrate.close()
+    assert (tmp_path / "kept" / "n1" / "out").read_text() == "some words\n"
+    assert kubectl("-n", pod_of(at)[1], "get", "pods,statefulsets,pvc", "-o", "name") == ""
+    await eventually("the namespace to go", lambda: pod_of(at)[1] not in namespaces())
+
+
+@pytest.mark.parametrize("when", ["made", "started"])
+async def test_a_killed_harness_leaves_nothing(tmp_path: Path, when: str) -> None:
+    process = harness(tmp_path)
+    assert process.stdout is not None
+    namespace = process.stdout.readline().strip()
+    if when == "started":
+        assert process.stdout.readline() == "started\n"
+    assert namespace in namespaces()
+    process.kill()
+    process.wait()
+    await eventually("the namespace to go", lambda: namespace not in namespaces())
+
+
+async def test_a_namespace_that_was_there_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    substrate = await opened(tmp_path)
+    try:
+        at = await begun(substrate)
+        assert pod_of(at)[1] == "default"
+    finally:
+        await substrate.close()
+    left = kubectl("get", "all,pvc,configmaps,pdb", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
+    assert left == ""
+    assert "Active" in kubectl("get", "namespace", "default")
+
+
+async def test_a_right_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account without any right, and a context and a token that are none."""
+    whole = kubeconfig()
+    token = kubectl("-n", "default", "create", "token", "default").strip()
+    for name, change, message in (
+        (
+            "powerless",
+            {"token": token},
+            r"cannot make a namespace: .* cannot create resource \"namespaces\".*grant that right",
+        ),
+        ("stranger", {"token": "none"}, "its token or certificate is not accepted"),
+    ):
+        file = tmp_path / name
+        file.write_text(json.dumps({**whole, "users": [{"name": "admin", "user": change}]}))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        with pytest.raises(BadInput, match=message):
+            await opened(tmp_path)
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_CONTEXT", "nonsense")
+    with pytest.raises(BadInput, match="ROACHPROOF_KUBERNETES_CONTEXT"):
+        await opened(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no such file"))
+    with pytest.raises(BadInput, match="no such file"):
+        await opened(tmp_path)
