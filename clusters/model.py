@@ -104,6 +104,8 @@ class Placement:
     home: PurePath
     store: PurePath
     logs: PurePath
+    binds_to: str = ""
+    """An IP address for programs that take no name to listen on; nothing where ``address`` is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -107,12 +107,6 @@ def patroni(
     replication: Replication,
 ) -> dict[str, Any]:
     """The configuration file of one node's Patroni (``bootstrap`` counts only for the node that makes the cluster)."""
-    if placement.client_address != placement.address:
-        clients = "all"  # who comes another way may come from anywhere
-    else:
-        # A loopback address as the target still gets 127.0.0.1 as the source.
-        loopback = ipaddress.ip_address(placement.address).is_loopback
-        clients = "127.0.0.0/8" if loopback else "samenet"
     return {
         "scope": SCOPE,
         "name": placement.node.name,
@@ -140,8 +134,8 @@ def patroni(
             "data_dir": str(placement.store / "pgdata"),
             "pgpass": str(placement.home / "pgpass"),
             "pg_hba": [
-                f"host replication replicator {clients} scram-sha-256",
-                f"host all all {clients} scram-sha-256",
+                f"host replication replicator {_clients(placement)} scram-sha-256",
+                f"host all all {_clients(placement)} scram-sha-256",
             ],
             "authentication": {
                 "superuser": {"username": "postgres", "password": passwords.superuser},
@@ -151,6 +145,14 @@ def patroni(
             "basebackup": [{"checkpoint": "fast"}],
         },
     }
+
+
+def _clients(placement: Placement) -> str:
+    """From where clients and other nodes come, as PostgreSQL is told."""
+    if placement.client_address != placement.address or placement.binds_to:
+        return "all"  # who comes another way, or to a name, may come from anywhere
+    # A loopback address as the target still gets 127.0.0.1 as the source.
+    return "127.0.0.0/8" if ipaddress.ip_address(placement.address).is_loopback else "samenet"
 
 
 def tuned(replication: Replication, nodes: int) -> tuple[str, ...]:
@@ -170,16 +172,17 @@ def tuned(replication: Replication, nodes: int) -> tuple[str, ...]:
     return tuple(f"{name} = {_word(value)}" for name, value in settings.items() if defaults.get(name) != value)
 
 
-def etcd_arguments(etcd: PurePath, *, address: str, ports: Ports, data: PurePath) -> tuple[str, ...]:
+def etcd_arguments(etcd: PurePath, placement: Placement, ports: Ports) -> tuple[str, ...]:
     """How etcd is started: a single member that syncs every write to its disk, as is its default."""
-    client, peer = f"http://{address}:{ports.etcd_client}", f"http://{address}:{ports.etcd_peer}"
+    client, peer = f"http://{placement.address}:{ports.etcd_client}", f"http://{placement.address}:{ports.etcd_peer}"
+    listen = f"http://{placement.binds_to or placement.address}"
     return (
         str(etcd),
         "--name=etcd",
-        f"--data-dir={data}",
-        f"--listen-client-urls={client}",
+        f"--data-dir={placement.store}",
+        f"--listen-client-urls={listen}:{ports.etcd_client}",
         f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
+        f"--listen-peer-urls={listen}:{ports.etcd_peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=etcd={peer}",
         "--initial-cluster-state=new",

@@ -130,7 +130,7 @@ def etcd_process(placement: Placement, ports: Ports, programs: Programs) -> Proc
     """The service beside the nodes."""
     return ProcessSpec(
         name=placement.node.name,
-        argv=configuration.etcd_arguments(programs.etcd, address=placement.address, ports=ports, data=placement.store),
+        argv=configuration.etcd_arguments(programs.etcd, placement, ports),
         env=_environment(placement.home, programs),
         cwd=placement.home,
         output=placement.logs / "etcd.log",

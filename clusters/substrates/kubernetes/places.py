@@ -177,7 +177,13 @@ class Places:
         pod = f"{group}-{sum(node.group == group for node in self._nodes.values())}"
         address = manifests.host(pod, self._settings.namespace)
         placement = Placement(
-            node=spec, address=address, client_address=address, home=HOME, store=HOME / "store", logs=HOME / "logs"
+            node=spec,
+            address=address,
+            client_address=address,
+            home=HOME,
+            store=HOME / "store",
+            logs=HOME / "logs",
+            binds_to="0.0.0.0",  # noqa: S104 - of its own network, which has nothing else
         )
         shell = Shell(self._api, self._settings.namespace, pod)
         self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell)

@@ -1,7 +1,7 @@
 """``python -m tests.kubernetes.lab [--machines N] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
 
-It has an image of each build of CockroachDB in the cache. The command finds the cluster by KUBECONFIG, and which image
-has which program by ROACHPROOF_KUBERNETES_IMAGES.
+It has an image of each build of CockroachDB in the cache, and one of the PostgreSQL control. The command finds the
+cluster by KUBECONFIG, and which image has which program by ROACHPROOF_KUBERNETES_IMAGES.
 """
 
 import argparse
@@ -10,23 +10,38 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from clusters.cache import cache_dir
-from tests.kubernetes.lab.images import SHELL, Image, made
+from clusters.engines.postgres import binaries
+from clusters.errors import BadInput
+from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.lab import Lab, why_not
 
 
+def control() -> list[Image]:
+    """The PostgreSQL control with the environment that has Patroni, where each has it here; none where it is not."""
+    try:
+        found = binaries.find()
+    except BadInput:
+        return []
+    interpreter, library = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
+    has = (Path(sys.prefix), interpreter, library, found.bin_dir.parent, found.etcd)
+    name = f"roachproof.local/control:{found.postgres_version}"
+    return [Image(name=name, programs={str(path): path for path in has})]
+
+
 def known_images(cache: Path) -> list[Image]:
-    """The shell, and each build of CockroachDB that is in the cache."""
+    """The shell, each build of CockroachDB that is in the cache, and the control."""
     builds = sorted(cache.glob("cockroach/v*/cockroach"))
     of_builds = [
         Image(name=f"roachproof.local/cockroach:{build.parent.name}", programs={"/cockroach/cockroach": build})
         for build in builds
     ]
-    return [Image(name=SHELL), *of_builds]
+    return [Image(name=SHELL), *of_builds, *control()]
 
 
 def _ended(signum: int, _: FrameType | None) -> NoReturn:
@@ -46,9 +61,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _ended)
     base = cache_dir(os.environ) / "lab"
     images = known_images(base.parent)
-    archives = dict(zip([image.name for image in images], made(images, base / "images"), strict=True))
     zones = [(f"r{i % options.regions + 1}", f"z{i // options.regions + 1}") for i in range(options.machines)]
-    with Lab(base, archives, zones) as lab:
+    with Lab(base, images, zones) as lab:
         has = lab.directory / "images.json"
         has.write_text(json.dumps({image.name: image.where for image in images}))
         env = {**lab.environment(), "ROACHPROOF_KUBERNETES_IMAGES": str(has)}

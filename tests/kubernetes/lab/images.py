@@ -53,20 +53,6 @@ class Image:
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def made(images: Iterable[Image], directory: Path) -> list[Path]:
-    """The archives of images, made where they are not there."""
-    directory.mkdir(parents=True, exist_ok=True)
-    archives = []
-    for image in images:
-        archive = directory / f"{image.key}.tar"
-        if not archive.exists():
-            fresh = archive.with_suffix(".new")
-            image.write(fresh)
-            fresh.rename(archive)
-        archives.append(archive)
-    return archives
-
-
 class _Layer:
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
@@ -101,7 +87,9 @@ class _Layer:
         for path in files:
             at = inside if path == source else f"{inside}/{path.relative_to(source)}"
             if path.is_symlink() and path != source:
-                self._link(at, str(path.readlink()))
+                # As an environment's interpreter: through whatever links, to what is in the image.
+                outside = not path.resolve().is_relative_to(source)
+                self._link(at, str(path.resolve() if outside else path.readlink()))
             else:
                 self._file(path, at)
         linked = [path for path in files if path.is_file() and (path.stat().st_mode & 0o111 or ".so" in path.name)]

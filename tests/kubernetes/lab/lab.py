@@ -9,18 +9,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.kubernetes.lab import hyperkube
+from tests.kubernetes.lab.images import Image
 from tests.kubernetes.lab.machines import CONTAINERD, GATEWAY, READY, until
 
 ROOT = Path(__file__).resolve().parents[3]
 CNI = ("/usr/lib/cni", "/opt/cni/bin")
 """Where Debian's package and the upstream archive put the plugins of container networks."""
 _PROGRAMS = ("containerd", "runc", "ctr", "ip", "unshare", "nsenter", "mount", "openssl", "nft", "ldd")
+_APART = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--mount-proc"]
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _PREFIX = "roachproof-lab-"
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -48,6 +50,10 @@ def _cni() -> str | None:
     return next((place for place in CNI if all(Path(place, name).exists() for name in ("bridge", "host-local"))), None)
 
 
+def _child(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
 def _groups() -> list[Path]:
     """The roots of control groups: one, or one a controller."""
     if (_CONTROL_GROUPS / "cgroup.controllers").exists():
@@ -61,7 +67,7 @@ class Lab:
     ``zones`` has the region and the zone of each machine. The first of ``images`` is what sandboxes are made of.
     """
 
-    def __init__(self, base: Path, images: Mapping[str, Path], zones: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, base: Path, images: Sequence[Image], zones: Sequence[tuple[str, str]]) -> None:
         self._base, self._images, self._zones = base, images, zones
         self.name = f"{_PREFIX}{os.getpid()}-{time.time_ns() % 10**6}"
         self.directory = base / self.name
@@ -74,7 +80,7 @@ class Lab:
         """Start it, what killed ones left swept first; returns once its machines are ready. Raises ``RuntimeError``."""
         sweep(self._base)
         programs = hyperkube.build()
-        store = _store(self._base, list(self._images.values()))
+        store = _store(self._base, self._images)
         self.directory.mkdir(parents=True)
         for root in _groups():
             for number in range(1, len(self._zones) + 1):
@@ -85,11 +91,10 @@ class Lab:
             "programs": str(programs),
             "store": str(store),
             "cni": _cni(),
-            "pause": next(iter(self._images)),
+            "pause": self._images[0].name,
             "zones": list(self._zones),
         }
-        line = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
-        line += ["--mount-proc", sys.executable, "-m", "tests.kubernetes.lab.machines", json.dumps(told)]
+        line = [*_APART, "--net", sys.executable, "-m", "tests.kubernetes.lab.machines", json.dumps(told)]
         log = self.directory / "lab.log"
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -108,7 +113,7 @@ class Lab:
         except BaseException:
             self.stop()
             raise
-        self.pid = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        self.pid = _child(process.pid)
         return self
 
     def enter(self, argv: Sequence[str]) -> list[str]:
@@ -197,25 +202,31 @@ def _removed(group: Path) -> bool:
     return True
 
 
-def _store(base: Path, archives: Sequence[Path]) -> Path:
-    """Where containerd has the images unpacked, once: machines get it by hard links."""
-    told = repr([(str(archive), archive.stat().st_size) for archive in archives])
-    store = base / f"store-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+def _store(base: Path, images: Sequence[Image]) -> Path:
+    """Where containerd has the images unpacked, once: machines get it by hard links. Earlier ones are deleted."""
+    store = base / f"store-{hashlib.sha256(repr([image.key for image in images]).encode()).hexdigest()[:12]}"
     if (store / "done").exists():
         return store
-    shutil.rmtree(store, ignore_errors=True)
+    for former in base.glob("store-*"):
+        shutil.rmtree(former)
     store.mkdir(parents=True)
-    settings = store / "containerd.toml"
-    settings.write_text(CONTAINERD.format(root=store, cni=_cni(), pause="none"))
-    address = f"{store}/containerd.sock"
-    script = [
-        "set -e; mount -t tmpfs tmpfs /run",
-        f"containerd -c {settings} -l warn > {store}/log 2>&1 &",
-        f"until ctr -a {address} version > /dev/null 2>&1; do kill -0 $!; sleep 0.05; done",
-        *(f"ctr -a {address} -n k8s.io images import {archive} > /dev/null" for archive in archives),
-        "kill $!; wait $! || true",
-    ]
-    line = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--mount-proc"]
-    subprocess.run([*line, "sh", "-c", "\n".join(script)], check=True)
+    (settings := store / "containerd.toml").write_text(CONTAINERD.format(root=store, cni=_cni(), pause="none"))
+    address, archive = f"{store}/containerd.sock", store / "image.tar"
+    daemon = subprocess.Popen(
+        [*_APART, "sh", "-c", f"mount -t tmpfs tmpfs /run && exec containerd -c {settings} -l warn > {store}/log 2>&1"],
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        ask = ["ctr", "-a", address]
+        until("containerd", lambda: subprocess.run([*ask, "version"], capture_output=True, check=False).returncode == 0)
+        for image in images:
+            image.write(archive)
+            into = [*ask, "-n", "k8s.io", "images", "import", "--snapshotter", "overlayfs", str(archive)]
+            subprocess.run(into, stdout=subprocess.DEVNULL, check=True)
+    finally:
+        archive.unlink(missing_ok=True)
+        # Not the process that waits for it in the namespaces' stead: that listens to no signal.
+        os.kill(_child(daemon.pid), signal.SIGTERM)
+        daemon.wait()
     (store / "done").touch()
     return store
