@@ -34,7 +34,7 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
     [
         (("--engine", "oracle"), ["--engine oracle: is unknown", "there are auto, cockroach, postgres"]),
         (("--engine", "cockroch"), ["--engine cockroch: is unknown", "did you mean 'cockroach'?"]),
-        (("--substrate", "moon"), ["--substrate moon: is unknown", "there are processes"]),
+        (("--substrate", "moon"), ["--substrate moon: is unknown", "there are kubernetes, processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),
         (("--seed", "seven"), ["--seed", "'seven'", "int"]),
         (("--micro-turns", "0"), ["--micro-turns 0", "at least 1", "leave it out"]),
