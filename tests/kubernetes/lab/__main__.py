@@ -1,7 +1,7 @@
 """``python -m tests.kubernetes.lab [--machines N] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
 
-It has an image of each build of CockroachDB in the cache, and one of the PostgreSQL control. The command finds the
-cluster by KUBECONFIG, and which image has which program by ROACHPROOF_KUBERNETES_IMAGES.
+It has an image of each build of CockroachDB in the cache, and of the embedded control where that is installed. The
+command finds the cluster by KUBECONFIG, and which image has which program by ROACHPROOF_KUBERNETES_IMAGES.
 """
 
 import argparse
@@ -10,42 +10,45 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from clusters.cache import cache_dir
-from clusters.engines.postgres import binaries
-from clusters.errors import BadInput
+from tests.kubernetes.lab import control
 from tests.kubernetes.lab.images import SHELL, Image
+from tests.kubernetes.lab.inside import die_with_parent
 from tests.kubernetes.lab.lab import Lab, why_not
 
 
-def control() -> list[Image]:
-    """The PostgreSQL control with the environment that has Patroni, where each has it here; none where it is not."""
-    try:
-        found = binaries.find()
-    except BadInput:
-        return []
-    interpreter, library = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
-    has = (Path(sys.prefix), interpreter, library, found.bin_dir.parent, found.etcd)
-    name = f"roachproof.local/control:{found.postgres_version}"
-    return [Image(name=name, programs={str(path): path for path in has})]
-
-
 def known_images(cache: Path) -> list[Image]:
-    """The shell, each build of CockroachDB that is in the cache, and the control."""
+    """The shell, each build of CockroachDB that is in the cache, and the control if it is installed."""
     builds = sorted(cache.glob("cockroach/v*/cockroach"))
     of_builds = [
         Image(name=f"roachproof.local/cockroach:{build.parent.name}", programs={"/cockroach/cockroach": build})
         for build in builds
     ]
-    return [Image(name=SHELL), *of_builds, *control()]
+    installed = control.image()
+    return [Image(name=SHELL), *of_builds, *([installed] if installed else [])]
 
 
 def _ended(signum: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + signum)
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a command to its end; its exit code as a shell tells it. Asked to end, we ask it, and it ends if we are gone.
+
+    From here on nothing interrupts us: what comes after the command is the lab's end.
+    """
+    process = subprocess.Popen(argv, env=env, preexec_fn=die_with_parent)  # noqa: PLW1509, RUF100
+    # Ctrl-C is heard by the command itself.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, lambda signum, _: process.send_signal(signum))
+    code = process.wait()
+    return code if code >= 0 else 128 - code
 
 
 def main() -> int:
@@ -58,6 +61,8 @@ def main() -> int:
     if reason := why_not():
         print(f"skipped: {reason}", file=sys.stderr)
         return 3
+    if not options.command:
+        parser.error("no COMMAND was given")
     signal.signal(signal.SIGTERM, _ended)
     base = cache_dir(os.environ) / "lab"
     images = known_images(base.parent)
@@ -66,7 +71,7 @@ def main() -> int:
         has = lab.directory / "images.json"
         has.write_text(json.dumps({image.name: image.where for image in images}))
         env = {**lab.environment(), "ROACHPROOF_KUBERNETES_IMAGES": str(has)}
-        return subprocess.run(lab.enter(options.command), env=env, check=False).returncode
+        return _run(lab.enter(options.command), env)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A lab's DNS: the addresses of headless services' pods, from the API server's EndpointSlices."""
 
+import http.client
 import json
 import socket
 import struct
@@ -9,7 +10,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.kubernetes.lab.machines import API, GATEWAY, TOKEN, _unverified
+from tests.kubernetes.lab.inside import API, GATEWAY, TOKEN, UNVERIFIED
 
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 _A, _REFUSED_NAME = 1, 3
@@ -62,13 +63,13 @@ class _Known:
 
     def _open(self, query: str) -> Any:
         request = urllib.request.Request(API + SLICES + query, headers={"Authorization": f"Bearer {TOKEN}"})
-        return urllib.request.urlopen(request, context=_unverified, timeout=330)
+        return urllib.request.urlopen(request, context=UNVERIFIED, timeout=330)
 
     def _watch(self) -> None:
         while True:
             try:
                 self._follow()
-            except (OSError, ValueError, KeyError):
+            except (OSError, http.client.HTTPException, ValueError, KeyError):
                 time.sleep(0.2)
 
     def _follow(self) -> None:

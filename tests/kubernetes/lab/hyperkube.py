@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from clusters.cache import cache_dir
+from tests.kubernetes.lab.remains import alone
 
 VERSION = "v1.33.13"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
@@ -70,28 +71,35 @@ def build() -> Path:
     there = directory()
     if (there / "hyperkube").exists():
         return there
-    there.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=there.parent, prefix="building-") as work:
-        source, made = Path(work, "source"), Path(work, "made")
-        source.mkdir()
-        made.mkdir()
-        env = {
-            **os.environ,
-            "CGO_ENABLED": "0",
-            "GOFLAGS": "-mod=mod",
-            "GOTOOLCHAIN": "local",
-            "GOCACHE": f"{work}/cache",
-        }
-        _module(source, env)
-        stamp = "k8s.io/component-base/version.git"
-        flags = f"-s -w -X {stamp}Version={VERSION} -X {stamp}Major=1 -X {stamp}Minor={VERSION.split('.')[1]}"
-        line = ["go", "build", "-trimpath", "-ldflags", flags, "-o", str(made / "hyperkube"), "."]
-        subprocess.run(line, cwd=source, env=env, check=True)
-        for program in PROGRAMS:
-            (made / program).symlink_to("hyperkube")
-        if not there.exists():
-            made.rename(there)
+    with alone(there.parent):
+        # Of builds that were killed.
+        for left in there.parent.glob("building-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        if not (there / "hyperkube").exists():
+            with tempfile.TemporaryDirectory(dir=there.parent, prefix="building-") as work:
+                _build(Path(work), there)
     return there
+
+
+def _build(work: Path, there: Path) -> None:
+    source, made = work / "source", work / "made"
+    source.mkdir()
+    made.mkdir()
+    env = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOFLAGS": "-mod=mod",
+        "GOTOOLCHAIN": "local",
+        "GOCACHE": f"{work}/cache",
+    }
+    _module(source, env)
+    stamp = "k8s.io/component-base/version.git"
+    flags = f"-s -w -X {stamp}Version={VERSION} -X {stamp}Major=1 -X {stamp}Minor={VERSION.split('.')[1]}"
+    line = ["go", "build", "-trimpath", "-ldflags", flags, "-o", str(made / "hyperkube"), "."]
+    subprocess.run(line, cwd=source, env=env, check=True)
+    for program in PROGRAMS:
+        (made / program).symlink_to("hyperkube")
+    made.rename(there)
 
 
 def _module(source: Path, env: dict[str, str]) -> None:

@@ -1,0 +1,98 @@
+"""What a lab has on the machine besides processes, a directory and control groups, and how that is removed."""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kubernetes.lab.inside import until
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+PREFIX = "roachproof-lab-"
+_ALIVE = "alive"
+_END_S = 30.0
+"""How long a lab's processes may take to be gone once they were killed."""
+
+
+def groups() -> list[Path]:
+    """The roots of control groups: one, or one a controller."""
+    if (CONTROL_GROUPS / "cgroup.controllers").exists():
+        return [CONTROL_GROUPS]
+    return [path for path in CONTROL_GROUPS.iterdir() if path.is_dir() and not path.is_symlink()]
+
+
+@contextmanager
+def alone(base: Path) -> Iterator[None]:
+    """What labs that begin at the same time do one after the other. Not to be nested."""
+    base.mkdir(parents=True, exist_ok=True)
+    with (base / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def hold(directory: Path) -> int:
+    """The number of an open file: the lab counts as alive as long as any process has it."""
+    handle = os.open(directory / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def _is_held(directory: Path) -> bool:
+    try:
+        with (directory / _ALIVE).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def sweep(base: Path) -> list[str]:
+    """Remove what labs left whose process was killed; their names."""
+    with alone(base):
+        return sweep_alone(base)
+
+
+def sweep_alone(base: Path) -> list[str]:
+    """The same, for who is ``alone`` already."""
+    names = {path.name for path in base.glob(f"{PREFIX}*")}
+    for root in groups():
+        names |= {path.name for path in root.glob(f"{PREFIX}*")}
+    dead = [name for name in sorted(names) if _is_dead(base / name)]
+    for name in dead:
+        remove(base / name)
+    return dead
+
+
+def _is_dead(directory: Path) -> bool:
+    owner = directory.name.removeprefix(PREFIX).split("-")[0]
+    if not Path(f"/proc/{owner}").exists():
+        return True
+    # Its number may be another process' by now.
+    return (directory / _ALIVE).exists() and not _is_held(directory)
+
+
+def remove(directory: Path) -> None:
+    """Remove everything, once no process is left that could write there. Raises ``TimeoutError``."""
+    until(f"the processes of {directory} to be gone", lambda: not _is_held(directory), _END_S)
+    for root in groups():
+        group = root / directory.name
+        inside = [path for path in group.rglob("*") if path.is_dir()]
+        # Deepest first.
+        for path in sorted([group, *inside], reverse=True):
+            until(f"{path} to be empty", lambda path=path: _removed(path), _END_S)  # type: ignore[misc]
+    subprocess.run(["rm", "-rf", directory], check=True)
+
+
+def _removed(group: Path) -> bool:
+    """A control group goes once its last process is gone, which takes a moment."""
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
