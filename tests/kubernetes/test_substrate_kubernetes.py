@@ -32,11 +32,12 @@ from clusters.substrates import SUBSTRATES
 
 async def main():
     opened = await SUBSTRATES["kubernetes"].open(
-        name="killed", workdir=Path(sys.argv[1]), needed=frozenset(), capacity=1, say=print, keep=False, keep_logs=None
+        name="killed", workdir=Path(sys.argv[1]), needed=frozenset(), capacity=1, say=lambda _: None, keep=False,
+        keep_logs=Path(sys.argv[1], "kept"),
     )
     (at,) = await opened.place([NodeSpec(name="n1")])
     print(at.address.split(".")[2], flush=True)
-    argv = ("/bin/sh", "-c", "while :; do sleep 0.05; done")
+    argv = ("/bin/sh", "-c", "echo some words; while :; do sleep 0.05; done")
     await opened.start(ProcessSpec(name="n1", argv=argv, env={}, cwd=at.home, output=at.logs / "out"))
     print("started", flush=True)
     await asyncio.sleep(600)
@@ -55,6 +56,11 @@ def harness(workdir: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
+def kept(workdir: Path) -> list[str]:
+    """What nodes wrote, as far as it was kept."""
+    return [path.read_text() for path in workdir.glob("kept/*/out")]
+
+
 def kubeconfig() -> dict[str, Any]:
     told: dict[str, Any] = json.loads(Path(os.environ["KUBECONFIG"]).read_text())
     return told
@@ -64,14 +70,14 @@ def namespaces() -> str:
     return kubectl("get", "namespaces", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
 
 
-async def opened(tmp_path: Path) -> Any:
+async def opened(tmp_path: Path, *, keep: bool = False) -> Any:
     return await SUBSTRATES["kubernetes"].open(
         name="test",
         workdir=tmp_path,
         needed=frozenset(),
         capacity=1,
         say=print,
-        keep=False,
+        keep=keep,
         keep_logs=tmp_path / "kept",
     )
 
@@ -93,7 +99,7 @@ async def begun(place: Any, script: str = HANGS, limits: NodeResources | None = 
 
 def spec(at: Any, script: str, limits: NodeResources | None = None) -> ProcessSpec:
     argv = ("/bin/sh", "-c", script)
-    return ProcessSpec(name="n1", argv=argv, env=ENV, cwd=at.home, output=at.logs / "out", resources=limits)
+    return ProcessSpec(name=at.node.name, argv=argv, env=ENV, cwd=at.home, output=at.logs / "out", resources=limits)
 
 
 def pod_of(at: Any) -> tuple[str, str]:
@@ -121,6 +127,21 @@ async def test_limits_are_those_of_the_control_group_and_change_with_the_pod(pla
     assert done.out == "kept", "its volume goes with it"
 
 
+async def test_nodes_of_one_group_that_start_at_once_get_each_its_own_limits(place: Any) -> None:
+    """They share a StatefulSet, which makes pods of what it was told last."""
+    placed = await place.place([NodeSpec(name=f"n{number}") for number in (1, 2, 3)])
+    sizes = {"n1": 64, "n2": 96, "n3": 64}
+    await asyncio.gather(
+        *(
+            place.start(
+                spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.2, memory_mib=sizes[at.node.name]))
+            )
+            for at in placed
+        )
+    )
+    assert {name: place.limits(name)["memory_mib"] for name in sizes} == sizes
+
+
 async def test_too_much_memory_is_a_kill_that_nobody_sent(place: Any) -> None:
     """As the cluster reads it: SIGKILL that was not sent from here is lack of memory, and no fault of the database."""
     limits = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=1, memory_mib=32)
@@ -142,7 +163,10 @@ async def test_a_pod_that_somebody_deletes_comes_back_and_goes_on(place: Any) ->
             return now not in ("", former) and place.state("n1") is ProcessState.RUNNING
 
         await eventually("another pod to go on with its order", another)
+    kubectl("-n", namespace, "delete", "pod", pod, "--wait=false", "--grace-period=0", "--force")
     await place.kill("n1")
+    assert place.state("n1") is ProcessState.EXITED, "killed while another pod is made, it stays so"
+    await asyncio.sleep(3)
     assert place.state("n1") is ProcessState.EXITED
 
 
@@ -170,7 +194,7 @@ async def test_logs_are_kept_and_nothing_else_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["made", "started"])
-async def test_a_killed_harness_leaves_nothing(tmp_path: Path, when: str) -> None:
+async def test_a_killed_harness_leaves_logs_and_nothing_else(tmp_path: Path, when: str) -> None:
     process = harness(tmp_path)
     assert process.stdout is not None
     namespace = process.stdout.readline().strip()
@@ -180,6 +204,21 @@ async def test_a_killed_harness_leaves_nothing(tmp_path: Path, when: str) -> Non
     process.kill()
     process.wait()
     await eventually("the namespace to go", lambda: namespace not in namespaces())
+    assert kept(tmp_path) == (["some words\n"] if when == "started" else [])
+
+
+async def test_what_is_kept_has_no_owner_that_could_be_lost(tmp_path: Path) -> None:
+    """Else a run that begins minutes later would clear it away."""
+    substrate = await opened(tmp_path, keep=True)
+    at = await begun(substrate)
+    pod, namespace = pod_of(at)
+    await substrate.close(keep=True)
+    try:
+        told = json.loads(kubectl("get", "namespace", namespace, "-o", "json"))["metadata"]
+        assert "roachproof/renewed" not in told.get("annotations", {})
+        assert "Running" in kubectl("-n", namespace, "get", "pod", pod)
+    finally:
+        kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 async def test_a_namespace_that_was_there_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,6 @@ class Api:
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
         self.policy = client.PolicyV1Api(self._client)
-        self.storage = client.StorageV1Api(self._client)
 
     async def call(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """One call, in a thread; ``what`` it is to do. Where the API server is away it is made again, for a minute.
@@ -81,20 +80,28 @@ class Api:
         return HarnessError(f"{self.where}: cannot {what}: {words}")
 
     def watch_pods(self, namespace: str, selector: str, ended: threading.Event) -> Iterator[tuple[str, Any]]:
-        """What becomes of pods: (``ADDED``, ``MODIFIED``, ``DELETED``, pod), all that are there first. Until ``ended``.
+        """What becomes of pods until ``ended``: first (``LISTED``, those that are there), then each change and its pod.
 
-        Begins anew by itself where the connection is lost; then (``BEGUN``, None) comes first.
+        Begins anew by itself where the connection is lost. Raises ``BadInput`` where pods may not be watched.
         """
+        asked = {"label_selector": selector, "timeout_seconds": 300}
         while not ended.is_set():
-            with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-                yield "BEGUN", None
-                listing = watch.Watch().stream(
-                    self.core.list_namespaced_pod, namespace, label_selector=selector, timeout_seconds=300
+            try:
+                listed = self.core.list_namespaced_pod(namespace, label_selector=selector)
+                yield "LISTED", listed.items
+                since = listed.metadata.resource_version
+                watched = watch.Watch().stream(
+                    self.core.list_namespaced_pod, namespace, resource_version=since, **asked
                 )
-                for event in listing:
+                for event in watched:
                     yield event["type"], event["object"]
                     if ended.is_set():
                         return
+            except ApiException as error:
+                if error.status in _REFUSED:
+                    raise self.refused("watch pods", error) from error
+            except (urllib3.exceptions.HTTPError, OSError):
+                pass
             ended.wait(0.3)
 
     def follow_log(self, namespace: str, pod: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Clearing away what a cluster is in Kubernetes: at its end, when the harness was killed, and what lost runs left."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,7 +12,8 @@ from typing import Any
 
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings
+from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings, renewal
+from clusters.substrates.kubernetes.volumes import Files
 
 RENEW_S = 20.0
 """How often a namespace's owner says that it lives."""
@@ -24,7 +26,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 class Guard:
     """A process beside the harness that clears a cluster away once the harness is gone, however that ended."""
 
-    def __init__(self, settings: Settings, context: str | None, *, own: bool) -> None:
+    def __init__(self, settings: Settings, context: str | None, *, own: bool, keep_logs: Path | None) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
@@ -34,12 +36,8 @@ class Guard:
             cwd=_ROOT,
             text=True,
         )
-        self._say({"settings": asdict(settings), "context": context, "own": own})
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
+        logs = None if keep_logs is None else str(keep_logs.resolve())
+        self._say({"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs})
 
     def _say(self, what: Any) -> None:
         assert self._process.stdin is not None
@@ -111,10 +109,11 @@ def sweep(api: Api) -> list[str]:
     return swept
 
 
-def renew(api: Api, settings: Settings) -> None:
-    """Say that the owner of a namespace lives. Blocks."""
-    body = {"metadata": {"annotations": {RENEWED: f"{time.time():.0f}"}}}
-    api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
+async def save_logs(api: Api, settings: Settings, into: Path) -> None:
+    """Keep the logs of all pods that are there, each by the pod's name. What cannot be had is not kept."""
+    files, listed = Files(api, settings.namespace), api.core.list_namespaced_pod
+    pods = (await api.call("look for pods", listed, settings.namespace, label_selector=settings.selector)).items
+    await asyncio.gather(*(files.save_logs(pod.metadata.name, into / pod.metadata.name) for pod in pods))
 
 
 def guard() -> None:
@@ -132,11 +131,16 @@ def guard() -> None:
     while not select.select([orders], [], [], RENEW_S)[0]:
         if own:
             try:
-                renew(api, settings)
+                body = {"metadata": {"annotations": renewal(time.time())}}
+                api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
             except Exception:  # noqa: BLE001, S112, RUF100 - the next time; it is lost only after many
                 continue
     if not orders.readline():
-        remove(api, settings, own=own, wait=False)
+        try:
+            if told["keep_logs"]:
+                asyncio.run(save_logs(api, settings, Path(told["keep_logs"])))
+        finally:
+            remove(api, settings, own=own, wait=False)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ Object = Mapping[str, Any]
 BASE = PurePath("/roachproof/node")
 """Where a node's volume is mounted: below it its home, and what only the harness writes."""
 HOME = BASE / "home"
+STORE, LOGS = HOME / "store", HOME / "logs"
 ORDER = BASE / "order"
 PROGRAMS = BASE / "programs"
 SCRIPT = PurePath("/roachproof/scripts/node.sh")
@@ -75,10 +76,15 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:52].rstrip("-")
 
 
-def namespace(settings: Settings, renewed: float) -> Object:
-    """The cluster's own namespace."""
-    described = {"name": settings.namespace, "labels": settings.labels, "annotations": {RENEWED: f"{renewed:.0f}"}}
+def namespace(settings: Settings, renewed: float | None) -> Object:
+    """The cluster's own namespace; without ``renewed`` nobody says that it has an owner."""
+    described = {"name": settings.namespace, "labels": settings.labels, "annotations": renewal(renewed)}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": described}
+
+
+def renewal(at: float | None) -> Mapping[str, str]:
+    """What a namespace's owner writes on it."""
+    return {} if at is None else {RENEWED: f"{at:.0f}"}
 
 
 def scripts(settings: Settings, script: str) -> Object:
@@ -92,8 +98,6 @@ def service(settings: Settings) -> Object:
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": settings.labels,
-        # A headless service needs no port; some clients of the API insist on one.
-        "ports": [{"name": "sql", "port": 26257}],
     }
     return {"metadata": _named(settings, SERVICE), "spec": spec}
 

@@ -90,7 +90,6 @@ bring() { # MARK SCRIPT: a command to its end. Through files: what it leaves run
   end_brought "$1"
   cat "$at.out"
   cat "$at.err" >&2
-  rm -f "$at.out" "$at.err"
   return $code
 }
 
@@ -103,6 +102,11 @@ end_brought() { # MARK
     kill -KILL $left 2>/dev/null
     sleep 0.02
   done
+}
+
+forget_brought() { # MARK: its end, however that came
+  end_brought "$1"
+  rm -f "$base/run-$1".*
 }
 
 cpu() { # nanoseconds that all processes of this container have used

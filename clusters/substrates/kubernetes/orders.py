@@ -22,6 +22,11 @@ def command(argv: Sequence[str], *, env: Mapping[str, str], cwd: PurePath, mark:
     return ("/bin/sh", str(SCRIPT), "bring", mark, script)
 
 
+def exit_code(code: int) -> int:
+    """A shell's exit code as the rest of the suite has it: negative for a signal."""
+    return 128 - code if code > 128 else code
+
+
 def written(path: PurePath, content: bytes) -> str:
     """Commands that write a file (0600) in one step: whoever looks sees all of it or what was there before."""
     fresh, there = (shlex.quote(str(name)) for name in (path.with_name(f".{path.name}.new"), path))

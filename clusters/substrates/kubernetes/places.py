@@ -4,21 +4,19 @@ import asyncio
 import re
 import secrets
 import shutil
-import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import IO, Self
+from typing import Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import HOME, Settings, Template
+from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
@@ -39,6 +37,8 @@ class Node:
     group: str
     pod: str
     shell: Shell
+    looks: Shell
+    """Another, for what is asked between other work: it never waits for an order to be carried out."""
     waiting: dict[PurePath, bytes] = field(default_factory=dict)
     """Files that were put before there was a pod."""
     furnished: set[tuple[str, PurePath]] = field(default_factory=set)
@@ -117,12 +117,14 @@ class Places:
     async def _begin(self, say: Callable[[str], None], *, keep: bool) -> None:
         api, settings = self._api, self._settings
         if not keep:
-            self._guard = cleanup.Guard(settings, self._given.context, own=self._own)
+            self._guard = cleanup.Guard(settings, self._given.context, own=self._own, keep_logs=self._keep_logs)
         if self._own:
             with suppress(BadInput):  # without the right to look it cannot clear away what others left
                 for swept in await asyncio.to_thread(cleanup.sweep, api):
                     say(f"left by a lost run: namespace {swept}: deleted")
-            await api.call("make a namespace", api.core.create_namespace, manifests.namespace(settings, time.time()))
+            # One that is kept has no owner who says that it lives, and no later run is to clear it away.
+            own = manifests.namespace(settings, None if keep else time.time())
+            await api.call("make a namespace", api.core.create_namespace, own)
         script = Path(__file__).with_name("node.sh").read_text(encoding="utf-8")
         for what, create, body in (
             ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, script)),
@@ -181,12 +183,12 @@ class Places:
             address=address,
             client_address=address,
             home=HOME,
-            store=HOME / "store",
-            logs=HOME / "logs",
+            store=STORE,
+            logs=LOGS,
             binds_to="0.0.0.0",  # noqa: S104 - of its own network, which has nothing else
         )
-        shell = Shell(self._api, self._settings.namespace, pod)
-        self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell)
+        shell, looks = (Shell(self._api, self._settings.namespace, pod) for _ in range(2))
+        self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell, looks=looks)
         return placement
 
     async def _find_zones(self, nodes: Sequence[NodeSpec]) -> None:
@@ -217,11 +219,11 @@ class Places:
             told, _ = self._sets.get(node.group, (None, 0))
             wanted = template or pod.template or told or Template(image=self._image())
             await self._declared(node, wanted)
-            if pod.uid and template is not None and pod.template != template:
+            # Before another node of the group asks for something else: pods are made from what was asked for last.
+            await self._pods.until(f"pod {node.pod}", pod, lambda: bool(pod.uid), timeout=_START_S)
+            if template is not None and pod.template != template:
                 await self._replaced(node, pod)
-        what = f"pod {node.pod} to run {wanted.image}"
-        # As it was asked for, unless another node of the group has just asked for something else.
-        await self._pods.until(what, pod, lambda: pod.ready and pod.template in (template, wanted), timeout=_START_S)
+        await self._pods.until(f"pod {node.pod} to run {wanted.image}", pod, lambda: pod.ready, timeout=_START_S)
         await self._furnish(node, pod)
         return node
 
@@ -247,9 +249,11 @@ class Places:
     async def _replaced(self, node: Node, pod: Pod) -> None:
         """Have the pod made anew, from what its StatefulSet says now."""
         former, api = pod.uid, self._api
-        node.shell.close()
+        for shell in (node.shell, node.looks):
+            shell.close()
         await api.call("end a pod", api.core.delete_namespaced_pod, node.pod, self._settings.namespace)
-        await self._pods.until(f"pod {node.pod} to end", pod, lambda: pod.uid != former, timeout=_START_S)
+        another = f"another pod {node.pod}"
+        await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=_START_S)
 
     async def _furnish(self, node: Node, pod: Pod) -> None:
         """Put into the pod what was put before it was there, and programs."""
@@ -288,10 +292,13 @@ class Places:
     async def _close(self, *, keep: bool) -> None:
         try:
             if self._keep_logs is not None:
-                await asyncio.gather(*(self._save_logs(node, self._keep_logs) for node in self._nodes.values()))
+                into = self._keep_logs
+                ready = {name: node.pod for name, node in self._nodes.items() if self._pods[node.pod].ready}
+                await asyncio.gather(*(self._files.save_logs(pod, into / name) for name, pod in ready.items()))
         finally:
             for node in self._nodes.values():
                 node.shell.close()
+                node.looks.close()
             self._pods.close()
             if not keep:
                 try:
@@ -302,19 +309,3 @@ class Places:
             if self._guard is not None:
                 await asyncio.to_thread(self._guard.dismiss)
             self._api.close()
-
-    async def _save_logs(self, node: Node, into: Path) -> None:
-        """Keep the node's logs. What cannot be had any more is not kept."""
-        if not self._pods[node.pod].ready:
-            return
-        with tempfile.TemporaryFile() as packed, suppress(HarnessError, TimeoutError, OSError):
-            async with asyncio.timeout(60):
-                await self._files.archive(node.pod, HOME / "logs", packed)
-            await asyncio.to_thread(_unpack, packed, into / node.placement.node.name)
-
-
-def _unpack(packed: IO[bytes], into: Path) -> None:
-    packed.seek(0)
-    into.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=packed) as archive:
-        archive.extractall(into, filter="data")

@@ -7,15 +7,15 @@ that ended. Both are read by threads, so that asking costs nothing.
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from clusters.errors import HarnessError, TimedOut
+from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CONTAINER, NOBODY, Settings, Template
+from clusters.substrates.kubernetes.orders import exit_code
 
-SAID = "roachproof "
 _STUCK = {
     "ErrImagePull": "name an image that the cluster can pull",
     "ImagePullBackOff": "name an image that the cluster can pull",
@@ -31,7 +31,7 @@ _STUCK = {
 
 @dataclass(slots=True)
 class Pod:
-    """One pod, by its name: what it is now, and what of the process in it was last told. The times are none's."""
+    """One pod, by its name: what it is now, and what of the process in it was last told."""
 
     name: str
     uid: str = ""
@@ -49,9 +49,6 @@ class Pod:
     code: int | None = None
     alive: bool = False
     paused: bool = False
-    machine: str = ""
-    """The machine that it runs on."""
-    threads: list[threading.Thread] = field(default_factory=list)
 
     @property
     def state(self) -> ProcessState:
@@ -72,6 +69,8 @@ class Pods:
         self._ended = threading.Event()
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._refused: Exception | None = None
+        """Why the pods may not be watched."""
         self._watching = threading.Thread(target=self._watch, name="pods", daemon=True)
         self._watching.start()
 
@@ -84,10 +83,16 @@ class Pods:
         self._ended.set()
 
     async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
-        """Wait for the pod to be so. Raises ``HarnessError`` where it is stuck, ``TimedOut`` with what it was last."""
+        """Wait for the pod to be so.
+
+        Raises ``HarnessError`` where it is stuck, ``TimedOut`` with what it was last, ``BadInput`` where nobody may
+        watch it.
+        """
         try:
             async with asyncio.timeout(timeout):
                 while not check():
+                    if self._refused:
+                        raise self._refused
                     if pod.stuck:
                         raise HarnessError(f"pod {pod.name}: {pod.waiting}; {pod.stuck}")
                     self._changed.clear()
@@ -102,27 +107,33 @@ class Pods:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     def _watch(self) -> None:
-        there: set[str] = set()
-        for kind, seen in self._api.watch_pods(self._settings.namespace, self._settings.selector, self._ended):
-            if kind == "BEGUN":
-                there = set()
-            elif kind == "DELETED":
-                self._gone(seen)
-            elif kind in ("ADDED", "MODIFIED"):
-                there.add(seen.metadata.name)
-                self._seen(seen)
+        try:
+            for kind, seen in self._api.watch_pods(self._settings.namespace, self._settings.selector, self._ended):
+                if kind == "LISTED":
+                    there = {one.metadata.uid for one in seen}
+                    for pod in [pod for pod in self._pods.values() if pod.uid not in ("", *there)]:
+                        self._gone(pod, None)
+                    for one in seen:
+                        self._seen(one)
+                elif kind == "DELETED":
+                    pod = self[seen.metadata.name]
+                    if pod.uid == seen.metadata.uid:
+                        self._gone(pod, _terminated(seen))
+                else:
+                    self._seen(seen)
+                self._tell()
+        except BadInput as error:
+            self._refused = error
             self._tell()
 
-    def _gone(self, seen: Any) -> None:
-        pod = self[seen.metadata.name]
-        if pod.uid == seen.metadata.uid:
-            pod.uid = pod.container = ""
-            pod.ready, pod.template = False, None
-            self._container_ended(pod, _terminated(seen))
+    def _gone(self, pod: Pod, code: int | None) -> None:
+        pod.uid = pod.container = ""
+        pod.ready, pod.template = False, None
+        self._container_ended(pod, code)
 
     def _seen(self, seen: Any) -> None:
         pod = self[seen.metadata.name]
-        pod.uid, pod.machine = seen.metadata.uid, seen.spec.node_name or ""
+        pod.uid = seen.metadata.uid
         pod.template = _template(seen)
         pod.waiting, pod.stuck = _waiting(seen)
         container = _running(seen)
@@ -148,25 +159,20 @@ class Pods:
             self._ended.wait(0.1)
 
     def _said(self, pod: Pod, line: str) -> None:
-        match line.removeprefix(SAID).split():
-            case ["failed", *words]:
+        match line.split():
+            case ["roachproof", "failed", *words]:
                 pod.waiting = " ".join(words)
                 pod.stuck = f"give user {NOBODY} a volume (fsGroup), or choose another storage class"
-            case ["ready"]:
+            case ["roachproof", "ready"]:
                 pod.ready = True
-            case ["started", pid]:
+            case ["roachproof", "started", pid]:
                 pod.pid, pod.code, pod.paused = int(pid), None, False
                 pod.alive = True
                 pod.starts += 1
-            case ["exited", code]:
-                pod.code, pod.paused = _signalled(int(code)), False
+            case ["roachproof", "exited", code]:
+                pod.code, pod.paused = exit_code(int(code)), False
                 pod.alive = False
         self._tell()
-
-
-def _signalled(code: int) -> int:
-    """A shell's exit code as the rest of the suite has it: negative for a signal."""
-    return 128 - code if code > 128 else code
 
 
 def _status(seen: Any) -> Any:
@@ -184,7 +190,7 @@ def _terminated(seen: Any) -> int | None:
     if status is None:
         return None
     ended = status.state.terminated or (status.last_state and status.last_state.terminated)
-    return _signalled(ended.exit_code) if ended else None
+    return exit_code(ended.exit_code) if ended else None
 
 
 def _waiting(seen: Any) -> tuple[str, str]:

@@ -112,8 +112,10 @@ class Kubernetes(Places):
         finally:
             stop.set()
             # What it left runs on, and so does a command that is no longer waited for.
-            await asyncio.shield(asyncio.to_thread(node.shell.ask, "end_brought", mark))
-        return Completed(code=_negative(code), out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+            await asyncio.shield(asyncio.to_thread(node.shell.ask, "forget_brought", mark))
+        return Completed(
+            code=orders.exit_code(code), out=out.decode(errors="replace"), err=err.decode(errors="replace")
+        )
 
     async def _executable(self, node: Node, program: str) -> None:
         quoted = shlex.quote(program)
@@ -183,7 +185,7 @@ class Kubernetes(Places):
         """SIGKILL everything the node is; returns when the container's own processes are seen to be gone."""
         node, pod = self._started(name)
         if not pod.ready:
-            return
+            await self._up(name)  # a pod that is being made anew would go on with the node's order
         await self._asked(node, "eval", f"rm -f {ORDER}; signalled KILL '[ZX]'")
         await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
 
@@ -226,7 +228,7 @@ class Kubernetes(Places):
         node, pod = self._started(name)
         if pod.state is not ProcessState.RUNNING:
             raise HarnessError(f"{self._cluster}: {name} has no limits, it is {pod.state}")
-        code, said = node.shell.ask("limits")
+        code, said = node.looks.ask("limits")
         try:
             quota, period, memory = said.split()
         except ValueError:
@@ -247,7 +249,7 @@ class Kubernetes(Places):
 
     def _cpu(self, node: Node) -> float:
         with suppress(HarnessError, ValueError):
-            node.cpu_s = int(node.shell.ask("cpu", timeout=2.0)[1]) / 1e9
+            node.cpu_s = int(node.looks.ask("cpu", timeout=2.0)[1]) / 1e9
         return node.cpu_s
 
     def clock(self, name: str) -> Reading:
@@ -255,7 +257,7 @@ class Kubernetes(Places):
         node = self._node(name)
         if not self._pods[node.pod].ready:
             raise HarnessError(f"{self._cluster}: the clock of {name} cannot be read: it has no pod that runs")
-        _, said = node.shell.ask("eval", "cat /proc/sys/kernel/random/boot_id; date +%s.%N")
+        _, said = node.looks.ask("eval", "cat /proc/sys/kernel/random/boot_id; date +%s.%N")
         try:
             boot, seconds = said.split()
             return Reading(clock=f"boot {boot}", seconds=float(seconds))
@@ -271,7 +273,7 @@ class Kubernetes(Places):
         if not self._pods[node.pod].ready:
             return None
         with suppress(HarnessError, ValueError, IndexError):
-            return int(node.shell.ask("df", "-Pk", str(BASE))[1].splitlines()[-1].split()[3]) * 1024
+            return int(node.looks.ask("df", "-Pk", str(BASE))[1].splitlines()[-1].split()[3]) * 1024
         return None
 
     def log_tail(self, name: str, lines: int = 20) -> str:
@@ -280,7 +282,7 @@ class Kubernetes(Places):
         if node is None or node.output is None or not self._pods[node.pod].ready:
             return ""
         with suppress(HarnessError):
-            code, said = node.shell.ask("tail", "-n", str(lines), str(node.output))
+            code, said = node.looks.ask("tail", "-n", str(lines), str(node.output))
             return "" if code else said.rstrip("\n")
         return ""
 
@@ -292,10 +294,6 @@ class Kubernetes(Places):
 
     async def heal(self, sender: str, receiver: str) -> None:
         """Nothing, as nothing is cut."""
-
-
-def _negative(code: int) -> int:
-    return 128 - code if code > 128 else code
 
 
 async def _run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:

@@ -6,12 +6,17 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import LOGS
 from clusters.substrates.kubernetes.settings import Program
+
+_LOGS_S = 60.0
+"""How long the logs of one node may take."""
 
 
 def pack_program(source: Path, into: BinaryIO) -> None:
@@ -19,6 +24,13 @@ def pack_program(source: Path, into: BinaryIO) -> None:
     with tarfile.open(fileobj=into, mode="w") as archive:
         archive.add(source, arcname=source.name)
     into.flush()
+
+
+def _unpack(packed: IO[bytes], into: Path) -> None:
+    packed.seek(0)
+    into.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=packed) as archive:
+        archive.extractall(into, filter="data")
 
 
 def link(program: Program) -> str:
@@ -60,10 +72,17 @@ class Files:
         await self._unpacked(pod, directory, out_of, empty)
 
     async def copy(self, pod: str, program: Program) -> None:
-        """Copy a program of this machine there, unless it is there. Raises ``HarnessError``."""
+        """Copy a program of this machine there. Raises ``HarnessError``."""
         with tempfile.TemporaryFile() as packed:
             await asyncio.to_thread(pack_program, program.source, packed)
             await self._unpacked(pod, program.path.parent, packed, f"mkdir -p {shlex.quote(str(program.path.parent))}")
+
+    async def save_logs(self, pod: str, into: Path) -> None:
+        """Keep the logs of the pod's node in a directory of this machine. What cannot be had any more is not kept."""
+        with tempfile.TemporaryFile() as packed, suppress(HarnessError, TimeoutError, OSError, tarfile.TarError):
+            async with asyncio.timeout(_LOGS_S):
+                await self.archive(pod, LOGS, packed)
+            await asyncio.to_thread(_unpack, packed, into)
 
     async def _unpacked(self, pod: str, directory: PurePath, out_of: BinaryIO, first: str) -> None:
         size = out_of.seek(0, 2)
