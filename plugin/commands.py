@@ -25,7 +25,7 @@ def answer(config: pytest.Config) -> int | None:
     try:
         run = runs.open_run(config)
         if option.claims:
-            listing.print_claims(run)
+            listing.print_claims(run, in_full=config.get_verbosity() > 0)
             return 0
         home = config.invocation_params.dir
         allure = getattr(option, "allure_report_dir", None)

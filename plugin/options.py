@@ -146,7 +146,11 @@ def add(parser: pytest.Parser) -> None:
         action="store_true",
         help="print what would be started, disturbed and checked, in order, and start nothing",
     )
-    option("--claims", action="store_true", help="list the catalogue and what can be evaluated here, and exit")
+    option(
+        "--claims",
+        action="store_true",
+        help="list the catalogue and what can be evaluated here (-v: in full), and exit",
+    )
     option(
         "--judge",
         action="append",

@@ -1,6 +1,7 @@
 """``--claims`` and ``--dry-run``: what could be decided here, and what a run would do."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -8,51 +9,119 @@ from clusters.engines import Engine
 from clusters.errors import BadInput
 from plugin import changes, costs, selection
 from plugin import run as runs
-from plugin.claims import Claim
+from plugin.claims import Claim, Status, Suite
 from plugin.judge.model import Kind
 from plugin.reports.terminal import WIDTH, columns, wrapped
 from plugin.reports.text import duration, number
 from plugin.run import Run
 
+NARROW = 80
+"""Columns of the table of claims: what a terminal has that nobody made wider."""
 
-def print_claims(run: Run) -> None:
-    """The catalogue as a table: each claim, its source and suites, and whether it can be evaluated here."""
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A claim, and why it cannot be evaluated here, or what else is to be said of it here."""
+
+    claim: Claim
+    against: str | None
+    here: str
+
+
+def print_claims(run: Run, *, in_full: bool) -> None:
+    """The catalogue as a table: how long each claim takes in each suite, and whether it can be evaluated here.
+
+    ``in_full``: with each one's sentence, source, disk and note instead.
+    """
     settings = run.settings
     chosen = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
     print(f"Claims of the catalogue; {chosen}")
     engines, lines = _targets(run)
     print("\n".join(lines))
+    listed = _listed(run, engines)
+    if in_full:
+        _print_in_full(listed, run)
+    else:
+        _print_table(listed, run)
+    ready = [one.claim for one in listed if one.against is None]
+    suites = dict.fromkeys(suite for one in listed for suite in one.claim.suites)
+    totals = (
+        f"{suite} {len(chosen)}, about {duration(seconds)}" if (seconds := _seconds(chosen, run, suite))
+        else f"{suite} {len(chosen)}"
+        for suite in suites
+        if (chosen := [claim for claim in ready if suite in claim.suites])
+    )  # fmt: skip
+    counts = f"{_claims(len(listed))}, {len(ready)} can be evaluated here"
+    print("\n".join(wrapped(f"{counts}: {'; '.join(totals)}" if ready else counts, "", width=NARROW)))
+    if not in_full:
+        print("--claims -v tells each one's sentence, source, disk and notes")
+
+
+def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
+    """Each claim with what is to be said of it here."""
     unproven = dict.fromkeys(f"{engine.version}: {said}" for engine in engines if (said := runs.not_run(engine)))
     mark = f" ({'; '.join(unproven)})" if unproven else ""
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
-    rule = "-" * WIDTH
-    print(rule)
-    against, notes = _changes(run)
-    ready = []
+    forbidden, notes = _changes(run)
+    listed = []
     for claim in run.catalogue:
-        reason = selection.reason_not_evaluated(claim, claim.nodes_for(settings.suite), run)
-        if claim.changes_versions and reason is None and against:
-            here = f"bad input: {against}"
-        else:
-            ready += [claim] * (reason is None)
-            told = f"{possible}{notes}" if claim.changes_versions else possible
-            here = told if reason is None else f"not evaluated: {reason}"
-        estimate = claim.estimate_for(settings.suite)
+        reason = selection.reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run)
+        against = f"not evaluated: {reason}" if reason is not None else None
+        if claim.changes_versions and reason is None and forbidden:
+            against = f"bad input: {forbidden}"
+        listed.append(_Listed(claim, against, against or f"{possible}{notes if claim.changes_versions else ''}"))
+    return listed
+
+
+def _print_in_full(listed: Iterable[_Listed], run: Run) -> None:
+    suite = run.settings.suite
+    print("-" * WIDTH)
+    for one in listed:
+        claim, estimate = one.claim, one.claim.estimate_for(suite)
         cost = f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
             ("", "claim", claim.sentence),
             ("", "source", str(claim.source) if claim.source else "-"),
             ("", "suites", ", ".join(claim.suites)),
-            ("", "here", here),
-            ("", f"{settings.suite}", cost),
+            ("", "here", one.here),
+            ("", f"{suite}", cost),
             *([("", "note", claim.note)] if claim.note else []),
         ]
         print(claim.id)
         print("\n".join(columns(rows, (2, 9))))
-    print(rule)
-    claims = [claim for claim in ready if settings.suite in claim.suites]
-    suite = f"suite {settings.suite}: {len(claims)}, about {duration(_seconds(claims, run))}"
-    print(f"{len(run.catalogue.claims)} claims, {len(ready)} can be evaluated here; {suite}")
+    print("-" * WIDTH)
+
+
+def _print_table(listed: Sequence[_Listed], run: Run) -> None:
+    """Claims with a test, then those without; what is to be said of some stands below, by its number."""
+    suites = list(dict.fromkeys(suite for one in listed for suite in one.claim.suites))
+    said = list(dict.fromkeys(one.here for one in listed if one.claim.status is Status.READY))
+    names = max(len(one.claim.id) for one in listed) + 2
+    for status, title in ((Status.READY, "claim"), (Status.PLANNED, "planned, not built")):
+        of_status = [one for one in listed if one.claim.status is status]
+        if not of_status:
+            continue
+        print("-" * NARROW)
+        print(f"{title:<{names}}{''.join(f'{suite:<10}' for suite in suites)}here")
+        for one in of_status:
+            times = "".join(f"{_time(one.claim, suite):<10}" for suite in suites)
+            here = "-" if status is Status.PLANNED else f"{'no' if one.against else 'yes'} [{said.index(one.here) + 1}]"
+            print(f"{one.claim.id:<{names}}{times}{here}")
+    print("-" * NARROW)
+    for place, words in enumerate(said, 1):
+        print("\n".join(wrapped(f"[{place}] {words}", "", width=NARROW)))
+
+
+def _time(claim: Claim, suite: Suite) -> str:
+    """How long a claim takes in a suite; ``-`` where it is not in it, ``?`` where no time is declared."""
+    if suite not in claim.suites:
+        return "-"
+    estimate = claim.estimate_for(suite)
+    return duration(estimate.seconds) if estimate and estimate.seconds else "?"
+
+
+def _claims(count: int) -> str:
+    return f"{count} claim{'s' * (count != 1)}"
 
 
 def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
@@ -62,17 +131,14 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
         return []
     ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
     claims = [run.catalogue.claim(id_) for id_ in ids]
-    seconds = _seconds(claims, run)
-    count = f"{len(claims)} claim{'s' * (len(claims) != 1)}"
-    return [f"{count} to be tested, about {duration(seconds)} in all"] if seconds else []
+    seconds = _seconds(claims, run, run.settings.suite)
+    return [f"{_claims(len(claims))} to be tested, about {duration(seconds)} in all"] if seconds else []
 
 
-def _seconds(claims: Iterable[Claim], run: Run) -> float:
+def _seconds(claims: Iterable[Claim], run: Run, suite: Suite) -> float:
     """How long the claims take on all versions that were asked for; one that is about all of them runs once."""
     return sum(
-        e.seconds * (1 if c.takes_versions else len(run.targets))
-        for c in claims
-        if (e := c.estimate_for(run.settings.suite))
+        e.seconds * (1 if c.takes_versions else len(run.targets)) for c in claims if (e := c.estimate_for(suite))
     )
 
 

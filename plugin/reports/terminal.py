@@ -153,7 +153,7 @@ def trial_lines(trial: "StoredTrial", *, origin: bool) -> list[str]:
 
 
 def origin_lines(claim: Claim) -> list[str]:
-    """What is claimed, where that comes from, and in at most two lines its note (``--claims`` prints all of it)."""
+    """What is claimed, where that comes from, and in at most two lines its note (``--claims -v`` prints all of it)."""
     lines = wrapped(claim.sentence) + (wrapped(f"source: {claim.source}") if claim.source else [])
     if claim.note:
         lines += wrapped(f"note: {claim.note}", most=2)
@@ -183,10 +183,10 @@ def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Sec
     return lines
 
 
-def wrapped(text: str, indent: str = "  ", *, most: int | None = None) -> list[str]:
+def wrapped(text: str, indent: str = "  ", *, most: int | None = None, width: int = WIDTH) -> list[str]:
     """Text in lines of at most 100 columns; what does not fit in ``most`` lines is cut off with an ellipsis."""
     lines = textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent,
+        text, width, initial_indent=indent, subsequent_indent=indent,
         break_on_hyphens=False, max_lines=most, placeholder=" …",
     )  # fmt: skip
     return lines or [indent]

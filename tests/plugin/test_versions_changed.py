@@ -114,11 +114,11 @@ def test_of_patches_an_older_one_may_follow_and_it_is_said(changing: Gate) -> No
 
 
 def test_the_list_of_claims_says_what_was_never_run_and_what_cannot_be(changing: Gate) -> None:
-    listed = " ".join(changing("--claims", *asked(OLD, NEW)).text.split())
+    listed = " ".join(changing("--claims", "-v", *asked(OLD, NEW)).text.split())
     assert (
         f"{OLD} → {NEW}: documented, not run; changed were clusters from v20.2.0-dev.20201130 to v21.1.0-al" in listed
     )
-    listed = " ".join(changing("--claims", *asked(NEW, OLD)).text.split())
+    listed = " ".join(changing("--claims", "-v", *asked(NEW, OLD)).text.split())
     assert f"here bad input: {NEW} → {OLD}: {OLD} is older than {NEW}" in listed
 
 

@@ -1,0 +1,32 @@
+"""``--claims``: a table that fits any terminal, and with ``-v`` everything that the catalogue says of each claim."""
+
+from tests.plugin.conftest import Gate
+
+
+def test_the_table_says_what_runs_here_and_how_long_each_suite_takes(gate: Gate) -> None:
+    ran = gate("--claims", "--engine=postgres", catalogue=False)
+    assert ran.status == 0, ran.text
+    lines = ran.text.splitlines()
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    rows = {line.split()[0]: line for line in lines if " yes [" in line or " no [" in line}
+    assert {"survivability", "hot-swap", "tenancy"} <= rows.keys()
+    title = next(line for line in lines if line.startswith("claim "))
+    gate_at, here_at = title.index("gate"), title.index("here")
+    assert rows["survivability"][gate_at:].startswith("65 s ")
+    assert rows["survivability-pause"][gate_at:].startswith("- ")
+    reasons = dict(line[1:].split("] ", 1) for line in lines if line.startswith("["))
+    assert reasons[rows["survivability"][here_at:].removeprefix("yes [")[:-1]] == "can be evaluated here"
+    assert reasons[rows["rebalance"][here_at:].removeprefix("no [")[:-1]].startswith("not evaluated: postgres on")
+    planned = lines[next(i for i, line in enumerate(lines) if line.startswith("planned, not built")) :]
+    assert any(line.startswith("adversity ") for line in planned)
+    assert "adversity" not in rows
+    ready = sum(" yes [" in line for line in lines)
+    assert f"{len(rows) + 3} claims, {ready} can be evaluated here: gate " in ran.text
+
+
+def test_with_v_each_claim_is_told_in_full(gate: Gate) -> None:
+    told = gate("--claims", "-v", "--engine=postgres", catalogue=False).text
+    assert "  claim    A node that is drained and stopped in good order loses nothing" in told
+    assert "  source   thesis, 5.4 (RQ4), table 5.6" in told
+    assert "  gate     about 65 s, 1200 MiB of disk" in told
+    assert "  here     not evaluated: its test is planned, not written yet" in told
