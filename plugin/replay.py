@@ -139,14 +139,14 @@ def replay(
     notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values())
     if notice:
         writer.line(notice)
-    outcomes = []
+    outcomes, differs = [], {trial: differences(stored_verdict(trial), verdicts[trial]) for trial in trials}
     sabotaged = [trial.result.outcome for _, trial in trials.values() if trial.sabotage]
     for directory, (home, trial) in trials.items():
         below = directory.name if directory == home.directory else str(directory.relative_to(home.directory))
         title = below if len(chosen) == 1 or directory == home.directory else f"{home.directory.name}/{below}"
         terminal.print_trial(writer, trial, title=title)
-        changes = differences(stored_verdict(directory), verdicts[directory])
-        writer.line("\n".join(f"  differs: {change}" for change in changes) or "  same verdict as stored")
+        changes = [f"  differs: {change}" for change in differs[directory]]
+        writer.line("\n".join(changes) or "  same verdict as stored")
         if not trial.sabotage:
             outcomes.append(trial.result.outcome)
     writer.line("")
@@ -154,7 +154,7 @@ def replay(
         writer.line(share)
     if outcomes:
         writer.line(terminal.counted(outcomes))
-    writer.line(page_of_replay(stored, run))
+    writer.line(page_of_replay(stored, run, differs))
     if allure is not None:
         from plugin.reports.allure_results import write_replay
 

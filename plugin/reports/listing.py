@@ -34,8 +34,8 @@ def print_claims(run: Run, *, in_full: bool) -> None:
     ``in_full``: with each one's sentence, source, disk and note instead.
     """
     settings = run.settings
-    chosen = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
-    print(f"Claims of the catalogue; {chosen}")
+    where = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
+    print(f"Claims of the catalogue; {where}")
     engines, lines = _targets(run)
     print("\n".join(lines))
     listed = _listed(run, engines)

@@ -31,21 +31,33 @@ STYLES = {"pass": "good", "refuted": "bad", NOT_AS_EXPECTED: "bad", **UNSURE}
 SABOTAGES = "Sabotages: expected to be refuted, or inconclusive; no part of the verdict"
 MOST_EVENTS = 500  # events listed of one trial; a run of hours has many, and its charts show them all
 MOST_FACTS = 300
+FOLDED = ("pass", "reported")
+"""Outcomes of checks that a reader opens who wants to see them."""
+GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
 
 
 def write_page(
-    path: Path, runs: Sequence[StoredRun], *, judge: str, control: str = "", ended: Conclusion | None = None
+    path: Path,
+    runs: Sequence[StoredRun],
+    *,
+    judge: str,
+    control: str = "",
+    ended: Conclusion | None = None,
+    differs: Mapping[Path, Sequence[str]] | None = None,
 ) -> Path:
     """Write the page of these runs. ``judge``: options that judge them again; ``control``: a control's notice.
 
-    ``ended``: what the session came to; by what is stored where it is not given.
+    ``ended``: what the session came to; by what is stored where it is not given. ``differs``: of trials that were
+    judged again, what is not as it was stored; the page then says on top that it is no run's own.
     """
     names = names_of(runs)
     trials = [(trial, name) for run, name in zip(runs, names, strict=True) for trial in run.trials]
     on = [machine(run.described.get("host") or {}) for run in runs for _ in run.trials]
     several = len(runs) > 1
     shown = [_trial(trial, at, name if several else "", on[at]) for at, (trial, name) in enumerate(trials)]
+    for told in shown:
+        told["differs"] = (differs or {}).get(told["of"].directory, ())
     drawn = {"trials": [_drawn(told, name) for (_, name), told in zip(trials, shown, strict=True)]}
     plain = _short(to_builtins(drawn, str_keys=True))
     data = json.dumps(plain, separators=(",", ":"), allow_nan=False)
@@ -65,6 +77,8 @@ def write_page(
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,
         control=control,
+        judged_again=_judged_again(shown) if differs is not None else "",
+        words=_words(),
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
@@ -72,6 +86,21 @@ def write_page(
         facts_of=_facts,
     )
     return write(path, text)
+
+
+def _judged_again(shown: Sequence[Mapping[str, Any]]) -> str:
+    """What a page says on top that was made by a replay."""
+    changed = [told for told in shown if told["differs"]]
+    same = "every verdict is as it was stored"
+    told = f"{len(changed)} of {len(shown)} trials differ from what was stored" if changed else same
+    return f"Judged again with today's limits: {told}. The run's own page is report.html in its directory."
+
+
+def _words() -> Sequence[tuple[str, str]]:
+    """The project's words and what they mean; none where the documents are not at hand."""
+    lines = GLOSSARY.read_text(encoding="utf-8").splitlines() if GLOSSARY.exists() else []
+    rows = [line.strip("|").split("|", 1) for line in lines if line.startswith("| ")]
+    return [(row[0].strip(), row[1].strip().replace("`", "")) for row in rows[1:]]
 
 
 def _short(value: Any) -> Any:
@@ -119,7 +148,7 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
     verdict: Mapping[str, Any] = trial.verdict or {"results": (), "conditions": (), "tuned": described.get("tuned", ())}
     context = {**trial.context, "tuned": "; ".join(map(str, verdict["tuned"])), **trial.builds}
     why, points = decided(trial)
-    told = {point.name for point in points}
+    checks = [_check(result, {point.name for point in points}) for result in _in_order(verdict["results"])]
     broken = [c for c in verdict["conditions"] if c["name"] in ("integrity", "no_errors") and not c["met"]]
     sections = trial.sections.values()
     return {
@@ -135,9 +164,13 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "why": why,
         "points": points,
         "found": [told for each in sections for told in each.sentences if told not in each.notices],
-        "problems": [c["why"] for c in broken if c["name"] not in told] + [trial.problem] * bool(trial.problem),
+        "problems": [c["why"] for c in broken if c["name"] not in {point.name for point in points}]
+        + [trial.problem] * bool(trial.problem),
         "facts": {name: value for name, value in context.items() if value},
-        "checks": [_check(result, told) for result in _in_order(verdict["results"])],
+        "checks": checks,
+        "told": [check for check in checks if check["outcome"] not in FOLDED],
+        "folded": [check for check in checks if check["outcome"] in FOLDED],
+        "folding": _folding(checks),
         "paper": beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else [],
         "conditions": verdict["conditions"],
         "events": [event for event in trial.events if _told(event)][:MOST_EVENTS],
@@ -159,6 +192,14 @@ def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(results, key=lambda r: FIRST.index(r["outcome"]) if r["outcome"] in FIRST else len(FIRST))
 
 
+def _folding(checks: Sequence[Mapping[str, Any]]) -> str:
+    """What the fold is called that hides the checks that hold, and those that are only reported."""
+    counts = {outcome: sum(check["outcome"] == outcome for check in checks) for outcome in FOLDED}
+    return ", ".join(
+        f"{count} {word}" for (word, count) in zip(("passed", "reported"), counts.values(), strict=True) if count
+    )
+
+
 def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
     """``told``: checks whose examples are shown already."""
     check, measured = result["check"], result["measurement"]
@@ -174,6 +215,7 @@ def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
         "mark": check["mark"],
         "source": check["source"],
         "word": f"{SIGNS.get(result['outcome'], '…')} {word(result['outcome'])}",
+        "outcome": result["outcome"],
         "style": STYLES.get(result["outcome"], "none"),
         "why": "; ".join(filter(None, [why, note])),
         "examples": () if check["metric"] in told else measured["examples"],

@@ -1,6 +1,6 @@
 """Where the page of a session or a replay goes. Nothing here raises: a verdict stands without its report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.engines import control_notice, is_control
@@ -11,6 +11,7 @@ from plugin.run import Run
 from plugin.status import Conclusion
 
 PAGE = "report.html"
+JUDGED_AGAIN = "judged-again.html"
 COMPARISON = "comparison.html"
 
 
@@ -22,11 +23,11 @@ def page_of_run(stored: StoredRun, run: Run, ended: Conclusion) -> str:
     return _page([stored], run, stored.directory / PAGE, ended) if stored.trials else ""
 
 
-def page_of_replay(stored: Sequence[StoredRun], run: Run) -> str:
+def page_of_replay(stored: Sequence[StoredRun], run: Run, differs: Mapping[Path, Sequence[str]]) -> str:
     """Write the page of what was judged again. Returns the line that says where it is, or why there is none.
 
-    It goes into the directory that was judged; beside it where that is a trial, whose files are sealed; of several,
-    into the current directory.
+    It goes beside the run's own page, which stays as it is; beside the directory that was judged where that is a
+    trial, whose files are sealed; of several, into the current directory. ``differs``: as ``write_page`` takes it.
     """
     directory = stored[0].directory
     if len(stored) > 1:
@@ -34,11 +35,17 @@ def page_of_replay(stored: Sequence[StoredRun], run: Run) -> str:
     elif (directory / TRIAL_FILE).exists():
         place = directory.parent / f"{directory.name}.html"
     else:
-        place = directory / PAGE
-    return _page(stored, run, place)
+        place = directory / JUDGED_AGAIN
+    return _page(stored, run, place, differs=differs)
 
 
-def _page(stored: Sequence[StoredRun], run: Run, place: Path, ended: Conclusion | None = None) -> str:
+def _page(
+    stored: Sequence[StoredRun],
+    run: Run,
+    place: Path,
+    ended: Conclusion | None = None,
+    differs: Mapping[Path, Sequence[str]] | None = None,
+) -> str:
     place, here = run.settings.report or place, Path.cwd()
     engines = {trial.context["engine"] for each in stored for trial in each.trials if "engine" in trial.context}
     try:
@@ -51,6 +58,7 @@ def _page(stored: Sequence[StoredRun], run: Run, place: Path, ended: Conclusion 
             judge=" ".join(f"--judge={typed(each.directory, here)}" for each in stored),
             control=control_notice(sorted(engines)) if all(map(is_control, engines)) else "",
             ended=ended,
+            differs=differs,
         )
     except OSError as error:
         why = error.strerror or error

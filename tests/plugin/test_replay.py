@@ -153,7 +153,7 @@ def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
     assert "claims: 1 refuted" in again.lines
     assert "ERROR: " in again.text
     assert "evidence of schema 0; this release reads schema 1" in again.text
-    page = (gate.run_dir / "report.html").read_text()
+    page = (gate.run_dir / "judged-again.html").read_text()
     assert "UNREADABLE" in page
     assert "REFUTED" in page
 
@@ -169,7 +169,7 @@ def test_what_is_of_another_type_is_left_out_of_every_report(gate: Gate) -> None
     assert "its metric, unit and note are not all texts" in said(again.text)
     assert "run.json was changed after the run" in said(again.text)
     assert "not written" not in again.text
-    assert "The answer." in (gate.run_dir / "report.html").read_text()
+    assert "The answer." in (gate.run_dir / "judged-again.html").read_text()
     assert (gate.path / "again.xml").read_text().count("<testcase ") == 3 + 1, "the trials, and the run"
     assert len(list((gate.path / "again").glob("*-result.json"))) == 3 + 1
 

@@ -121,7 +121,7 @@ def test_every_report_says_that_a_run_is_not_as_it_was_left(
     assert len(xml) - len(wrong) == left - 1, "the refuted trial's own"
     results = [json.loads(file.read_text()) for file in (gate.path / "again").glob("*-result.json")]
     unlike = [each["name"] for each in results if each.get("statusDetails", {}).get("message") == NOT_AS_LEFT]
-    page = (gate.run_dir / "report.html").read_text()
+    page = (gate.run_dir / "judged-again.html").read_text()
     assert page.count(NOT_AS_LEFT.capitalize()) == ran.text.count(f"ERROR: {gate.run_dir}: ") == len(told)
     assert len(wrong) == len(unlike) == len(told)
     for each in told:

@@ -40,7 +40,7 @@ def test_a_replay_asks_for_the_signature(signed: Gate) -> None:
     other = signed("--judge", "out", "--signed-by", "other.pub", "--junit-xml", "again.xml", "--alluredir", "again")
     assert other.status == 6, other.text
     results = "".join(file.read_text() for file in (signed.path / "again").glob("*-result.json"))
-    page, xml = (signed.path / name for name in ("out/report.html", "again.xml"))
+    page, xml = (signed.path / name for name in ("out/judged-again.html", "again.xml"))
     for told in (other.text, page.read_text(), xml.read_text(), results):
         assert "its signature is not" in told
 

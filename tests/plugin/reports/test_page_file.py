@@ -66,14 +66,17 @@ def test_a_page_that_cannot_be_written_changes_nothing(gate: Gate) -> None:
     assert "report: not written: taken.html: " in again.text
 
 
-def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> None:
+def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> None:
     gate(*gate.tests("passes", "refuted"), "--run-dir", "out")
-    before = {path: sha256(path) for path in gate.run_dir.rglob("*") if path.is_file() and path.name != "report.html"}
+    before = {path: sha256(path) for path in gate.run_dir.rglob("*") if path.is_file()}
+    assert "Judged again" not in (gate.run_dir / "report.html").read_text()
     assert "Claims: 1 pass, 1 refuted" in (gate.run_dir / "report.html").read_text()
     gate.edit("claims.toml", "limit = 42", "limit = 41")
     again = gate("--judge", "out")
-    assert "report: out/report.html" in again.lines
-    page = (gate.run_dir / "report.html").read_text()
+    assert "report: out/judged-again.html" in again.lines
+    page = (gate.run_dir / "judged-again.html").read_text()
+    assert "Judged again with today&#39;s limits: 2 of 2 trials differ from what was stored." in page
+    assert "limit of answer: was == 42.0, is == 41.0; check answer: was pass, is refuted." in page
     assert re.search(r"✘ REFUTED.+?42, must be == 41", page, re.DOTALL), "by today's limits"
     trial = gate.trials[0]
     assert gate("--judge", str(trial)).lines[-1] == f"report: out/claims/answer/{trial.name}.html", (
@@ -82,7 +85,12 @@ def test_a_stored_run_gets_its_page_anew_and_its_evidence_stays(gate: Gate) -> N
     assert gate("--judge", "out", "--report", "elsewhere/mine.html").lines[-1] == "report: elsewhere/mine.html"
     assert (gate.path / "elsewhere" / "mine.html").exists()
     assert {path: sha256(path) for path in before} == before
+    gate.edit("claims.toml", "limit = 41", "limit = 42")
     assert "after the run" not in gate("--judge", "out").text
+    assert (
+        "Judged again with today&#39;s limits: every verdict is as it was stored."
+        in (gate.run_dir / "judged-again.html").read_text()
+    )
 
 
 def test_evidence_is_never_overwritten(gate: Gate) -> None:
