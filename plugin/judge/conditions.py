@@ -229,16 +229,33 @@ def _probe_on_time(a: Analysis) -> Answer:
 
 def host_seconds(a: Analysis) -> list[HostSecond]:
     """The seconds in which other work counts: from the first fault on, where it was recorded."""
-    first = [t for kind in (FaultBegin, ScaleBegin) if (t := a.timeline.reached.get(kind)) is not None]
-    return [s for s in a.evidence.host if s.others is not None and s.t >= min(first, default=0)]
+    first = _first_fault(a) or 0
+    return [s for s in a.evidence.host if s.others is not None and s.t >= first]
+
+
+def _first_fault(a: Analysis) -> int | None:
+    """When the first fault, or change of the cluster's size, began."""
+    return min(
+        (t for kind in (FaultBegin, ScaleBegin) if (t := a.timeline.reached.get(kind)) is not None), default=None
+    )
 
 
 @requires("machine_free", "run it again while nothing else uses the machine")
 def _machine_free(a: Analysis) -> Answer:
     """Other work left the database the CPU it asked for."""
+    return _free(a, host_seconds(a))
+
+
+@requires("machine_free_before", "run it again while nothing else uses the machine")
+def _machine_free_before(a: Analysis) -> Answer:
+    """Other work left the database the CPU it asked for before the first fault, too."""
+    first = _first_fault(a)
+    return _free(a, [s for s in a.evidence.host if s.others is not None and (first is None or s.t < first)])
+
+
+def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
     if a.evidence.host_problems:
         return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
-    found = host_seconds(a)
     if not found:
         return False, "nobody recorded how much CPU other work took"
     crowded = [s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found]

@@ -51,6 +51,9 @@ had been gathered by then."""
 EXCUSES = ("machine_free",)
 """What a limit of time must be able to rely on to refute the claim. Evidence of older releases does not tell it."""
 
+EARLIER = ("machine_free_before",)
+"""The same of what came before the first fault, for metrics that begin there."""
+
 CLOCKS = ("clocks_read",)
 """What a check of a time rests on, where a clock was not read."""
 
@@ -122,7 +125,9 @@ def decide(
     results = tuple(judged_by(check) for check in checks)
     judged = (result.check for result in results if result.outcome not in UNJUDGED)
     asked = [needed(check.metric, check.needs, needs) for check in judged]
-    asked.append(tuple(name for name in (*EXCUSES, *CLOCKS) if name in conditions))  # those that were evaluated
+    asked.append(
+        tuple(name for name in (*EXCUSES, *EARLIER, *CLOCKS) if name in conditions)
+    )  # those that were evaluated
     outcome, why = _conclude(results, unmet(tuple(dict.fromkeys([*ALWAYS, *needs, *chain.from_iterable(asked)]))))
     if failures and outcome is not Outcome.REFUTED:
         outcome, why = Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(map(str, failures)))
@@ -198,7 +203,8 @@ def _judge(
         )
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {doubt}")
     info = KNOWN_METRICS.get(check.metric)
-    excused = unmet(excuses) if not holds and info is not None and info.timed else []
+    asked = (*excuses, *(EARLIER if excuses and info is not None and info.from_start else ()))
+    excused = unmet(asked) if not holds and info is not None and info.timed else []
     if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]

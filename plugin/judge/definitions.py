@@ -37,6 +37,8 @@ class MetricInfo:
     With ``safety`` a violation counts as soon as the records can be relied on (``integrity``), whatever else is
     missing; a pass needs all of ``needs`` all the same. With ``timed`` the limit is one of time, which a machine that
     is busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
+    With ``from_start`` it watches what came before the first fault, too, and so does a second condition
+    (``machine_free_before``).
     ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
     it says nothing where there is.
     """
@@ -47,6 +49,7 @@ class MetricInfo:
     measure: Callable[[Analysis], Measured]
     safety: bool = False
     timed: bool = False
+    from_start: bool = False
     elsewhere: Callable[[Analysis], str] = lambda _: ""
 
 
@@ -64,14 +67,14 @@ class Metrics(dict[str, MetricInfo]):
 
     def declare(
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
-        description: str = "", elsewhere: Callable[[Analysis], str] = lambda _: "",
+        from_start: bool = False, description: str = "", elsewhere: Callable[[Analysis], str] = lambda _: "",
     ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
         def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
-                unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, elsewhere=elsewhere,
-                description=description or _described(measure),
+                unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, from_start=from_start,
+                elsewhere=elsewhere, description=description or _described(measure),
             )  # fmt: skip
             return measure
 

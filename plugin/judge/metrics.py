@@ -59,7 +59,7 @@ def _victim_gap(a: Analysis) -> Measured:
     return _longest(a, "victims", "no probed endpoint is a hit node's own")
 
 
-@measures("gap_undisturbed_s", "s", _PROBE, timed=True)
+@measures("gap_undisturbed_s", "s", _PROBE, timed=True, from_start=True)
 def _gap_undisturbed(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway, as far as no fault explains it.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
-from plugin.judge.decide import ALWAYS, CLOCKS, EXCUSES, UNJUDGED, needed
+from plugin.judge.decide import ALWAYS, CLOCKS, EARLIER, EXCUSES, UNJUDGED, needed
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import capital
@@ -70,7 +70,7 @@ def _missing(verdict: Mapping[str, Any], needs: Sequence[str], *, advise: bool) 
     ``needs``: those of the claim.
     """
     judged = (result["check"] for result in verdict["results"] if result["outcome"] not in UNJUDGED)
-    asked = {*ALWAYS, *EXCUSES, *CLOCKS, *needs}
+    asked = {*ALWAYS, *EXCUSES, *EARLIER, *CLOCKS, *needs}
     asked.update(*(needed(check["metric"], check.get("needs", ())) for check in judged))
     unmet = [condition for condition in verdict["conditions"] if not condition["met"]]
     found = []

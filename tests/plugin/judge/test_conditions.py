@@ -294,7 +294,12 @@ def test_a_machine_that_was_taken_for_as_long_as_an_outage_may_last_explains_it_
 
 def test_a_crowd_before_the_fault_is_none_of_its_own() -> None:
     early, late = host(others=40.0)[:11], host(others=1.0)[11:]
-    assert condition(whole(host=[*early, *late]), "machine_free").met
+    evidence = whole(host=[*early, *late])
+    assert condition(evidence, "machine_free").met
+    before = condition(evidence, "machine_free_before")
+    assert not before.met
+    assert "11 of 11 s" in before.why
+    assert condition(whole(host=[*host(others=1.0)[:11], *host(others=40.0)[11:]]), "machine_free_before").met
 
 
 def test_an_unreadable_bucket_is_declared_and_completes_the_audit() -> None:

@@ -89,6 +89,32 @@ def test_it_refutes_unless_other_work_had_the_machine(metric: str) -> None:
     assert outcome(metric, others=60.0) is Outcome.INCONCLUSIVE
 
 
+EARLY: Mapping[str, tuple[float, dict[str, Any]]] = {
+    "gap_undisturbed_s": (5, {"probe": probe(lambda _, tenth: not 20 < tenth < 90, until=END)}),
+    "write_gap_unscaled_s": (5, {"history": history(until=END, quiet=range(2, 9))}),
+    "failed_undisturbed": (1, {"history": unanswered()}),
+    "write_gap_s": (5, {"history": history(until=END, quiet=range(2, 9)), "events": told(GROWS)}),
+}
+"""What lasts too long before the first fault."""
+
+
+@pytest.mark.parametrize("metric", EARLY)
+@pytest.mark.parametrize(("others", "is_"), [(1.0, Outcome.REFUTED), (80.0, Outcome.INCONCLUSIVE)])
+def test_what_came_before_the_first_fault_is_excused_by_what_others_took_there(
+    metric: str, others: float, is_: Outcome
+) -> None:
+    limit, fields = EARLY[metric]
+    host = [HostSecond(t=s * SECOND, cpu=100.0, others=others if s < 12 else 1.0) for s in range(1, END)]
+    lines = fields.get("history", history(until=END))
+    shared: dict[str, Any] = {"events": told(), "history": lines, "final": last_read(lines), "host": host}
+    evidence = whole(**{**shared, "probe": probe(seen, until=END), **fields})
+    unit = KNOWN_METRICS[metric].unit
+    check = Check(
+        metric=metric, comparison=Comparison.LE, limit=limit, kind=Kind.ABSOLUTE, mark="R", source="us", unit=unit
+    )
+    assert decide(evidence, [check]).outcome is is_
+
+
 @pytest.mark.parametrize("metric", LASTING)
 def test_clients_that_stood_still_by_their_own_record_refute_nothing(metric: str) -> None:
     """For 40 s, after which they are as late."""

@@ -23,6 +23,7 @@ from fixtures.workloads.tenants.judge.load_metrics import LOAD_METRICS
 from fixtures.workloads.tenants.judge.metrics import TENANTS_METRICS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
+from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.decide import decide
@@ -434,3 +435,19 @@ def test_whatever_goes_wrong_while_a_plan_looks_at_the_cluster_counts() -> None:
     ]
     wrong = sorted([*lines[:-1], *failed], key=lambda line: line.t) + lines[-1:]
     assert measure(whole(events=looking(12.0, 30.0), history=wrong), "errors_not_retryable").value == 1
+
+
+@pytest.mark.parametrize("state", ["XX000", "XXUUU"])
+def test_errors_of_the_server_while_a_node_is_away_refute(state: str) -> None:
+    """500 a second for eight seconds: nothing is lost, nothing stands still, and it is no promise kept."""
+    failed: list[HistoryLine] = []
+    for number in range(8 * 500):
+        at, op = 13 * SECOND + number * 2000, 10**7 + number
+        failed += [Invoke(at, op, "w1", "n2", Op.INSERT, numbers([10**6 + number]), 1), Failed(at + 900, op, state)]
+    lines = history()
+    wrong = sorted([*lines[:-1], *failed], key=lambda line: line.t) + lines[-1:]
+    evidence = whole(history=wrong, final=last_read(wrong))
+    for claim in ("survivability", "survivability-disk-lost", "rebalance", "tenancy-survivability", "hot-swap"):
+        checks = [c for c in load().claim(claim).checks_for("laptop") if c.metric == "errors_not_retryable"]
+        assert decide(evidence, checks).outcome is Outcome.REFUTED, claim
+        assert decide(whole(), checks).outcome is Outcome.PASS, claim
