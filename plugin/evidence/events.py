@@ -340,8 +340,9 @@ class ObjectsPhase(Happened, frozen=True, kw_only=True, tag="objects.phase"):
 class ObjectLooked(Happened, frozen=True, kw_only=True, tag="object.looked"):
     """A check looked at its object through a node (or the one way in for writes), ``n`` changes being done.
 
-    ``answers``: by statement what it answered, of statements whose answers must be the same through all nodes.
-    ``still``: nothing changes what they are about, so that they must be the same in all phases, too.
+    ``changed``: what the last of them was made through, if one was just made. ``answers``: by statement what it
+    answered, of statements whose answers must be the same through all nodes. ``still``: nothing changes what they are
+    about, so that they must be the same in all phases, too.
     """
 
     check: str
@@ -350,6 +351,7 @@ class ObjectLooked(Happened, frozen=True, kw_only=True, tag="object.looked"):
     n: int = 0
     build: str | UnsetType = UNSET
     wrong: Sequence[Wrong] = ()
+    changed: str | UnsetType = UNSET
     answers: Mapping[str, str] | UnsetType = UNSET
     still: bool | UnsetType = UNSET
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,6 +47,20 @@ def not_signed(directory: Path, public_key: Path) -> str:
             (directory / RUN_SEAL).read_bytes(),
         )
     return "" if done.returncode == 0 else f"its signature is not {public_key}'s: {_said(done)}"
+
+
+def broken_signature(directory: Path) -> str:
+    """Why the signature that lies beside a run's seal is none of it, whoever made it; empty where it is.
+
+    Empty, too, where there is no signature, or nothing to check it with: nobody asked for it.
+    """
+    if not (directory / SIGNATURE).is_file() or not (directory / RUN_SEAL).is_file():
+        return ""
+    with suppress(BadInput):
+        arguments = ["check-novalidate", "-s", str(directory / SIGNATURE)]
+        if (done := _ssh_keygen(arguments, (directory / RUN_SEAL).read_bytes())).returncode:
+            return f"its signature is not of this {RUN_SEAL}: {_said(done)}"
+    return ""
 
 
 def _sign(file: Path, key: Path) -> None:

@@ -101,12 +101,12 @@ def _unlike_before(
 
 
 def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:
-    """Statements that were answered in one way through one node of a phase, and in another through another."""
-    first: dict[tuple[str, str], tuple[ObjectLooked, str]] = {}
+    """Statements that were answered in one way through one node, and in another through another, after one change."""
+    first: dict[tuple[str, int, str], tuple[ObjectLooked, str]] = {}
     for look in phase.looks:
         answers: Mapping[str, str] = {} if look.answers is UNSET else look.answers
         for statement, answer in answers.items():
-            other, before = first.setdefault((look.check, statement), (look, answer))
+            other, before = first.setdefault((look.check, look.n, statement), (look, answer))
             if answer != before:
                 yield (
                     look.check,
@@ -176,7 +176,8 @@ def _crossed(a: Analysis) -> Answer:
 def _asked(a: Analysis) -> Answer:
     """Every check of objects that is for this version was made, held before anything changed, and was looked at later.
 
-    In every phase, through every version; and there was a phase wherever the plan looked at the cluster.
+    In every phase, through every version, and was changed through each, where clients write through any node and
+    nothing is begun that another phase ends; and there was a phase wherever the plan looked at the cluster.
     """
     found = _phases(a)
     looks = sum(begin.kind == LOOK for _, begin in seen(a.evidence.events, StepBegin))
@@ -192,6 +193,7 @@ def _asked(a: Analysis) -> Answer:
         missing.append("no check of objects could be made")
     if len(found) < looks:
         missing.append(f"objects were looked at in {len(found)} of the {looks} states that the plan looked at")
+    begun = {event.check for _, event in seen(a.evidence.events, ObjectEnded)}
     for phase in found:
         for check in made:
             nodes = {look.node for look in phase.looks if look.check == check}
@@ -199,12 +201,18 @@ def _asked(a: Analysis) -> Answer:
                 missing.append(
                     f"{check}, {phase.begin.phase}: looked at through {', '.join(sorted(nodes)) or 'no node'}"
                 )
+            changed = {look.changed for look in phase.looks if look.check == check and look.changed is not UNSET}
+            if check not in told | begun and changed & set(phase.begin.nodes) and not _covered_by(phase, changed):
+                missing.append(f"{check}, {phase.begin.phase}: changed through {', '.join(sorted(changed))} alone")
     return not missing, some(missing) or f"{len(made)} checks in {len(found)} phases"
+
+
+def _covered_by(phase: Phase, nodes: set[str]) -> bool:
+    return all(nodes & set(side) for side in phase.sides())
 
 
 def _covered(phase: Phase, nodes: set[str]) -> bool:
     """Whether a node of each version was looked through; of two nodes where versions are not told apart."""
-    sides = phase.sides()
-    if sides:
-        return all(nodes & set(side) for side in sides)
+    if phase.sides():
+        return _covered_by(phase, nodes)
     return len(nodes & set(phase.begin.nodes)) >= min(2, len(phase.begin.nodes))

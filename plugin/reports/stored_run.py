@@ -18,7 +18,7 @@ from plugin.evidence.events import Event
 from plugin.evidence.load import Described, describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, home_of, undecided_of
-from plugin.evidence.signature import not_signed
+from plugin.evidence.signature import broken_signature, not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
 from plugin.judge.trial import TrialEvidence
@@ -193,7 +193,8 @@ def stored_run(
     """
     trials = [stored_trial(p, catalogue, verdicts.get(p), unjudged.get(p, "")) for p in trials_in(directory)]
     decided = [trial.described for trial in trials if not trial.sabotage and trial.result.outcome in DECIDED]
-    forged = not_signed(home_of(directory) or directory, signed_by) if signed_by else ""
+    home = home_of(directory) or directory
+    forged = not_signed(home, signed_by) if signed_by else broken_signature(home)
     missing = undecided(required_of(_raw(directory / RUN_FILE)), decided)
     return StoredRun(
         directory=directory,
