@@ -77,7 +77,7 @@ def write_page(
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,
         control=control,
-        judged_again=_judged_again(shown) if differs is not None else "",
+        judged_again=_judged_again(differs, len(shown)) if differs is not None else "",
         words=_words(),
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
@@ -88,12 +88,13 @@ def write_page(
     return write(path, text)
 
 
-def _judged_again(shown: Sequence[Mapping[str, Any]]) -> str:
-    """What a page says on top that was made by a replay."""
-    changed = [told for told in shown if told["differs"]]
+def _judged_again(judged: Mapping[Path, Sequence[str]], count: int) -> str:
+    """What a page of ``count`` trials says on top that was made by a replay. ``judged``: what differs, by trial."""
+    changed = sum(map(bool, judged.values()))
     same = "every verdict is as it was stored"
-    told = f"{len(changed)} of {len(shown)} trials differ from what was stored" if changed else same
-    return f"Judged again with today's limits: {told}. The run's own page is report.html in its directory."
+    told = f"{changed} of {len(judged)} trials differ from what was stored" if changed else same
+    left = f"; {count - len(judged)} could not be judged" if len(judged) < count else ""
+    return f"Judged again with today's limits: {told}{left}. The run's own page is report.html in its directory."
 
 
 def _words() -> Sequence[tuple[str, str]]:

@@ -154,6 +154,7 @@ def test_what_cannot_be_read_hides_nothing_else(gate: Gate) -> None:
     assert "ERROR: " in again.text
     assert "evidence of schema 0; this release reads schema 1" in again.text
     page = (gate.run_dir / "judged-again.html").read_text()
+    assert "every verdict is as it was stored; 1 could not be judged." in page
     assert "UNREADABLE" in page
     assert "REFUTED" in page
 
