@@ -45,16 +45,17 @@ def print_claims(run: Run, *, in_full: bool) -> None:
         _print_table(listed, run)
     ready = [one.claim for one in listed if one.against is None]
     suites = dict.fromkeys(suite for one in listed for suite in one.claim.suites)
-    totals = (
-        f"{suite} {len(chosen)}, about {duration(seconds)}" if (seconds := _seconds(chosen, run, suite))
-        else f"{suite} {len(chosen)}"
-        for suite in suites
-        if (chosen := [claim for claim in ready if suite in claim.suites])
-    )  # fmt: skip
+    totals = (_total(suite, [claim for claim in ready if suite in claim.suites], run) for suite in suites)
     counts = f"{_claims(len(listed))}, {len(ready)} can be evaluated here"
-    print("\n".join(wrapped(f"{counts}: {'; '.join(totals)}" if ready else counts, "", width=NARROW)))
+    print("\n".join(wrapped(f"{counts}: {'; '.join(filter(None, totals))}" if ready else counts, "", width=NARROW)))
     if not in_full:
         print("--claims -v tells each one's sentence, source, disk and notes")
+
+
+def _total(suite: Suite, claims: Sequence[Claim], run: Run) -> str:
+    """How many claims of a suite can be evaluated here, and how long they take; nothing where there are none."""
+    seconds = _seconds(claims, run, suite)
+    return f"{suite} {len(claims)}{f', about {duration(seconds)}' * bool(seconds)}" if claims else ""
 
 
 def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
