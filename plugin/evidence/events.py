@@ -22,8 +22,12 @@ class OwnEvent(Happened, frozen=True, kw_only=True, tag="(own)"):
 
 
 class TrialBegin(Happened, frozen=True, kw_only=True, tag="trial.begin"):
-    """A trial begins. ``past_recovery_s``: how long writing must go on after recovery; of older trials only."""
+    """A trial begins. ``probe``: whether its test asks for one; older trials do not say.
 
+    ``past_recovery_s``: how long writing must go on after recovery; of older trials only.
+    """
+
+    probe: bool | UnsetType = UNSET
     past_recovery_s: float | UnsetType = UNSET
 
 

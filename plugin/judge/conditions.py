@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, takewhile
 
+from msgspec import UNSET
+
 from clusters.events import FaultBegin, Provisioned, Replicated
-from plugin.evidence.events import Errored, Event, ScaleBegin, TrialEnd, seen
+from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, TrialEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, routes_of
@@ -182,28 +184,48 @@ def _replicated_before(a: Analysis) -> Answer:
 def watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
     """The window that the probe must watch, from the first write until writing ended; its routes, and its seconds.
 
-    Raises ``NotRecorded`` without a probe or a fault.
+    Raises ``NotRecorded`` without a probe, and where neither a fault nor a change of size was recorded.
     """
     header, lines = recorded(a.evidence.probe, "there was no probe")
-    line = a.timeline
-    faults = recorded(line.faults or None, "no fault was recorded, so there is no window to watch")
-    activity = activity_of(a)
-    begins = [faults[0].begin, *(line.baseline or ())[:1], *(activity.attempts[:1] if activity else ())]
+    line, activity = a.timeline, activity_of(a)
+    first = recorded(_first_fault(a), "no fault was recorded, so there is no window to watch")
+    begins = [*(fault.begin for fault in line.faults[:1]), *(line.baseline or ())[:1]]
+    # A cluster may change its size before anybody writes: nobody has to watch that.
+    begin = min([*begins, *(activity.attempts[:1] if activity else ())], default=first)
     end = line.writing_end if line.writing_end is not None else line.end
-    return (min(begins), max(min(begins), end)), routes_of(header.get("routes")), lines
+    return (begin, max(begin, end)), routes_of(header.get("routes")), lines
+
+
+def _before_probes(a: Analysis) -> bool:
+    """Whether this is of a release in which no probe watched a cluster that changes its size."""
+    begins = seen(a.evidence.events, TrialBegin)
+    untold = bool(begins) and begins[0][1].probe is UNSET
+    return untold and a.evidence.probe is None and not a.timeline.faults and ScaleBegin in a.timeline.reached
+
+
+_BEFORE_PROBES = "the trial is of a release in which no probe watched a change of size"
 
 
 @requires("probe_complete", "keep the probe running from before the first write until writing has ended; see its log")
 def _probe_complete(a: Analysis) -> Answer:
-    """The probe watched every route of every node from the first write until writing ended."""
+    """The probe watched every route of every node from the first write until writing ended.
+
+    That is, of every node there was at the beginning: those that join later are not asked.
+    """
+    if _before_probes(a):
+        return True, _BEFORE_PROBES
     window, routes, lines = watched(a)
-    fault = recorded(a.timeline.disturbed, "no fault was recorded")[0]
+    fault = min((t for t in _faults_begin(a) if t >= window[0]), default=window[1])
     buckets = {route.rpartition("/")[2] for route in routes}
     reached = {name for line in lines if line.t <= fault for name, route in line.routes.items() if route.ok}
     problems = [*holes(lines, window)]
     problems += [f"bucket {b} has no route" for b in range(a.evidence.buckets) if str(b) not in buckets]
     problems += [f"node {node} has no route" for node in _unwatched(a, routes)]
-    problems += [f"route {route} had no success before the first fault" for route in routes if route not in reached]
+    problems += [
+        f"route {route} had no success before the first fault or change of size"
+        for route in routes
+        if route not in reached
+    ]
     if not routes:
         problems.append("the probe declares no routes")
     if problems:
@@ -221,6 +243,8 @@ def _unwatched(a: Analysis, routes: Sequence[str]) -> list[str]:
 @requires("probe_on_time", "leave the machine less to do")
 def _probe_on_time(a: Analysis) -> Answer:
     """The probe kept its own schedule all the time."""
+    if _before_probes(a):
+        return True, _BEFORE_PROBES
     window, _, lines = watched(a)
     count, worst = late(lines, window)
     why = f"largest lag {worst / 1e6:.2f} s, limit {LAG_US / 1e6:.1f} s"
@@ -235,9 +259,12 @@ def host_seconds(a: Analysis) -> list[HostSecond]:
 
 def _first_fault(a: Analysis) -> int | None:
     """When the first fault, or change of the cluster's size, began."""
-    return min(
-        (t for kind in (FaultBegin, ScaleBegin) if (t := a.timeline.reached.get(kind)) is not None), default=None
-    )
+    return min(_faults_begin(a), default=None)
+
+
+def _faults_begin(a: Analysis) -> list[int]:
+    """When each fault, and each change of the cluster's size, began."""
+    return [event.t for event in a.evidence.events if isinstance(event.what, FaultBegin | ScaleBegin)]
 
 
 @requires("machine_free", "run it again while nothing else uses the machine")

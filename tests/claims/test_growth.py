@@ -4,19 +4,22 @@ import pytest
 
 from fixtures.growth import Growth
 from fixtures.judge import Judge
+from fixtures.probe import Probe
 from fixtures.workloads.ledger.fixture import Ledger
 
 
 @pytest.mark.claim("rebalance")
 @pytest.mark.topology(nodes=3)
-async def test_replicas_spread_over_added_nodes(ledger: Ledger, growth: Growth, judge: Judge, sizes: str) -> None:
+async def test_replicas_spread_over_added_nodes(
+    ledger: Ledger, probe: Probe, growth: Growth, judge: Judge, sizes: str
+) -> None:
     """After nodes are added the replicas spread evenly over all of them without a manual step, while the cluster
     serves.
     """
     start, *larger = map(int, sizes.split())
     growth.begins_with(start)
     async with growth.watched():
-        async with ledger.writing(at_least=0):
+        async with probe.watching(ledger), ledger.writing(at_least=0):
             await ledger.baseline()
             for size in larger:
                 await growth.out(size)
@@ -27,12 +30,12 @@ async def test_replicas_spread_over_added_nodes(ledger: Ledger, growth: Growth, 
 
 @pytest.mark.claim("rebalance-scale-in")
 @pytest.mark.topology(nodes=3)
-async def test_nodes_can_be_taken_out(ledger: Ledger, growth: Growth, judge: Judge, sizes: str) -> None:
+async def test_nodes_can_be_taken_out(ledger: Ledger, probe: Probe, growth: Growth, judge: Judge, sizes: str) -> None:
     """Nodes can be taken out one after another; no range is lost and the rest is balanced again."""
     most, *smaller = map(int, sizes.split())
     async with growth.watched():
         await growth.out(most)
-        async with ledger.writing(at_least=0):
+        async with probe.watching(ledger), ledger.writing(at_least=0):
             await ledger.baseline()
             for size in smaller:
                 await growth.back(size)

@@ -16,6 +16,7 @@ from clusters.waiting import wait_until
 from fixtures.background import beside
 from fixtures.growth import Growth
 from fixtures.judge import Judge
+from fixtures.probe import Probe
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.convergence import State
@@ -83,7 +84,7 @@ async def test_no_replica_may_move(
 @slow
 @pytest.mark.sabotage("rebalance", engine="cockroach")
 async def test_replicas_move_at_a_crawl(
-    trial: Trial, ledger: Ledger, growth: Growth, cluster: Cluster, judge: Judge
+    trial: Trial, ledger: Ledger, probe: Probe, growth: Growth, cluster: Cluster, judge: Judge
 ) -> None:
     """Replicas are copied at 1 MiB/s, the least that v26.1 takes; each of the ballast's ranges has 4 MiB."""
     growth.sizes = replace(growth.sizes, limit_s=24.0)
@@ -91,7 +92,8 @@ async def test_replicas_move_at_a_crawl(
     for number in range(4096 // FILLER_KIB):
         await execute(cluster, f"INSERT INTO ballast SELECT part, 1000 + {number}, {filler}")
     await execute(cluster, "SET CLUSTER SETTING kv.snapshot_rebalance.max_rate = '1 MiB'")
-    assert await grow(trial, growth, ledger, 4) is State.MOVING
+    async with probe.watching(ledger):
+        assert await grow(trial, growth, ledger, 4) is State.MOVING
     assert judge.inconclusive("time_enough")
 
 

@@ -72,17 +72,20 @@ def _write(
 
 
 def _ledger(
-    lines: Sequence[HistoryLine], final: Iterable[FinalLine], *, watched: Callable[[str, int], bool] | None = seen
+    lines: Sequence[HistoryLine],
+    final: Iterable[FinalLine],
+    *,
+    watched: Callable[[str, int], bool] = seen,
+    until: int = 31,
 ) -> dict[str, Iterable[str]]:
-    """The files of a trial in which a ledger was written; ``watched`` is what the probe saw."""
+    """The files of a trial in which a ledger was written; ``watched`` is what the probe saw, ``until`` that second."""
     files: dict[str, Iterable[str]] = {
         HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
         FINAL: [FINAL_HEADER + "\n", *map(final_line, final)],
         HOST: _host(host(others=1.0)),
     }
-    if watched:
-        header, seconds = probe(watched)
-        files[PROBE] = [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)]
+    header, seconds = probe(watched, until=until)
+    files[PROBE] = [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)]
     return files
 
 
@@ -123,7 +126,7 @@ def unavailable_ranges(directory: Path, *, refuted: bool = True) -> None:
     """When the servers last told of it, ranges were unavailable."""
     lines, six = history(until=60), [f"n{number}" for number in range(1, 7)]
     told = [
-        event(0, "trial.begin", past_recovery_s=10), event(0.1, "provisioned", nodes=six[:3]), event(0.2, "replicated"),
+        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=six[:3]), event(0.2, "replicated"),
         event(1, "baseline.begin"), event(9, "baseline.end"),
         event(10, "scale.begin", kind="out", nodes=six, quiet_s=20, stall_s=24, hold_s=4), event(40, "scale.end"),
         event(60.1, "writing.end"), event(60.5, "quiet.begin"), event(100, "quiet.end"),
@@ -132,7 +135,7 @@ def unavailable_ranges(directory: Path, *, refuted: bool = True) -> None:
     samples = phase(10, six[:3], six, took=20, rest=71)
     last = max(number for number, sample in enumerate(samples) if sample.unavailable is not None)
     samples[last] = changed(samples[last], unavailable=7 if refuted else 0)
-    files = {**_ledger(lines, last_read(lines), watched=None), LAYOUT: map(layout_line, samples)}
+    files = {**_ledger(lines, last_read(lines), until=62), LAYOUT: map(layout_line, samples)}
     _write(directory, "rebalance", "laptop", files, told, buckets=3)
 
 

@@ -1,6 +1,6 @@
 """What is measured of a cluster that grows, from events and samples made by hand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from plugin.judge.growth import phases
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import HostSecond, TrialEvidence
-from tests.plugin.judge.histories import SECOND, event, events, trial
+from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import history, last_read, whole
 
 THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
@@ -408,6 +408,60 @@ def test_a_stretch_before_the_cluster_grows_counts_and_has_a_limit_of_its_own() 
     checks = [c for c in load_catalogue().claim("rebalance").checks_for("laptop") if c.metric.startswith("write_gap")]
     quiet = replace(stood, host=[HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)])
     assert [decide(quiet, [check]).outcome for check in checks] == [Outcome.REFUTED, Outcome.REFUTED]
+
+
+def watched(seconds: Iterable[int] = range(91), *, lag_us: int = 1000) -> Any:
+    """What a probe saw in which these seconds are, all as it should be, but that it was late in second 20."""
+    header, lines = probe(lambda *_: True, until=91)
+    told = (changed(line, lag_us=lag_us) if line.t == 20 * SECOND else line for line in lines)
+    return header, [line for line in told if line.t // SECOND in seconds]
+
+
+PROBES: Mapping[str, tuple[dict[str, Any], Any, Outcome, str]] = {
+    "watched": ({"probe": True}, watched(), Outcome.REFUTED, "5 routes of 3 endpoints watched without a hole"),
+    "late": ({"probe": True}, watched(lag_us=600_000), Outcome.INCONCLUSIVE, "5 routes of 3 endpoints"),
+    "a hole": ({"probe": True}, watched({*range(91)} - {30, 31}), Outcome.INCONCLUSIVE, "nothing is recorded between"),
+    "ended": ({"probe": True}, watched(range(70)), Outcome.INCONCLUSIVE, "the probe ends at 69.0 s"),
+    "gone": ({"probe": True}, None, Outcome.INCONCLUSIVE, "there was no probe"),
+    "not asked for": ({"probe": False}, None, Outcome.INCONCLUSIVE, "there was no probe"),
+    "of an older release": ({}, None, Outcome.REFUTED, "no probe watched a change of size"),
+}
+"""Trials that begin with these facts, with what the probe saw: what becomes of a stretch of 36 s without a write."""
+
+
+@pytest.mark.parametrize("case", PROBES)
+def test_a_stretch_without_a_write_refutes_where_a_probe_watched_throughout(case: str) -> None:
+    begin, seen, outcome, why = PROBES[case]
+    lines = history(until=90, quiet=range(12, 48))
+    told = [
+        event(0, "trial.begin", **begin), event(0.1, "provisioned", nodes=THREE),
+        event(1, "baseline.begin"), event(11, "baseline.end"),
+        event(50, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24), event(90.1, "writing.end"),
+        event(91, "trial.end"),
+    ]  # fmt: skip
+    host = [HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)]
+    of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
+    for claim in ("rebalance", "rebalance-scale-in"):
+        checks = load_catalogue().claim(claim).checks_for("laptop")
+        gaps = [check for check in checks if check.metric in ("write_gap_s", "write_gap_unscaled_s")]
+        assert [decide(of, [check]).outcome for check in gaps] == [outcome, outcome]
+    assert why in condition(of, "probe_complete").why
+
+
+def test_what_changes_its_size_before_anybody_writes_need_not_be_watched() -> None:
+    """The cluster of a scale-in is grown first; a route must have been seen before the first change under load."""
+    told = [
+        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=THREE),
+        event(10, "scale.begin", kind="out", nodes=SIX), event(31, "baseline.begin"), event(41, "baseline.end"),
+        event(50, "scale.begin", kind="in", nodes=SIX[:5]), event(90.1, "writing.end"), event(91, "trial.end"),
+    ]  # fmt: skip
+    lines = history(first=31, until=90)
+    of = whole(history=lines, events=told, probe=watched(range(30, 91)))
+    assert condition(of, "probe_complete").met, condition(of, "probe_complete").why
+    header, late = probe(lambda route, tenth: route != "n3/2" or tenth > 600, until=91)
+    late = [line for line in late if line.t >= 30 * SECOND]
+    found = condition(replace(of, probe=(header, late)), "probe_complete")
+    assert found.why == "route n3/2 had no success before the first fault or change of size"
 
 
 def test_rest_while_writers_still_write_is_not_rest_without_traffic() -> None:
