@@ -21,7 +21,7 @@ import json
 import struct
 from array import array
 from binascii import a2b_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 from zlib import decompress
@@ -173,9 +173,13 @@ def check_histogram(text: str) -> None:
         raise ValueError("no histogram of latencies from 1 to 10^8 µs")
 
 
-def probe_header(interval_us: int, routes: Iterable[str]) -> str:
-    """The first line of ``probe.jsonl``: how often each route is asked, and all routes by name."""
-    return json.dumps({"roachproof": "probe", "schema": SCHEMA, "interval_us": interval_us, "routes": [*routes]}) + "\n"
+def probe_header(interval_us: int, routes: Iterable[str], *, nodes: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The first line of ``probe.jsonl``: how often each route is asked, and all routes by name.
+
+    ``nodes``: those behind each endpoint; older probes do not say.
+    """
+    told = {"roachproof": "probe", "schema": SCHEMA, "interval_us": interval_us, "routes": [*routes]}
+    return json.dumps(told if nodes is None else {**told, "nodes": nodes}) + "\n"
 
 
 def probe_line(second: ProbeSecond) -> str:

@@ -28,7 +28,7 @@ class Analysis:
         if self.evidence.probe is None:
             return ()
         header, seconds = self.evidence.probe
-        routes = dict.fromkeys([*routes_of(header.get("routes")), *(name for each in seconds for name in each.routes)])
+        routes = dict.fromkeys([*names_of(header.get("routes")), *(name for each in seconds for name in each.routes)])
         return tuple(
             availability(nearby(seconds, routes, one.window), routes, window=one.window, victims=one.victims)
             for one in self.timeline.disturbances
@@ -47,8 +47,8 @@ class Analysis:
         return found
 
 
-def routes_of(value: object) -> tuple[str, ...]:
-    """The routes that a probe's header declares."""
+def names_of(value: object) -> tuple[str, ...]:
+    """What a probe's header lists by name: its routes, the nodes behind an endpoint."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 

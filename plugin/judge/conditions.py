@@ -9,7 +9,7 @@ from clusters.events import FaultBegin, Provisioned, Replicated
 from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, TrialEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
-from plugin.judge.analysis import Analysis, analysis, routes_of
+from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import LAG_US, endpoint, holes, late
 from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
@@ -193,7 +193,7 @@ def watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
     # A cluster may change its size before anybody writes: nobody has to watch that.
     begin = min([*begins, *(activity.attempts[:1] if activity else ())], default=first)
     end = line.writing_end if line.writing_end is not None else line.end
-    return (begin, max(begin, end)), routes_of(header.get("routes")), lines
+    return (begin, max(begin, end)), names_of(header.get("routes")), lines
 
 
 def _before_probes(a: Analysis) -> bool:
@@ -234,10 +234,21 @@ def _probe_complete(a: Analysis) -> Answer:
 
 
 def _unwatched(a: Analysis, routes: Sequence[str]) -> list[str]:
-    """The nodes that no route goes through, of an engine whose nodes are endpoints."""
-    endpoints = set(map(endpoint, routes))
+    """The nodes that no route goes through.
+
+    An endpoint with several nodes behind it asks one of them at a time: all that is needed where one at a time takes
+    clients, and not enough where several had clients when a fault began.
+    """
     nodes = [node for _, provisioned in seen(a.evidence.events, Provisioned) for node in provisioned.nodes]
-    return [node for node in nodes if node not in endpoints] if endpoints & set(nodes) else []
+    several = any(sum(map(bool, fault.connections.values())) > 1 for fault in a.timeline.faults)
+    asked = {endpoint(route): [endpoint(route)] for route in routes}
+    behind = a.evidence.probe[0].get("nodes") if a.evidence.probe else None
+    if isinstance(behind, Mapping):
+        asked = {name: [*names_of(behind.get(name))] for name in asked}
+    elif not several and asked.keys().isdisjoint(nodes):  # an older probe, which does not say what its endpoints are
+        return []
+    found = {node for through in asked.values() for node in through if len(through) == 1 or not several}
+    return [node for node in nodes if node not in found]
 
 
 @requires("probe_on_time", "leave the machine less to do")

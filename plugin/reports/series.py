@@ -12,7 +12,7 @@ from plugin.evidence.events import NodeJoined, NodeRemoved, ProvisionBegin, Scal
 from plugin.evidence.records import ProbeSecond
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
-from plugin.judge.analysis import Analysis, routes_of
+from plugin.judge.analysis import Analysis, names_of
 from plugin.judge.availability import availability, endpoint, nearby
 from plugin.judge.definitions import NotRecorded
 from plugin.judge.latency import together
@@ -298,7 +298,7 @@ def _resilience(a: _Trial, fault: Fault) -> Resilience:
     worst = victims = None
     if a.evidence.probe is not None:
         header, probe = a.evidence.probe
-        routes = routes_of(header.get("routes"))
+        routes = names_of(header.get("routes"))
         gaps = availability(nearby(probe, routes, window), routes, window=window, victims=fault.nodes)
         worst, victims = gaps.worst, gaps.victims
     degraded = lost = share = None

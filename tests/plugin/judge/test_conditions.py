@@ -259,6 +259,35 @@ def test_what_is_missing_is_noticed_and_said(case: str) -> None:
     assert said in found.why
 
 
+ALL = ["n1", "n2", "n3"]
+EACH = {"nodes": {node: [node] for node in ALL}}
+ONE = {"nodes": {"in": ALL}}
+SPREAD, TOGETHER = {"n1": 2, "n2": 3, "n3": 1}, {"n1": 6, "n2": 0, "n3": 0}
+WATCHED: dict[str, tuple[dict[str, Any], bool, dict[str, int], list[str]]] = {
+    "every node": (EACH, False, SPREAD, []),
+    "one way in": (ONE, True, TOGETHER, []),
+    "a balancer before nodes that all serve": (ONE, True, SPREAD, ALL),
+    "routes renamed": (EACH, True, SPREAD, ALL),
+    "routes renamed, nobody hit": (EACH, True, TOGETHER, ALL),
+    "no nodes behind it": ({"nodes": {"in": 5}}, True, TOGETHER, ALL),
+    "an older probe of every node": ({}, False, SPREAD, []),
+    "an older probe of one way in": ({}, True, TOGETHER, []),
+    "an older probe, its routes renamed": ({}, True, SPREAD, ALL),
+}
+"""What a probe says, whether its routes go through ``in``, at which nodes clients were; and which are unwatched."""
+
+
+@pytest.mark.parametrize("case", WATCHED)
+def test_every_node_that_serves_clients_is_watched_whatever_its_routes_are_called(case: str) -> None:
+    said, renamed, connections, unwatched = WATCHED[case]
+    through = ("in/0", "in/1", "in/2") if renamed else ("n1/0", "n2/1", "n3/2")
+    header, lines = probe(lambda *_: True, routes=through)
+    told = events(provisioned={"nodes": ALL}, fault_begin={"connections": connections})
+    found = condition(whole(events=told, probe=({**header, **said}, lines)), "probe_complete")
+    assert found.met is not bool(unwatched)
+    assert [node for node in ALL if f"node {node} has no route" in found.why] == unwatched
+
+
 def test_a_malformed_history_is_neither_complete_nor_sound() -> None:
     evidence = trial(workloads={"ledger": LedgerEvidence(history=malformed)})
     for name in ("history_complete", "integrity"):

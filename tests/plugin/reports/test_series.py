@@ -10,7 +10,7 @@ import pytest
 from plugin.catalogue import load
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.store import EVENTS, RESULT, TRIAL_FILE, VERDICT, write_json
-from plugin.judge.analysis import routes_of
+from plugin.judge.analysis import names_of
 from plugin.judge.availability import availability, nearby
 from plugin.replay import judge_trial
 from plugin.reports.allure_results import write_run
@@ -126,7 +126,7 @@ def test_gaps_from_a_part_of_the_probe_are_those_of_all_of_it(tmp_path: Path) ->
     faults = [("kill", "n1", 20), ("pause", "n2", 70), ("kill", "n3", 110)]
     directory = trial_of(tmp_path / "trial", seconds=150, rate=5, faults=faults, judged=False)
     header, probe = load_trial(directory, describe_trial(directory)).probe or ({}, [])
-    routes, drawn = routes_of(header["routes"]), random.Random(5)
+    routes, drawn = names_of(header["routes"]), random.Random(5)
     for _ in range(60):
         window = (drawn.randrange(150_000_000), drawn.randrange(150_000_000))
         window = (min(window), max(window))
