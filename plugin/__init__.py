@@ -112,10 +112,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A node that ended by itself refutes the claim."""
+    """A node that ended by itself refutes the claim; a machine that other work had decides nothing."""
     from plugin import conclusion
 
-    return (yield from conclusion.judging_death(item))
+    return (yield from conclusion.judging_early_end(item))
 
 
 pytest_runtest_setup = pytest_runtest_call

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from clusters.errors import BadInput, NodeDied
+from clusters.errors import BadInput, CommandTimedOut, NodeDied, TimedOut
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
 from plugin.evidence.events import Errored, SabotageUnexpected, Skipped, TrialEnd
-from plugin.evidence.load import events_of
+from plugin.evidence.load import describe_trial, events_of, load_trial
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import RESULT as RESULT_FILE
 from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, trials_in, write_json
@@ -27,24 +27,50 @@ RESULT: pytest.StashKey[Result] = pytest.StashKey()
 WORST = ("bad input", "refuted", NOT_AS_EXPECTED, "harness", "inconclusive", "skipped", "not evaluated")
 
 
-def judging_death(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Run a phase of a test. A claim's that ends because a node did is judged: ``Refuted`` if that refutes it."""
+def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Run a phase of a test. A claim's is judged by what there is where it ends because a node did: ``Refuted``.
+
+    So it is where something did not come in time while other work had the machine; ``Inconclusive`` if it is not
+    refuted.
+    """
     try:
         return (yield)
     except BaseException as error:
         id_, sabotage = selection.claim_id(item)
         trial = trial_of(item)
-        died = error.subgroup(NodeDied) if isinstance(error, BaseExceptionGroup) else isinstance(error, NodeDied)
-        if id_ is None or sabotage or trial is None or not died:
+        if id_ is None or sabotage or trial is None:
+            raise
+        died, taken = _has(error, NodeDied), _machine_taken(error, trial)
+        if not died and not taken:
             raise
         from plugin.replay import conclude
         from plugin.reports.terminal import as_table
 
+        if taken:
+            record(trial, Errored(what=f"{_outcome_of(error, sabotage=False)[1]}: {taken}", taken=True))
         record(trial, TrialEnd())
         verdict = conclude(trial, runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.REFUTED:
             raise Refuted("\n" + as_table(verdict)) from error
+        if taken:
+            raise Inconclusive("\n" + as_table(verdict)) from error
         raise
+
+
+def _has(error: BaseException, kind: type[Exception]) -> bool:
+    """Whether it is such an error, or a group with one."""
+    return bool(error.subgroup(kind)) if isinstance(error, BaseExceptionGroup) else isinstance(error, kind)
+
+
+def _machine_taken(error: BaseException, trial: Path) -> str:
+    """How other work had the machine when a test ended because something did not come in time; else ""."""
+    late = (TimedOut, CommandTimedOut)
+    whole = error.split(late)[1] is None if isinstance(error, BaseExceptionGroup) else isinstance(error, late)
+    if not whole:
+        return ""
+    from plugin.judge.stopping import machine_taken_lately
+
+    return machine_taken_lately(load_trial(trial, describe_trial(trial)))
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

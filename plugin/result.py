@@ -53,11 +53,11 @@ def result_of(
     ``problem``: why its evidence cannot be read.
 
     A test that failed by itself has no verdict that counts, unless it is refuted; nor has one at which the judge
-    failed. A verdict on half a test is none,
-    unless what was lost by then refutes the claim.
+    failed. A verdict on half a test is none, unless what was lost by then refutes the claim. What did not come in time
+    while other work had the machine is no failure: of that the verdict tells.
     """
     decided = str(verdict["outcome"]) if verdict else ""
-    errors = [error for _, error in seen(events, Errored)]
+    errors = [error for _, error in seen(events, Errored) if error.taken is not True]
     if errors and (sabotage or decided != "refuted"):
         bad = any(error.bad_input for error in errors)
         return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))

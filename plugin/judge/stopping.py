@@ -5,6 +5,7 @@ business but for a comparison, whose margin is its limit.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plugin.judge.convergence import State
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 TOLD_AFTER = 30
 """Seconds of the host that must count before anything is said of them: what starts keeps a machine busy for a while
 (our own choice)."""
+
+LATELY_S = 60
+"""What does not come in time is explained by what other work took in as many seconds before: about as long as is waited
+for most things (our own choice)."""
 
 STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
 """Where no replica moves any more, so that waiting longer shows nothing new."""
@@ -56,3 +61,8 @@ def machine_taken(evidence: TrialEvidence) -> str:
 
     free = condition(evidence, "machine_free")
     return "" if free.met or len(host_seconds(analysis(evidence))) < TOLD_AFTER else free.why
+
+
+def machine_taken_lately(evidence: TrialEvidence) -> str:
+    """As ``machine_taken``, by the last seconds alone, whatever was disturbed in them: why something came too late."""
+    return machine_taken(replace(evidence, events=(), host=evidence.host[-LATELY_S:]))

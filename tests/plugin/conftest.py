@@ -36,12 +36,14 @@ checks = [{ metric = "questions", comparison = ">=", limit = 1, recorded = true 
 """
 
 TESTS = '''
+import json
 import os
 
 import pytest
 
-from clusters.errors import BadInput, HarnessError, NodeDied
+from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.events import NodeDeath
+from plugin.evidence.load import HOST
 
 
 @pytest.mark.claim("answer")
@@ -65,6 +67,31 @@ async def test_inconclusive(judge):
 @pytest.mark.claim("question")
 async def test_harness(judge):
     raise HarnessError("the machine that thinks is out of order")
+
+
+def busy(trial, others):
+    """For a minute other work has this part of the machine's CPU."""
+    seconds = [{"t": 1000 * s, "cpu_percent": 97.0, "others_percent": others} for s in range(60)]
+    (trial.store.directory / HOST).write_text("".join(json.dumps(second) + chr(10) for second in seconds))
+
+
+@pytest.mark.claim("question")
+async def test_too_late(trial, judge):
+    busy(trial, 60.0)
+    raise TimedOut("the ranges of thought cannot be listed")
+
+
+@pytest.mark.claim("question")
+async def test_too_late_with_room(trial, judge):
+    busy(trial, 1.0)
+    raise TimedOut("the ranges of thought cannot be listed")
+
+
+@pytest.mark.claim("question")
+async def test_too_late_after_a_death(trial, judge):
+    busy(trial, 60.0)
+    trial.store.event(NodeDeath(node="n1", code=2))
+    raise TimedOut("the ranges of thought cannot be listed")
 
 
 @pytest.mark.claim("question")

@@ -48,7 +48,9 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "a test of a claim was skipped": ["skipped"],
     "no test was found": [],
     "bad input": ["bad_input"],
-    "the harness or the machine failed": ["harness"],
+    "the harness or the machine failed": ["harness", "too_late_with_room"],
+    "something did not come in time while other work had the machine": ["too_late"],
+    "the same, and what was recorded by then refutes a claim": ["too_late_after_a_death"],
     "the judge has a bug": ["passes"],
     "a claim is refuted, and then the harness fails": ["refuted_then_late_harness", "refuted_then_broken"],
     "a claim would pass, and then the harness fails": ["late_harness"],
@@ -150,6 +152,16 @@ def test_where_the_judge_failed_is_told_and_kept(gate: Gate) -> None:
     for trial in gate.trials:
         assert f"ERROR: {trial}: {told}" in " ".join(again.text.split()), again.text
     assert gate("--judge", str(by_test["passes"])).status == 7
+
+
+def test_what_other_work_took_is_told_with_what_did_not_come_in_time(gate: Gate) -> None:
+    """With the claim's result, live and judged again."""
+    figures = "the ranges of thought cannot be listed: other work took 60 % of the machine's CPU, and in 60 of 60 s"
+    ran = gate(*gate.tests("too_late"), "--run-dir", "out")
+    assert figures in " ".join(ran.text.split())
+    (trial,) = gate.trials
+    assert figures in json.loads((trial / RESULT).read_text())["why"]
+    assert figures in " ".join(gate("--judge", "out").text.split())
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.how in RUN_HERE], ids=lambda row: row.how)

@@ -302,7 +302,10 @@ class CockroachDeployment:
         await spread(self._access, self._dialect, table, values, sorted(await self._members.stores()))
 
     async def ranges(self, table: str) -> tuple[RangeInfo, ...]:
-        """The table's ranges. Raises ``HarnessError`` when nobody answers, a second node neither."""
+        """The table's ranges. Raises ``HarnessError`` when nobody answers, ``TimedOut`` not in time.
+
+        That is, a second node neither.
+        """
         try:
             try:
                 rows = await self._ranges(table)
@@ -311,7 +314,8 @@ class CockroachDeployment:
                     raise
                 rows = await self._ranges(table)  # the node that was silent is asked last now
         except Exception as error:
-            raise HarnessError(f"the ranges of {table} cannot be listed: {type(error).__name__} {error}") from error
+            failed = TimedOut if isinstance(error, SqlError) and error.code == "timeout" else HarnessError
+            raise failed(f"the ranges of {table} cannot be listed: {type(error).__name__} {error}") from error
         return parse_ranges(rows, self._store_names)
 
     async def _ranges(self, table: str) -> Sequence[Any]:

@@ -10,9 +10,16 @@ import pytest
 from msgspec.structs import replace as changed
 
 from plugin.judge.comparison import compare, equivalence, looks
-from plugin.judge.stopping import comparison_decided, replicas_at_rest, replicas_balanced_or_still
-from plugin.judge.trial import TrialEvidence
-from tests.plugin.judge.histories import SECOND, trial
+from plugin.judge.stopping import (
+    LATELY_S,
+    TOLD_AFTER,
+    comparison_decided,
+    machine_taken_lately,
+    replicas_at_rest,
+    replicas_balanced_or_still,
+)
+from plugin.judge.trial import HostSecond, TrialEvidence
+from tests.plugin.judge.histories import SECOND, event, trial
 from tests.plugin.judge.test_growth import SIX, THREE, grown, phase
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -128,3 +135,25 @@ def test_before_anything_was_recorded_nothing_is_over() -> None:
     assert not replicas_at_rest(trial())
     assert not replicas_balanced_or_still(trial(), 0)
     assert not replicas_balanced_or_still(grown(layout=[]), 0)
+
+
+def seconds(*others: float) -> list[HostSecond]:
+    return [HostSecond(t=t * SECOND, cpu=97.0, others=part) for t, part in enumerate(others)]
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (seconds(*[1.0] * 600, *[60.0] * LATELY_S), "other work took 60 % of the machine's CPU, and in 60 of 60 s"),
+        (seconds(*[60.0] * 600, *[1.0] * LATELY_S), ""),
+        (seconds(*[60.0] * TOLD_AFTER), "other work took 60 % of the machine's CPU, and in 30 of 30 s"),
+        (seconds(*[60.0] * (TOLD_AFTER - 1)), ""),
+        ([], ""),
+    ],
+    ids=["of late", "long ago", "from the start", "too short to tell", "not recorded"],
+)
+def test_what_comes_too_late_is_explained_by_what_others_took_just_before(host: list[HostSecond], why: str) -> None:
+    """Whatever was disturbed then: here something is in the last second."""
+    told = machine_taken_lately(trial(host=host, events=[event(len(host), "fault.begin", fault="kill", nodes=["n1"])]))
+    assert told.startswith(why)
+    assert bool(told) is bool(why)
