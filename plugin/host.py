@@ -18,6 +18,8 @@ COARSEST_CLOCK_US = 1000.0
 """A monotonic clock that ticks less often cannot order what a run records (our own choice)."""
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
+KERNEL = 2
+"""The process whose children are the kernel's own on Linux: what these write is for somebody else."""
 MOST_CLOCK_SLIP_MS = 5.0
 """By how much monotonic and wall clock may drift apart within a few milliseconds (our own choice)."""
 
@@ -132,6 +134,53 @@ class DiskStalls:
         except OSError:
             return None
         return (time.monotonic() * 1e6, float(found[1])) if found else None
+
+
+class DiskUse:
+    """Other work's part of what is read from disks and written to them; nothing is said where that cannot be told.
+
+    Counted are the bytes of all processes that this one may look into. What is left of the disks' own counters would
+    be no measure of others: a file system's journal is written for whoever asked, and by none of them. Ours are the
+    process ``root`` and everything below it, also what ended meanwhile.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._last = self._bytes()
+
+    def since_last(self) -> Mapping[str, float]:
+        """``disk_others_percent`` since the last call; empty where it is not known."""
+        last, self._last = self._last, self._bytes()
+        if last is None or self._last is None:
+            return {}
+        ours, others = (max(0, now - before) for now, before in zip(self._last, last, strict=True))
+        return {"disk_others_percent": round(100 * others / max(1, ours + others), 1)}
+
+    def _bytes(self) -> tuple[int, int] | None:
+        """By our processes and by others, since each began."""
+        import psutil
+
+        if not hasattr(psutil.Process, "io_counters"):
+            return None
+        try:
+            root = psutil.Process(self._root)
+            mine = {process.pid for process in (root, *root.children(recursive=True))}
+        except psutil.Error:
+            return None
+        ours = others = 0
+        for process in psutil.process_iter():
+            try:
+                io = process.io_counters()
+                if process.pid in mine:
+                    ours += io.read_bytes + io.write_bytes
+                elif KERNEL not in (process.pid, process.ppid()):
+                    others += io.read_bytes + io.write_bytes
+            except psutil.NoSuchProcess:
+                continue
+            except psutil.AccessDenied:
+                if process.pid in mine:  # what we do ourselves must not seem to be others'
+                    return None
+        return ours, others
 
 
 def memory_and_load() -> Mapping[str, float]:

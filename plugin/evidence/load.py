@@ -150,11 +150,11 @@ def _host(path: Path) -> tuple[list[HostSecond], tuple[str, ...]]:
             continue
         try:
             data = json.loads(line)
-            others, stalled = (
+            parts = (
                 None if (part := data.get(name)) is None else float(part)
-                for name in ("others_percent", "disk_stalled_percent")
+                for name in ("others_percent", "disk_stalled_percent", "disk_others_percent")
             )
-            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), others, stalled))
+            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), *parts))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             problems.append(f"{path.name}: line {number}: {line[:100]!r} is no second of the host")
     return seconds, (*problems, *_backwards(path.name, seconds))

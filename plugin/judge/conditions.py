@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, takewhile
+from operator import or_
 
 from msgspec import UNSET
 
@@ -24,6 +25,10 @@ from plugin.workloads import WORKLOADS, activity_of
 CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
 """A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work. The third is
 the share of crowded seconds up to which limits of time count (our own choices)."""
+
+CROWDED_STALLED, CROWDED_DISK_OTHERS = 50.0, 25.0
+"""Or when all work waited for disks for this percentage of it, and this much of what was read and written was other
+work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices)."""
 
 TAKEN_S = 10
 """Nor do they count where the machine was crowded for so long without a pause: as long as the shortest limit of an
@@ -280,13 +285,13 @@ def _faults_begin(a: Analysis) -> list[int]:
 
 @requires("machine_free", "run it again while nothing else uses the machine")
 def _machine_free(a: Analysis) -> Answer:
-    """Other work left the database the CPU it asked for."""
+    """Other work left the database the CPU and the disks it asked for."""
     return _free(a, host_seconds(a))
 
 
 @requires("machine_free_before", "run it again while nothing else uses the machine")
 def _machine_free_before(a: Analysis) -> Answer:
-    """Other work left the database the CPU it asked for before the first fault, too."""
+    """Other work left the database the CPU and the disks it asked for before the first fault, too."""
     first = _first_fault(a)
     return _free(a, [s for s in a.evidence.host if s.others is not None and (first is None or s.t < first)])
 
@@ -296,13 +301,16 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
         return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
     if not found:
         return False, "nobody recorded how much CPU other work took"
-    crowded = [s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found]
+    busy = [s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found]
+    waiting = [(s.stalled or 0.0) >= CROWDED_STALLED and (s.disk_others or 0.0) >= CROWDED_DISK_OTHERS for s in found]
+    crowded = list(map(or_, busy, waiting))
     longest = max((len(list(run)) for taken, run in groupby(crowded) if taken), default=0)
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
+    cpu = f"{mean}, and in {sum(busy)} of {len(found)} s a tenth or more while none was left"
+    disks = f"in {sum(waiting)} s everything waited for disks, a quarter or more of whose work was others'"
     return (
         sum(crowded) <= CROWDED_PART * len(found) and longest < TAKEN_S,
-        f"{mean}, and in {sum(crowded)} of {len(found)} s a tenth or more while none was left, "
-        f"for {longest} s at a stretch",
+        f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest} s at a stretch",
     )
 
 

@@ -21,14 +21,16 @@ Window = tuple[int, int]
 class HostSecond(NamedTuple):
     """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and other work's part of it.
 
-    What a hypervisor took counts as other work. ``stalled``: percent of the second in which all work waited for disks.
-    ``None`` is for what was not recorded.
+    What a hypervisor took counts as other work. ``stalled``: percent of the second in which all work waited for disks;
+    ``disk_others``: other work's part of the bytes that were read and written, in percent. ``None`` is for what was
+    not recorded.
     """
 
     t: int
     cpu: float
     others: float | None = None
     stalled: float | None = None
+    disk_others: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -7,10 +7,12 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from plugin.host import GIB, CpuUse, DiskStalls, GroupLimits, Host, carries, group_limits, measure
+from plugin import host as host_of
+from plugin.host import GIB, CpuUse, DiskStalls, DiskUse, GroupLimits, Host, carries, group_limits, measure
 from plugin.profiles import profile_named
 
 PLENTY = Host(
@@ -59,7 +61,7 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
 
 def test_how_long_everything_waited_for_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 12.0, 12.0, 13.0, 14.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(host_of, "time", SimpleNamespace(monotonic=clock.__next__))  # of this module alone
     kernel = tmp_path / "io"
     line = "some avg10=9.00 avg60=9.00 avg300=9.00 total=999\nfull avg10=9.00 avg60=9.00 avg300=9.00 total={}\n"
     kernel.write_text(line.format(1000))
@@ -70,6 +72,26 @@ def test_how_long_everything_waited_for_disks(tmp_path: Path, monkeypatch: pytes
     kernel.write_text("nothing of it\n")
     assert disks.since_last() == {}
     assert DiskStalls(tmp_path / "a kernel that does not say").since_last() == {}
+
+
+WRITE = "import os, sys; f = open(sys.argv[1], 'wb'); f.write(os.urandom(32 << 20)); f.flush(); os.fsync(f.fileno())"
+
+
+@pytest.mark.skipif(DiskUse(os.getpid()).since_last() == {}, reason="this system does not tell who uses its disks")
+def test_what_a_process_wrote_is_its_parents_and_of_nobody_else(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "3600"]) as stranger:
+        ours, theirs = DiskUse(os.getpid()), DiskUse(stranger.pid)
+        subprocess.run([sys.executable, "-c", WRITE, str(tmp_path / "file")], check=True)
+        own, other = (use.since_last()["disk_others_percent"] for use in (ours, theirs))
+        stranger.kill()
+    assert 0 <= own < other <= 100
+    assert other > 95, "whoever wrote is none of the stranger's"
+
+
+def test_disks_of_a_run_that_is_gone_are_not_told() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    assert DiskUse(gone.pid).since_last() == {}
 
 
 def test_measuring_is_quick(tmp_path: Path) -> None:

@@ -302,6 +302,21 @@ def test_other_work_that_left_room_makes_no_crowd(load: dict[str, float]) -> Non
     assert found.met, found.why
 
 
+@pytest.mark.parametrize(
+    ("stalled", "disk_others", "free"),
+    [(60.0, 40.0, False), (60.0, 10.0, True), (40.0, 90.0, True), (60.0, None, True), (None, 90.0, True)],
+    ids=["others' work", "own work", "room left", "others not recorded", "waits not recorded"],
+)
+def test_disks_that_other_work_keeps_busy_are_a_crowd(
+    stalled: float | None, disk_others: float | None, free: bool
+) -> None:
+    """The CPU has room: everything waits."""
+    seconds = [HostSecond(s * SECOND, 20.0, 1.0, stalled, disk_others) for s in range(1, 31)]
+    found = condition(whole(host=seconds), "machine_free")
+    assert found.met is free
+    assert ("in 19 s everything waited for disks" in found.why) is not free
+
+
 def test_inserts_that_came_no_more_had_time_enough() -> None:
     short = [*events(), event(29, "inserts_short", why="5000 of 9000 rows after 60 s")]
     found = condition(whole(history=history(quiet=range(19, 30)), events=short), "time_enough_to_insert")
