@@ -19,6 +19,9 @@ TOLD_AFTER = 30
 """Seconds of the host that must count before anything is said of them: what starts keeps a machine busy for a while
 (our own choice)."""
 
+TOLD_AT_LAST_AFTER = 10
+"""As many will do before something is disturbed: it is said then or not in time (our own choice)."""
+
 LATELY_S = 60
 """What does not come in time is explained by what other work took in as many seconds before: about as long as is waited
 for most things (our own choice)."""
@@ -54,13 +57,16 @@ def replicas_at_rest(evidence: TrialEvidence) -> bool:
     return any(phase.at_rest for phase in phases(evidence)[-1:])
 
 
-def machine_taken(evidence: TrialEvidence) -> str:
-    """How other work takes the machine, if limits of time could not count by what was recorded so far; else ""."""
+def machine_taken(evidence: TrialEvidence, *, least_s: int = TOLD_AFTER) -> str:
+    """How other work takes the machine, if limits of time could not count by what was recorded so far; else "".
+
+    Nothing is said of fewer than ``least_s`` seconds that count.
+    """
     from plugin.judge.analysis import analysis
     from plugin.judge.conditions import condition, host_seconds
 
     free = condition(evidence, "machine_free")
-    return "" if free.met or len(host_seconds(analysis(evidence))) < TOLD_AFTER else free.why
+    return "" if free.met or len(host_seconds(analysis(evidence))) < least_s else free.why
 
 
 def machine_taken_lately(evidence: TrialEvidence) -> str:
