@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 from msgspec.structs import replace as changed
 
@@ -12,6 +13,8 @@ from fixtures.workloads.ledger.records import (
     FINAL_HEADER,
     HISTORY,
     HISTORY_HEADER,
+    READS_BACK,
+    Connection,
     FinalLine,
     HistoryLine,
     Invoke,
@@ -22,8 +25,9 @@ from fixtures.workloads.ledger.records import (
     history_line,
     numbers,
 )
-from fixtures.workloads.tpcc.evidence import INCONSISTENT, TpccEnd, TpccRun, tpcc_line
-from plugin.catalogue import load
+from fixtures.workloads.tenants import introspection, provisioning, schema_change
+from fixtures.workloads.tpcc.evidence import INCONSISTENT, TpccEnd, TpccRun, TypeSecond, tpcc_line
+from plugin.catalogue import load as load_catalogue
 from plugin.evidence.events import Event
 from plugin.evidence.layout import LAYOUT, layout_line
 from plugin.evidence.load import HOST, PROBE
@@ -32,12 +36,21 @@ from plugin.evidence.store import EVENTS, TRIAL_FILE, trial_end
 from plugin.evidence.trailer import add_trailer
 from plugin.judge.trial import HostSecond, TrialEvidence
 from plugin.replay import conclude
-from tests.fixtures.workloads.tpcc.judge.runs import pairs, ramp
+from tests.fixtures.workloads.tenants.simulated_tenants import Size, asked, written
+from tests.fixtures.workloads.tenants.simulated_tenants import changed as schema_changed
+from tests.fixtures.workloads.tenants.simulated_tenants import made as tenants_made
+from tests.fixtures.workloads.tenants.simulation import Played, simulate
+from tests.fixtures.workloads.tpcc.judge.runs import HOLDS, checked, histogram, load, pairs, ramp
+from tests.fixtures.workloads.tpcc.judge.runs import begin as begin_run
 from tests.plugin.judge.histories import SECOND, SEED, event, events, probe
 from tests.plugin.judge.test_growth import phase
-from tests.plugin.judge.whole_trial import history, host, last_read, seen
+from tests.plugin.judge.test_resizing import ASKED
+from tests.plugin.judge.test_resizing import step as resized
+from tests.plugin.judge.test_swapping import swapped
+from tests.plugin.judge.whole_trial import history, last_read, seen
+from tests.plugin.recorded import recorded
 
-CATALOGUE = load()
+CATALOGUE = load_catalogue()
 LOST = 17
 """The acknowledged row that the final read lacks."""
 LAST = 20_000
@@ -75,17 +88,19 @@ def _ledger(
     lines: Sequence[HistoryLine],
     final: Iterable[FinalLine],
     *,
-    watched: Callable[[str, int], bool] = seen,
+    watched: Callable[[str, int], bool] | None = seen,
     until: int = 31,
+    cpu: float = 97.0,
 ) -> dict[str, Iterable[str]]:
     """The files of a trial in which a ledger was written; ``watched`` is what the probe saw, ``until`` that second."""
     files: dict[str, Iterable[str]] = {
         HISTORY: [HISTORY_HEADER + "\n", *map(history_line, lines)],
         FINAL: [FINAL_HEADER + "\n", *map(final_line, final)],
-        HOST: _host(host(others=1.0)),
+        HOST: _host(HostSecond(t=second * SECOND, cpu=cpu, others=1.0) for second in range(1, until)),
     }
-    header, seconds = probe(watched, until=until)
-    files[PROBE] = [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)]
+    if watched:
+        header, seconds = probe(watched, until=until)
+        files[PROBE] = [probe_header(header["interval_us"], header["routes"]), *map(probe_line, seconds)]
     return files
 
 
@@ -139,19 +154,9 @@ def unavailable_ranges(directory: Path, *, refuted: bool = True) -> None:
     _write(directory, "rebalance", "laptop", files, told, buckets=3)
 
 
-def _checked(runs: Sequence[str], broken: str) -> list[Event]:
-    """TPC-C's consistency conditions hold after loading, and after all runs all but this ``broken`` one."""
-    violated = {f"3.3.2.{number}": 0 for number in range(1, 13)}
-    after = {name: int(name == broken) for name in violated if name != "3.3.2.11"}
-    return [
-        event(2, "tpcc.checked", after=[], violated=violated),
-        event(9000, "tpcc.checked", after=[*runs], violated=after),
-    ]
-
-
 def _tpcc(directory: Path, claim: str, profile: str, of: TrialEvidence, *, broken: str = "") -> None:
     runs: Mapping[str, TpccRun] = of.workloads["tpcc"]
-    told = sorted([*of.events, *_checked([*runs], broken), event(9999, "trial.end")], key=lambda each: each.t)
+    told = sorted([*of.events, *checked([*runs], broken), event(9999, "trial.end")], key=lambda each: each.t)
     machine = [HostSecond(t=second.t, cpu=42.0, others=1.0) for second in of.host]
     files: dict[str, Iterable[str]] = {HOST: _host(machine)}
     for name, run in runs.items():
@@ -210,6 +215,151 @@ def third_side(directory: Path, *, refuted: bool = True) -> None:
     _tpcc(directory, "parity", "laptop", of)
 
 
+NODES = ("n1", "n2", "n3")
+OLD, NEW = "v1.0.0", "v1.1.0"
+TURNS = (("n1", 12), ("n2", 28), ("n3", 37))
+"""When which node is taken down; it is away for 5 s, and the cluster whole after 7."""
+UNTIL = 58
+"""For so long clients write, where nodes are taken down in turn; a third as fast as otherwise."""
+
+
+def _in_turn(
+    directory: Path,
+    claim: str,
+    told: Iterable[Event],
+    *,
+    more: Sequence[HistoryLine] = (),
+    files: Mapping[str, Iterable[str]] | None = None,
+) -> None:
+    """Store a trial in which each node in turn was taken down under the ledger, a client's own node each time.
+
+    ``more``: what its history has beside writes and reads.
+    """
+    common = [
+        event(0, "trial.begin"), event(0.1, "provisioned", nodes=NODES), event(0.2, "replicated"),
+        event(1, "baseline.begin"), event(11, "baseline.end"),
+        event(UNTIL + 0.1, "writing.end"), event(UNTIL + 2, "trial.end"),
+    ]  # fmt: skip
+    held = {"leases": dict.fromkeys(NODES, 3), "connections": dict.fromkeys(NODES, 2)}
+    hit = [
+        recorded(each.t, each.name, {**each.data, **held}) if each.name == "fault.begin" else each
+        for each in (*common, *told)
+    ]
+    *usual, end = history(until=UNTIL, rate=100)
+    cut = [Connection((t + 1) * SECOND, "w3", node, False, "connection reset") for node, t in TURNS]
+    back = [Connection((t + 2) * SECOND, "w3", node, True, node) for node, t in TURNS]
+    lines = [*sorted([*usual, *cut, *back, *more], key=lambda line: line.t), end]
+    ledger = _ledger(lines, last_read(lines), until=UNTIL + 1, cpu=42.0)
+    _write(directory, claim, "laptop", {**ledger, **(files or {})}, sorted(hit, key=lambda each: each.t), buckets=3)
+
+
+def old_size(directory: Path, *, refuted: bool = True) -> None:
+    """One node came back with the CPU that it had before."""
+    told = [event(11.5, "size.begin", size="0.5/1024", nodes=NODES, asked=ASKED)]
+    for node, t in TURNS:
+        shown = {**ASKED, "cpus": 0.25} if refuted and node == "n2" else ASKED
+        told += resized(t, node, shown)
+    _in_turn(directory, "scale-up", [*told, event(46, "size.end", size="0.5/1024")])
+
+
+def other_build(directory: Path, *, refuted: bool = True) -> None:
+    """One node that was given the new version calls itself another."""
+    _hot_swap(directory, builds={"n2": "v1.0.9"} if refuted else {})
+
+
+def object_lost(directory: Path, *, refuted: bool = True) -> None:
+    """What was made before the version changed is not there, asked through a new node."""
+    wrong = {"statement": "SELECT count(*) = 2 FROM v", "answer": "False", "wanted": "true"}
+    _hot_swap(directory, wrong=[wrong] if refuted else [])
+
+
+def _hot_swap(
+    directory: Path, *, builds: Mapping[str, str] | None = None, wrong: Sequence[Mapping[str, str]] = ()
+) -> None:
+    """All nodes are given the new version: what they then call themselves, and what is wrong with an object."""
+    done: list[tuple[float, float, str, list[Event]]] = [
+        (11.1, 11.2, "keep", [event(11.1, "version.kept", active="1.0")]),
+        (11.3, 11.8, "look", _looked(11.5, "before", old=NODES)),
+        *((t - 0.1, t + 7.1, "swap", _swapped(t, node, (builds or {}).get(node, NEW))) for node, t in TURNS),
+        (46, 47, "finalise", [event(46.5, "version.final", active=dict.fromkeys(NODES, "1.1"), seconds=0.5)]),
+        (47.1, 48, "look", _looked(47.5, "final", new=NODES)),
+    ]
+    done.insert(3, (20, 21, "look", _looked(20.5, "mixed", old=NODES[1:], new=NODES[:1], wrong=wrong)))
+    told = [event(0.05, "plan.drawn", path="final", seed=SEED, steps=len(done), builds={"old": OLD, "new": NEW})]
+    for number, (begin, end, kind, meanwhile) in enumerate(done, 1):
+        told += [event(begin, "step.begin", number=number, kind=kind), *meanwhile]
+        told.append(event(end, "step.end", number=number))
+    crossed = event(
+        20.6, "object.ended", check="index", phase="mixed", begun="before", node="n1", under_way=True, seconds=9
+    )
+    told += [event(0.3, "tpcc.checked", after=[], violated=HOLDS), event(0.6, "objects.made", checks=["view"]), crossed]
+    down = {t + 1: node for node, t in TURNS}
+    for t in range(11, 47):
+        others = {down[t]: "exited"} if t in down else {}
+        told.append(event(t, "processes.seen", running=[node for node in NODES if node not in others], others=others))
+    ran = load("r01", warehouses=10, ramp=0, begin=0, seconds=UNTIL)
+    begun, _ = begin_run(ran, "10 warehouses", "the cluster", 0)
+    told += [begun, event(UNTIL, "run.end", run="r01")]
+    lines = [
+        tpcc_line(changed(ran.header, duration_s=0.0)),
+        *(tpcc_line(replace(second, types=_timed(second.types))) for second in ran.seconds),
+        tpcc_line(TpccEnd(why="stopped", audit=ran.audit)),
+    ]
+    back = list[HistoryLine]()
+    for number, at in enumerate((11.4, 20.4, 47.4)):
+        sent, op, keys = int(at * SECOND), 10**9 + number, range(100)
+        back += [
+            Invoke(sent, op, READS_BACK, "n2", Op.READ, numbers(keys), 0),
+            Ok(sent + 2000, op, numbers([1] * len(keys))),
+        ]
+    _in_turn(directory, "hot-swap", told, more=back, files={"tpcc-r01.jsonl": lines})
+
+
+def _timed(types: Mapping[str, TypeSecond]) -> Mapping[str, TypeSecond]:
+    """The same with latencies of 20 ms in each second."""
+    return {kind: TypeSecond(ok=each.ok, histogram=histogram(each.ok, 20_000)) for kind, each in types.items()}
+
+
+def _looked(
+    t: float,
+    phase: str,
+    *,
+    old: Sequence[str] = (),
+    new: Sequence[str] = (),
+    wrong: Sequence[Mapping[str, str]] = (),
+) -> list[Event]:
+    """What the plan looks at: an object through a node of each version, every row, TPC-C's consistency."""
+    nodes = [side[0] for side in (old, new) if side]
+    return [
+        event(t - 0.1, "objects.phase", phase=phase, nodes=NODES, old=old, new=new),
+        *(
+            event(t, "object.looked", check="view", phase=phase, node=node, changed=node, n=n, wrong=said)
+            for n, node in enumerate(nodes, 1)
+            for said in (wrong if node in new else (),)
+        ),
+        event(t + 0.1, "rows.read_back", rows=100),
+        event(t + 0.2, "tpcc.checked", after=["r01"], violated={k: v for k, v in HOLDS.items() if k != "3.3.2.11"}),
+    ]
+
+
+def _swapped(t: float, node: str, build: str) -> list[Event]:
+    """A node was drained and stopped, and started with the new version."""
+    return [*swapped(t, node, build=build), event(t + 1, "node.stopped", node=node, code=0)]
+
+
+def starved_tenant(directory: Path, *, refuted: bool = True) -> None:
+    """One tenant of twelve was served half of what came due at it."""
+    size, rng = Size(mix={"tpcc-schema": 12}, times=1), Random(SEED)
+    written(directory / provisioning.FILE, tenants_made(size, rng, SECOND))
+    written(directory / introspection.FILE, (changed(one, error="") for one in asked(size, rng, 2 * SECOND)))
+    written(directory / schema_change.FILE, schema_changed(size, rng, 40 * SECOND))
+    simulate(
+        directory, [Played(begin=5, seconds=30, served={4: 0.5} if refuted else {})], tenants=12, of=12, mix="key_value"
+    )
+    machine = {HOST: _host(HostSecond(t=second * SECOND, cpu=42.0, others=1.0) for second in range(1, 60))}
+    _write(directory, "tenancy", "laptop", machine, [event(0, "trial.begin"), event(60, "trial.end")])
+
+
 TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
     "lost row": (lost_row, ["lost", "rows_missing"]),
     "open gap": (open_gap, ["gap_undisturbed_s"]),
@@ -222,5 +372,9 @@ TRIALS: Mapping[str, tuple[Callable[..., None], Sequence[str]]] = {
     "broken condition": (broken_condition, ["inconsistent"]),
     "dead node": (dead_node, ["nodes_died"]),
     "third side": (third_side, ["tpmc_ratio_interval", "fell_behind"]),
+    "old size": (old_size, ["nodes_with_old_resources"]),
+    "other build": (other_build, ["nodes_on_other_build"]),
+    "object lost": (object_lost, ["objects_differing"]),
+    "starved tenant": (starved_tenant, ["tenant_worst"]),
 }
 """How each is written, and the metrics that refute it."""

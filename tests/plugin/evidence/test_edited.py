@@ -229,7 +229,23 @@ def answered(replay_run: runs.Run, tmp_path_factory: pytest.TempPathFactory) -> 
         store.event(TrialEnd())
         store.close()
         conclude(store.directory, replay_run.catalogue)
-    required = [{"claim": "answer"}]
+    return as_a_run(run, "answer")
+
+
+@pytest.fixture(scope="module")
+def survived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of survivability twice, in one of which a row was lost."""
+    run = tmp_path_factory.mktemp("survived") / "run"
+    for refuted in (True, False):
+        trial = run / "claims" / "survivability" / str(refuted)
+        trial.mkdir(parents=True)
+        TRIALS["lost row"][0](trial, refuted=refuted)
+    return as_a_run(run, "survivability")
+
+
+def as_a_run(run: Path, claim: str) -> Path:
+    """The directory with its description, in which this claim was required, and sealed."""
+    required = [{"claim": claim}]
     write_json(run / RUN_FILE, {"schema": SCHEMA, "settings": {"suite": "gate"}, "host": {}, "required": required})
     seal_run(run, ())
     return run
@@ -241,9 +257,22 @@ def answered(replay_run: runs.Run, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_no_single_edit_makes_a_replay_fail_or_a_refuted_run_green(
     answered: Path, replay_run: runs.Run, sealed_anew: bool, random: Random
 ) -> None:
+    replayed_after_an_edit(answered, replay_run, sealed_anew, random)
+
+
+@pytest.mark.parametrize("sealed_anew", [False, True])
+@settings(deadline=None, max_examples=6)
+@given(random=randoms)
+def test_nor_does_one_of_a_whole_run_of_survivability(
+    survived: Path, replay_run: runs.Run, sealed_anew: bool, random: Random
+) -> None:
+    replayed_after_an_edit(survived, replay_run, sealed_anew, random)
+
+
+def replayed_after_an_edit(run: Path, replay_run: runs.Run, sealed_anew: bool, random: Random) -> None:
     """Of any file of the run; sealed anew are its trials."""
     with TemporaryDirectory() as directory:
-        copy = Path(shutil.copytree(answered, Path(directory) / "copy"))
+        copy = Path(shutil.copytree(run, Path(directory) / "copy"))
         what = edit(copy, random)
         for trial in trials_in(copy) if sealed_anew else ():
             seal(trial)

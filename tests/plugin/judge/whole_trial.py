@@ -25,17 +25,23 @@ READS = 10
 
 
 def history(
-    *, first: int = 1, until: int = 30, quiet: range = range(13, 15), lag_us: int = 3000, cpu_us: int = 80_000
+    *,
+    first: int = 1,
+    until: int = 30,
+    quiet: range = range(13, 15),
+    lag_us: int = 3000,
+    cpu_us: int = 80_000,
+    rate: int = RATE,
 ) -> list[HistoryLine]:
-    """``RATE`` inserts and ``READS`` reads in each second but the ``quiet`` ones, answered after 2 ms.
+    """``rate`` inserts and ``READS`` reads in each second but the ``quiet`` ones, answered after 2 ms.
 
     n1 is cut off at 12.1 s, and its client goes to n2.
     """
-    return [*_history(first, until, quiet, lag_us, cpu_us)]
+    return [*_history(first, until, quiet, lag_us, cpu_us, rate)]
 
 
 @functools.cache
-def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> tuple[HistoryLine, ...]:
+def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int, rate: int) -> tuple[HistoryLine, ...]:
     # made while tests are collected, more than once
     lines: list[HistoryLine] = [Connection(SECOND // 2, "w1", "n1", True)]
     key = 0
@@ -44,13 +50,13 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int) -> 
         if second == 12:
             lines.append(Connection(12_100_000, "w1", "n1", False, "connection reset"))
             lines.append(Connection(12_900_000, "w1", "n2", True, "n2"))
-        for i in range(0 if second in quiet else RATE):
-            t = second * SECOND + i * SECOND // RATE
+        for i in range(0 if second in quiet else rate):
+            t = second * SECOND + i * SECOND // rate
             lines += [Invoke(t, key, "w2", "n2", Op.INSERT, numbers([key]), 1), Ok(t + 2000, key, numbers())]
             key += 1
         for i in range(0 if second in quiet else READS):
             t, op = second * SECOND + 5000 + i * SECOND // READS, 10**8 + READS * second + i
-            lines += [Invoke(t, op, "r1", "n3", Op.READ, numbers([key - RATE]), 0), Ok(t + 2000, op, numbers([1]))]
+            lines += [Invoke(t, op, "r1", "n3", Op.READ, numbers([key - rate]), 0), Ok(t + 2000, op, numbers([1]))]
     lines.sort(key=lambda line: line.t)
     return (*lines, HistoryEnd(until * SECOND + 100))
 
