@@ -16,7 +16,7 @@ widens the interval; it stops nothing by itself.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, inf, isfinite, log, sqrt
+from math import exp, inf, isfinite, isinf, log, sqrt
 
 from plugin.judge.student import chances, student_quantile, student_tail
 
@@ -365,17 +365,19 @@ def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVE
 class Plan:
     """What so many blocks can show at a margin, the first side run twice in each.
 
-    ``found``: the loss in percent that is refuted with 90 % probability; ``passes``: how likely two sides that do not
-    differ pass.
+    ``found``: the loss in percent that is refuted with 90 % probability, or the growth where ``growth`` is held;
+    ``passes``: how likely two sides that do not differ pass.
     """
 
     blocks: int
     found: float
     passes: float
+    growth: bool = False
 
     def __str__(self) -> str:
+        what = "a growth" if self.growth else "a loss"
         return (
-            f"after {self.blocks} blocks a loss of {self.found:.1f} % is refuted with {100 * POWER:.0f} % probability, "
+            f"after {self.blocks} blocks {what} of {self.found:.1f} % is refuted with {100 * POWER:.0f} % probability, "
             f"and sides that do not differ pass with {100 * self.passes:.1f} %"
         )
 
@@ -387,13 +389,15 @@ def plan(margin: Margin, declared: Looks, *, noise: float, figures: int = 1) -> 
 
 def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> Plan:
     sd, df = sqrt(AGAINST_MEAN) * log(1 + noise / 100), 2 * n - 1
+    growth = isinf(margin.lower)
 
-    def chance(loss: float, level: float) -> tuple[float, float]:
+    def chance(percent: float, level: float) -> tuple[float, float]:
         bounds = {"lower": margin.lower, "upper": margin.upper}
-        return chances(n, df=df, sd=sd, shift=log(1 - loss / 100), alpha=level, **bounds)
+        shift = log(1 + percent / 100) if growth else log(1 - percent / 100)
+        return chances(n, df=df, sd=sd, shift=shift, alpha=level, **bounds)
 
     low, high = 0.0, 99.9
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
-    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0])
+    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0], growth=growth)

@@ -1,13 +1,15 @@
 """Throughput that is wrong on purpose: too little CPU, wrong data, load generators that cannot be believed."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from clusters import topology
+from clusters.cluster import Cluster
 from clusters.engines import ENGINES, Engine
 from clusters.model import Capability
 from clusters.substrates.processes import cannot_cut
@@ -30,6 +32,10 @@ SIZE = 0.6
 """CPUs of the node, so that what else the machine does hardly matters: all sides are held to so much, whatever is left
 over."""
 
+HASHED = 7_000_000
+"""Bytes that are hashed for each order: about half of what an order costs otherwise."""
+
+STARVED_NODE = "a node with a twelfth of a core"
 A_THIRD, LATE, HOT, SLOW_LINK = "a third of its CPU", "answers late", "rows held by somebody else", "a slow link"
 KBIT = 256
 """What leaves the node behind the slow link in a second."""
@@ -57,10 +63,58 @@ async def small(
 
 @quiet
 @pytest.mark.sabotage("parity", engine="cockroach")
-async def test_a_side_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """All sides are offered half of what one can do; one has a third of the CPU, and falls behind."""
-    await offered(tpcc, engine, FREE, A_THIRD)
+async def test_a_side_one_of_whose_nodes_has_too_little_cpu(
+    tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
+) -> None:
+    """As the claim does it, two sides of three nodes; on one a node has a twelfth of a core as soon as it is loaded."""
+    free = replace(tpcc.resources, cpus=float(tpcc.host.cores))
+    sides = [
+        Side(name=name, engine=engine, topology=topology.of(nodes=3), resources=free) for name in (FREE, STARVED_NODE)
+    ]
+
+    async def starve(cluster: Cluster) -> None:
+        Throttle(cluster, cluster.nodes[-1:]).limit(1 / 12)
+
+    after_loading(sides[1], starve, tpcc, monkeypatch)
+    await tpcc.compare(*sides, warehouses=warehouses)
     assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+
+
+@quiet
+@pytest.mark.sabotage("regression", engine="cockroach")
+async def test_a_new_version_that_needs_more_cpu(
+    tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
+) -> None:
+    """As the claim does it, a version against itself; what stands for the new one hashes megabytes for every order.
+
+    An order takes about half as much CPU again: the new version could serve a third fewer.
+    """
+    old, new = tpcc.of_versions(engine, engine, nodes=3)
+
+    async def hash_a_lot(cluster: Cluster) -> None:
+        check = f"length(md5(repeat(o_d_id::STRING, {HASHED}))) > 0"
+        async with await cluster.deployment.connect() as connection:
+            await connection.execute(f'ALTER TABLE "order" ADD CONSTRAINT costly CHECK ({check}) NOT VALID')
+
+    after_loading(new, hash_a_lot, tpcc, monkeypatch)
+    await tpcc.compare(old, new, warehouses=warehouses, old_and_new=True)
+    assert judge.refuted("cpu_per_order_growth_interval", "tpmc_loss_interval", *SLOWER)
+
+
+def after_loading(
+    side: Side, change: Callable[[Cluster], Awaitable[None]], tpcc: Tpcc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Change each cluster of this side as soon as it is loaded."""
+    loaded = tpcc.loaded
+
+    @asynccontextmanager
+    async def changed(one: Side, *args: Any, **options: Any) -> AsyncIterator[Loaded]:
+        async with loaded(one, *args, **options) as found:
+            if one.name == side.name:
+                await change(found.cluster)
+            yield found
+
+    monkeypatch.setattr(tpcc, "loaded", changed)
 
 
 @quiet

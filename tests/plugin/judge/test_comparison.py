@@ -20,6 +20,7 @@ from plugin.judge.comparison import (
     holm,
     log_ratio,
     looks,
+    no_increase,
     non_inferiority,
     pairs_needed,
     percent,
@@ -28,7 +29,7 @@ from plugin.judge.comparison import (
 )
 from plugin.profiles import profile_named
 from plugin.workloads import WORKLOADS
-from tests.plugin.judge.simulation import decisions, table
+from tests.plugin.judge.simulation import VERSIONS, decisions, regression, table
 
 ROOT = Path(__file__).parents[3]
 TRIALS = 4000
@@ -317,6 +318,28 @@ def test_the_plan_tells_what_a_simulation_finds(noise: float) -> None:
     assert healthy[Decision.HOLDS] == pytest.approx(told.passes, abs=0.02)
     assert slower[Decision.REFUTED] == pytest.approx(0.9, abs=0.02)
     assert f"{told.found:.1f} %" in str(told)
+
+
+@pytest.mark.parametrize("noise", [4.0, 8.0])
+def test_of_a_growth_the_plan_tells_what_a_simulation_finds(noise: float) -> None:
+    margin = no_increase(30)
+    (told,) = plan(margin, looks(6), noise=noise)
+    healthy, slower = (
+        decisions(noise=noise, loss=-grown, margin=margin, declared=looks(6)) for grown in (0, told.found)
+    )
+    assert healthy[Decision.HOLDS] == pytest.approx(told.passes, abs=0.02)
+    assert slower[Decision.REFUTED] == pytest.approx(0.9, abs=0.02)
+    assert f"a growth of {told.found:.1f} %" in str(told)
+
+
+def test_all_figures_of_regression_together_keep_the_targets() -> None:
+    """Healthy versions pass 95 times of 100 and are refuted at most once; 15 % fewer orders are found 90 times."""
+    healthy, slower = (
+        regression(VERSIONS[name], sessions=1000) for name in ("no difference", "15 % fewer orders served")
+    )
+    assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.HOLDS) >= 950
+    assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.REFUTED) <= 10
+    assert sum(n for (is_, _), n in slower.items() if is_ is Decision.REFUTED) >= 900
 
 
 @pytest.mark.parametrize("claim", ["parity", "parity-resources", "regression"])
