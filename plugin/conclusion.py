@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, CommandTimedOut, NodeDied, TimedOut
+from clusters.sql import SqlError
 from plugin import run as runs
 from plugin import selection
 from plugin.errors import Inconclusive, Refuted
@@ -62,10 +63,14 @@ def _has(error: BaseException, kind: type[Exception]) -> bool:
     return bool(error.subgroup(kind)) if isinstance(error, BaseExceptionGroup) else isinstance(error, kind)
 
 
+def _late(error: BaseException) -> bool:
+    """Whether something did not come in time."""
+    return isinstance(error, TimedOut | CommandTimedOut) or (isinstance(error, SqlError) and error.code == "timeout")
+
+
 def _machine_taken(error: BaseException, trial: Path) -> str:
     """How other work had the machine when a test ended because something did not come in time; else ""."""
-    late = (TimedOut, CommandTimedOut)
-    whole = error.split(late)[1] is None if isinstance(error, BaseExceptionGroup) else isinstance(error, late)
+    whole = error.split(_late)[1] is None if isinstance(error, BaseExceptionGroup) else _late(error)
     if not whole:
         return ""
     from plugin.judge.stopping import machine_taken_lately

@@ -18,7 +18,7 @@ COARSEST_CLOCK_US = 1000.0
 """A monotonic clock that ticks less often cannot order what a run records (our own choice)."""
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
-KERNEL = 2
+KERNEL = "kthreadd"
 """The process whose children are the kernel's own on Linux: what these write is for somebody else."""
 MOST_CLOCK_SLIP_MS = 5.0
 """By how much monotonic and wall clock may drift apart within a few milliseconds (our own choice)."""
@@ -168,12 +168,13 @@ class DiskUse:
         except psutil.Error:
             return None
         ours = others = 0
+        kernel = {process.pid for process in psutil.process_iter(["name"]) if process.info["name"] == KERNEL}
         for process in psutil.process_iter():
             try:
                 io = process.io_counters()
                 if process.pid in mine:
                     ours += io.read_bytes + io.write_bytes
-                elif KERNEL not in (process.pid, process.ppid()):
+                elif kernel.isdisjoint((process.pid, process.ppid())):
                     others += io.read_bytes + io.write_bytes
             except psutil.NoSuchProcess:
                 continue

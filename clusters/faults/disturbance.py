@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.cluster import Cluster
-from clusters.errors import HarnessError, NodeDied, TimedOut
+from clusters.errors import CommandTimedOut, HarnessError, NodeDied, TimedOut
 from clusters.events import FaultBegin, FaultBit, FaultUndo, FaultUndone, UndoSlow
 from clusters.model import Capability
 from clusters.waiting import to_the_end
@@ -70,7 +70,7 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
             async with asyncio.timeout(fault.undo_s):
                 ends = await asyncio.gather(*(fault.undo(cluster, node) for node in nodes), return_exceptions=True)
         except TimeoutError:
-            ends = [HarnessError(f"not after {fault.undo_s:.0f} s")]
+            ends = [CommandTimedOut(f"not after {fault.undo_s:.0f} s")]
         failed = []
         for node, end in zip(nodes, ends, strict=False):
             if isinstance(end, TimedOut):
@@ -81,5 +81,6 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
             elif isinstance(end, BaseException):
                 failed.append(str(end) if isinstance(end, HarnessError) else f"{type(end).__name__} {end}")
         if failed:
-            raise HarnessError(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
+            kind = CommandTimedOut if any(isinstance(end, CommandTimedOut) for end in ends) else HarnessError
+            raise kind(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
     cluster.record(FaultUndone(nodes=nodes))

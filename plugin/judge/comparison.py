@@ -34,6 +34,10 @@ MOST_PAIRS = 200
 choice)."""
 
 
+MOST_GROWTH = 10_000.0
+"""Percent: a growth that only shows beyond it is called none that shows (our own choice)."""
+
+
 class Decision(StrEnum):
     """What paired runs say."""
 
@@ -366,7 +370,7 @@ class Plan:
     """What so many blocks can show at a margin, the first side run twice in each.
 
     ``found``: the loss in percent that is refuted with 90 % probability, or the growth where ``growth`` is held;
-    ``passes``: how likely two sides that do not differ pass.
+    infinite where none is. ``passes``: how likely two sides that do not differ pass.
     """
 
     blocks: int
@@ -375,9 +379,10 @@ class Plan:
     growth: bool = False
 
     def __str__(self) -> str:
-        what = "a growth" if self.growth else "a loss"
+        least = f" of {self.found:.1f} %" if isfinite(self.found) else ""
+        what = f"{'a' if least else 'no'} {'growth' if self.growth else 'loss'}{least}"
         return (
-            f"after {self.blocks} blocks {what} of {self.found:.1f} % is refuted with {100 * POWER:.0f} % probability, "
+            f"after {self.blocks} blocks {what} is refuted with {100 * POWER:.0f} % probability, "
             f"and sides that do not differ pass with {100 * self.passes:.1f} %"
         )
 
@@ -396,8 +401,9 @@ def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> P
         shift = log(1 + percent / 100) if growth else log(1 - percent / 100)
         return chances(n, df=df, sd=sd, shift=shift, alpha=level, **bounds)
 
-    low, high = 0.0, 99.9
+    low, high = 0.0, MOST_GROWTH if growth else 99.9
+    reached = chance(high, alpha / figures)[1] >= POWER
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
-    return Plan(blocks=n, found=high, passes=chance(0, alpha)[0], growth=growth)
+    return Plan(blocks=n, found=high if reached else inf, passes=chance(0, alpha)[0], growth=growth)

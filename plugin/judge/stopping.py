@@ -23,8 +23,8 @@ TOLD_AT_LAST_AFTER = 10
 """As many will do before something is disturbed: it is said then or not in time (our own choice)."""
 
 LATELY_S = 60
-"""What does not come in time is explained by what other work took in as many seconds before: about as long as is waited
-for most things (our own choice)."""
+"""What does not come in time is explained by what other work took in as many seconds before, and still takes: about as
+long as is waited for most things (our own choice)."""
 
 STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
 """Where no replica moves any more, so that waiting longer shows nothing new."""
@@ -70,5 +70,13 @@ def machine_taken(evidence: TrialEvidence, *, least_s: int = TOLD_AFTER) -> str:
 
 
 def machine_taken_lately(evidence: TrialEvidence) -> str:
-    """As ``machine_taken``, by the last seconds alone, whatever was disturbed in them: why something came too late."""
-    return machine_taken(replace(evidence, events=(), host=evidence.host[-LATELY_S:]))
+    """As ``machine_taken``, by the last seconds alone, whatever was disturbed in them: why something came too late.
+
+    Other work has the machine still; a record that cannot be relied on explains nothing.
+    """
+    from plugin.judge.conditions import TAKEN_S
+
+    def taken(seconds: int, least_s: int) -> str:
+        return machine_taken(replace(evidence, events=(), host=evidence.host[-seconds:]), least_s=least_s)
+
+    return taken(LATELY_S, TOLD_AFTER) if not evidence.host_problems and taken(TAKEN_S, TAKEN_S) else ""

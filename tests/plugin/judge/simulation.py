@@ -90,6 +90,7 @@ MEASURED = {
 VERSIONS: Mapping[str, Mapping[str, float]] = {
     "no difference": {},
     "15 % fewer orders served": {"tpmc_loss_interval": 15.0},
+    "15 % less capacity: 18 % more CPU an order": {"cpu_per_order_growth_interval": 100 - 100 / 0.85},
     "30 % more CPU an order": {"cpu_per_order_growth_interval": -30.0},
     "50 % more CPU an order": {"cpu_per_order_growth_interval": -50.0},
     "70 % more CPU an order": {"cpu_per_order_growth_interval": -70.0},

@@ -332,6 +332,11 @@ def test_of_a_growth_the_plan_tells_what_a_simulation_finds(noise: float) -> Non
     assert f"a growth of {told.found:.1f} %" in str(told)
 
 
+def test_a_growth_that_no_plan_finds_is_called_none() -> None:
+    (told,) = plan(no_increase(9000), looks(3), noise=24)
+    assert "no growth is refuted with 90 % probability" in str(told)
+
+
 def test_all_figures_of_regression_together_keep_the_targets() -> None:
     """Healthy versions pass 95 times of 100 and are refuted at most once; 15 % fewer orders are found 90 times."""
     healthy, slower = (

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from plugin.judge.comparison import compare, equivalence, looks
+from plugin.judge.conditions import TAKEN_S
 from plugin.judge.stopping import (
     LATELY_S,
     TOLD_AFTER,
@@ -148,12 +149,18 @@ def seconds(*others: float) -> list[HostSecond]:
         (seconds(*[60.0] * 600, *[1.0] * LATELY_S), ""),
         (seconds(*[60.0] * TOLD_AFTER), "other work took 60 % of the machine's CPU, and in 30 of 30 s"),
         (seconds(*[60.0] * (TOLD_AFTER - 1)), ""),
+        (seconds(*[60.0] * (LATELY_S - TAKEN_S), *[1.0] * TAKEN_S), ""),
         ([], ""),
     ],
-    ids=["of late", "long ago", "from the start", "too short to tell", "not recorded"],
+    ids=["of late", "long ago", "from the start", "too short to tell", "over again", "not recorded"],
 )
 def test_what_comes_too_late_is_explained_by_what_others_took_just_before(host: list[HostSecond], why: str) -> None:
     """Whatever was disturbed then: here something is in the last second."""
     told = machine_taken_lately(trial(host=host, events=[event(len(host), "fault.begin", fault="kill", nodes=["n1"])]))
     assert told.startswith(why)
     assert bool(told) is bool(why)
+
+
+def test_a_record_of_the_machine_that_cannot_be_relied_on_explains_nothing() -> None:
+    idle = [HostSecond(t=t * SECOND, cpu=5.0, others=0.0) for t in range(LATELY_S)]
+    assert not machine_taken_lately(trial(host=idle, host_problems=("host.jsonl: line 7: 'x' is no second",)))
