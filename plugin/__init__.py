@@ -12,7 +12,6 @@ pytest_plugins = [
     "fixtures.probe",
     "fixtures.fault",
     "fixtures.resizing",
-    "fixtures.swapping.broken",
     "fixtures.swapping.fixture",
     "fixtures.swapping.planned",
     "fixtures.objects.fixture",

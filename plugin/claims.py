@@ -156,6 +156,8 @@ class Claim:
     """Whether one test of it holds a new version against an old one, instead of a test for each."""
     changes_versions: bool = False
     """Whether one test of it gives a cluster one version after another, instead of a test for each."""
+    least_versions: int = 2
+    """How many versions must be asked for where it changes them; with 1 a single one is given twice."""
     checks: tuple[CheckSpec, ...] = ()
     """All checks, those of ``include`` first."""
     paper: Mapping[str, Any] = field(default_factory=dict)

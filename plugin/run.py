@@ -151,6 +151,13 @@ class Run:
         return tuple(names) or ("",)
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """What a cluster is given where its version changes: the targets; of a single one that one twice."""
+        if len(self.targets) > 1:
+            return self.targets
+        return tuple(f"{self.targets[0] or self.settings.engine}#{number}" for number in (1, 2))
+
+    @property
     def kind(self) -> EngineKind:
         """The engine that was asked for; of ``auto`` the subject, which alone takes versions."""
         return ENGINES[SUBJECT if self.settings.engine == AUTO else self.settings.engine]

@@ -248,7 +248,7 @@ def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None 
         return reason
     if claim.compares_versions and engine is None and len(run.targets) != 2:
         return f"compares two versions{_choosing_versions(run, 'twice')}"
-    if claim.changes_versions and engine is None and len(run.targets) < 2:
+    if claim.changes_versions and engine is None and len(run.targets) < claim.least_versions:
         return f"changes the version{_choosing_versions(run, 'twice or more often')}"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:

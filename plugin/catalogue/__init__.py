@@ -272,6 +272,7 @@ _CLAIM = form(
     include=several(_ID),
     compares_versions=flag,
     changes_versions=flag,
+    least_versions=integer(minimum=1, maximum=2),
     checks=several(_check),
     paper=keyed(text(), anything),
     measured=keyed(text(), text()),

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from clusters.events import (
     DrainFailed,
+    FaultBegin,
     NodeDrained,
     NodeStopped,
     NodeSwapped,
@@ -38,7 +39,7 @@ from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
 from plugin.judge.trial import Fault
 
-SWAP, FINALISE, JOIN = "swap", "finalise", "join"
+SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
 """The fault, and kinds of steps."""
 FAILURE = "failure"
 """The parameter of a claim that says how an update is to fail."""
@@ -110,7 +111,7 @@ def _other_build(a: Analysis) -> Measured:
                 for node, build in said.items():
                     if build != given.get(node, build):
                         wrong[node] = f"{node} called itself {given[node]}, and {build} at {seconds(event.t)}"
-            case SwapFailed(node=node, wanted=wanted, why=why, late=late) if late is not True:
+            case SwapFailed(node=node, wanted=wanted, why=why, late=late, meant=UnsetType()) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
     return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
@@ -198,6 +199,27 @@ def _not_back(a: Analysis) -> Measured:
     if away and slow.issuperset(away):
         return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")
     return len(away), some([*away.values()]) or "all run their former build", tuple(away.values())[:5]
+
+
+@measures("changed_after_failure", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
+def _changed_after_failure(a: Analysis) -> Measured:
+    """Nodes taken down for another version once an update had failed: the roll did not stop there.
+
+    Not those that had come up with that version before: they go back.
+    """
+    had, wrong, failed = set[str](), list[str](), ""
+    for event in a.evidence.events:
+        match event.what:
+            case SwapFailed(node=node):
+                failed = failed or f"that of {node} failed at {seconds(event.t)}"
+            case NodeSwapped(node=node) if not failed:
+                had.add(node)
+            case StepBegin(kind=kind) if kind == FINALISE:
+                had.clear()  # of a chain the next version comes
+            case FaultBegin(fault=kind, nodes=nodes) if failed and kind == SWAP:
+                wrong += [f"{node} at {seconds(event.t)}" for node in nodes if node not in had]
+    recorded(failed or None, "no update failed")
+    return len(wrong), f"{failed}; {some(wrong) or 'no other node was touched'}", tuple(wrong[:5])
 
 
 @measures("restarts_before_whole", "restarts", ("integrity", "fault_bit"), safety=True)
@@ -344,11 +366,26 @@ def _plan_followed(a: Analysis) -> Answer:
     return True, f"{plans[0].path}, {origin}: {len(done)} steps{equal}"
 
 
+def _meant_to_fail(a: Analysis) -> set[str]:
+    """The nodes whose update was to fail, by the plan; all that were given another version where no plan was drawn."""
+    swaps = {node for fault in _swaps(a) for node in fault.nodes}
+    if not seen(a.evidence.events, PlanDrawn):
+        return swaps
+    found, failing = set[str](), False
+    for event in a.evidence.events:
+        match event.what:
+            case StepBegin(kind=kind):
+                failing = kind == FAIL
+            case FaultBegin(nodes=nodes) if failing:
+                found |= swaps.intersection(nodes)
+    return recorded(found or None, "no update was tried that was to fail by the plan")
+
+
 @requires("update_failed", "give the node a version that does not come up, and in no other way than it is meant to")
 def _update_failed(a: Analysis) -> Answer:
-    """Every node that was given another version did not come up with it, and failed in the way that was meant."""
-    failed = [one for _, one in seen(a.evidence.events, SwapFailed)]
-    meant = {node for fault in _swaps(a) for node in fault.nodes}
+    """Every node whose update was to fail did not come up with the other version, and failed in the way meant."""
+    meant = _meant_to_fail(a)
+    failed = [one for _, one in seen(a.evidence.events, SwapFailed) if one.node in meant]
     undrained = {one.node for _, one in seen(a.evidence.events, DrainFailed)}
     if undrained & meant:
         return False, f"{', '.join(sorted(undrained & meant))} was not even drained, and so not given another version"

@@ -355,6 +355,7 @@ class _Told:
                 self._came(f"{node} did not come up with {wanted}: {why}")
                 so = str(meant) if as_meant is True else ""
                 self._swap(node, wanted=wanted, failed=why or "nobody knows why", meant=so)
+                self._mark(at, at, f"{node} did not come up")
             case NodeSwapped(node=node, wanted=wanted, build=build, able=able, active=active):
                 self._came(f"{node} calls itself {build or 'nothing'}" + (f", {active} in force" if active else ""))
                 place = self._under_way(node)

@@ -48,9 +48,11 @@ class Roll:
 
 
 def rolls(swapping: SwappingSeries) -> list[Roll]:
-    """The plan's swaps in rolls."""
+    """The plan's swaps in rolls, those aside that failed as they were meant to: they changed nothing."""
     found: list[list[Swap]] = []
     for swap in swapping.swaps:
+        if swap.meant:
+            continue
         last = found[-1] if found else []
         if last and last[-1].wanted == swap.wanted and swap.node not in {each.node for each in last}:
             last.append(swap)
@@ -199,8 +201,12 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     ways = "; ".join(f"{', '.join(roll.nodes)} → {roll.to}" for roll in rolls(swapping))
     wrong = [swap for swap in swaps if _versions(swap).style]
     told_wrong = f"; {', '.join(swap.node for swap in wrong)} did not run what was given" if wrong else ""
+    meant = (f"; {swap.node} did not come up, as it was meant to ({swap.meant})" for swap in swaps if swap.meant)
     restarts = f"({len(swaps)} restart{'s' * (len(swaps) != 1)})"
-    yield "nodes changed", Cell(text=f"{ways} {restarts}{told_wrong}", style="bad" if wrong else "")
+    yield (
+        "nodes changed",
+        Cell(text=f"{ways or 'none'} {restarts}{told_wrong}{''.join(meant)}", style="bad" if wrong else ""),
+    )
     ended = max((step.ended for step in swapping.steps if step.ended is not None), default=None)
     each = [swap.whole - swap.begin for swap in swaps if swap.whole is not None]
     parts = []

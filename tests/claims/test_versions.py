@@ -5,7 +5,6 @@ import pytest
 from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
-from fixtures.swapping.broken import Update
 from fixtures.swapping.fixture import Swapping
 from fixtures.swapping.planned import drawn, fitting
 from fixtures.workloads.ledger.fixture import Ledger
@@ -39,16 +38,15 @@ async def test_the_version_changes_under_load(
 
 @pytest.mark.claim("hot-swap-failed-node")
 @pytest.mark.topology(nodes=3)
+@pytest.mark.plans(lines=drawn)
 async def test_the_update_of_one_node_fails(
-    ledger: Ledger, probe: Probe, update: Update, judge: Judge, failure: str
+    swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, failure: str
 ) -> None:
     """When the update of one node fails the remaining nodes stay up and serve."""
-    async with probe.watching(ledger), ledger.writing(at_least=0):
+    async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0):
         await ledger.baseline()
-        async with update.watched():
-            async with update.failing(await ledger.serving_node(), failure):
-                await ledger.outage()
-            await ledger.recovery()
+        await swapping.follow(ledger, look=[orders.check, ledger.read_back])
         await ledger.written_past_recovery()
+    await orders.check()
     await ledger.audit()
     assert judge.decide()

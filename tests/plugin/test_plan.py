@@ -22,6 +22,16 @@ disturbs = "Nothing is disturbed."
 estimate = { seconds = 1, disk_mib = 1 }
 parameters = { path = ["final", "back-from-all"], nodes = [3] }
 checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
+
+[claims.fail]
+sentence = "An update fails."
+nodes = 3
+changes_versions = true
+least_versions = 1
+disturbs = "Nothing is disturbed."
+estimate = { seconds = 1, disk_mib = 1 }
+parameters = { failure = ["dies"] }
+checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
 """
 TESTS = """
 
@@ -33,6 +43,14 @@ from fixtures.swapping.planned import drawn, fitting
 @pytest.mark.plans(lines=drawn, fits=fitting)
 async def test_change(plan, judge, path, nodes):
     judge.measure("answer", 42, note=" / ".join(plan.lines()))
+    assert judge.decide()
+
+
+@pytest.mark.claim("fail")
+@pytest.mark.topology(nodes=3)
+@pytest.mark.plans(lines=drawn)
+async def test_fails(plan, versions, judge, failure):
+    judge.measure("answer", 42, note=" ".join(version.version for version in versions))
     assert judge.decide()
 
 
@@ -102,6 +120,26 @@ def test_a_sabotage_draws_its_own(changes: Gate) -> None:
     assert ran.status == 0, ran.text
     paths = sorted(json.loads((trial / "plan.json").read_text())["path"] for trial in changes.trials)
     assert paths == ["back-from-half", "drawn"]
+
+
+def test_where_an_update_fails_no_given_plan_is_followed(changes: Gate) -> None:
+    ran = changes(*changes.tests("change", "fails"), *BOTH, "--plan", "mine.json", "--run-dir", "out")
+    assert ran.status == 0, ran.text
+    plans = [json.loads((trial / "plan.json").read_text()) for trial in changes.trials]
+    assert sorted(plan["path"] for plan in plans) == ["drawn", "failed-update"]
+    assert {tuple(plan["versions"]) for plan in plans} == {(OLD, NEW)}
+
+
+def test_a_single_version_is_given_twice_where_that_will_do(changes: Gate) -> None:
+    one = ("--cockroach-version", NEW)
+    shown = changes(*changes.tests("change", "fails"), *one, "--dry-run")
+    assert f"failed-update, {NEW}#1 → {NEW}#2 on 3 nodes" in shown.text, shown.text
+    assert "nodes are only restarted one after another (a rolling restart)" in shown.text
+    assert shown.text.count("would start") == 1, "the other one changes from one version to another"
+    ran = changes(*changes.tests("change", "fails"), *one, "--run-dir", "out")
+    (trial,) = changes.trials
+    (event,) = [plan for _, plan in seen(events_of(trial), PlanDrawn)]
+    assert (event.equal, event.builds) == (True, {f"{NEW}#1": NEW, f"{NEW}#2": NEW}), ran.text
 
 
 def test_a_dry_run_prints_it(changes: Gate) -> None:

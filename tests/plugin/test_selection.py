@@ -93,6 +93,7 @@ def test_the_engine_s_own_option_is_named_where_versions_are_missing(
     way_out = f": give the old and the new one with --{engine}-version, twice"
     assert why_not("regression", engine=engine) == f"compares two versions{way_out}"
     assert why_not("hot-swap", engine=engine) == f"changes the version{way_out} or more often"
+    assert why_not("hot-swap-failed-node", engine=engine) is None, "it does with one"
     kind = replace(ENGINES[engine], choice=Choice())
     monkeypatch.setattr(selection, "ENGINES", {engine: kind})
     assert why_not("regression", engine=engine) == f"compares two versions, and no option chooses those of {kind.title}"

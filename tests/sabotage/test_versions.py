@@ -12,7 +12,7 @@ from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
 from fixtures.probe import Probe
 from fixtures.swapping.fixture import LookAt, State, Swapping
-from fixtures.swapping.plan import Look, Swap
+from fixtures.swapping.plan import Fail, Look, Swap
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.metrics import measure
@@ -38,6 +38,26 @@ def only_the_first(swapping: Swapping) -> None:
     plan = swapping.plan
     first = next(number for number, step in enumerate(plan.steps, 1) if isinstance(step, Swap))
     swapping.plan = msgspec.structs.replace(plan, steps=plan.steps[:first])
+
+
+def goes_on(swapping: Swapping) -> None:
+    """Once an update has failed one more node is given the new version all the same; the rest is left out."""
+    plan = swapping.plan
+    fails = next(number for number, step in enumerate(plan.steps, 1) if isinstance(step, Fail))
+    first = next(step for step in plan.steps if isinstance(step, Swap))
+    other = next(node for node in plan.nodes if node != first.node)
+    swapping.plan = replace(plan, steps=(*plan.steps[:fails], Swap(node=other, to=first.to)))
+
+
+@slow
+@pytest.mark.sabotage("hot-swap-failed-node", engine="cockroach")
+async def test_the_roll_goes_on_after_an_update_failed(
+    swapping: Swapping, ledger: Ledger, probe: Probe, judge: Judge, failure: str
+) -> None:
+    """Another node is changed, though the update of one has just failed."""
+    goes_on(swapping)
+    await swapped(swapping, ledger, probe)
+    assert judge.refuted("changed_after_failure")
 
 
 @slow

@@ -89,7 +89,10 @@ class Programs(Homes):
             self._watch.processes.pop(name, None)
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Start a node's process, what an earlier one left killed first; see ``Substrate.start``."""
+        """Start a node's process, what an earlier one left killed first; see ``Substrate.start``.
+
+        Where the machine refuses its program the node is what it was before: dead, or never started.
+        """
         self._placement(spec.name)
         if self.state(spec.name) in (ProcessState.RUNNING, ProcessState.PAUSED):
             raise HarnessError(f"{self._cluster}: {spec.name} runs already; stop or kill it before it is started again")
@@ -101,10 +104,17 @@ class Programs(Homes):
                     "choose a profile without them, or run where /sys/fs/cgroup is writable"
                 )
             limits = {"cpus": spec.resources.cpus, "memory_mib": spec.resources.memory_mib}
-        if spec.name in self._watch.processes:
+        if before := self._watch.processes.get(spec.name):
             await self._linked().carry_out("kill", name=spec.name)
         self._watch.processes[spec.name] = Started(output=Path(spec.output))
-        await self._spawn(spec, limits=limits, network=self._links.namespace_of(spec.name))
+        try:
+            await self._spawn(spec, limits=limits, network=self._links.namespace_of(spec.name))
+        except BadInput:
+            if before:
+                self._watch.processes[spec.name] = before
+            else:
+                del self._watch.processes[spec.name]
+            raise
 
     async def _spawn(
         self,

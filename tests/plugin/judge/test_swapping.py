@@ -48,6 +48,25 @@ def met(name: str, *events: Event) -> tuple[bool, str]:
 ROLLED = [*swapped(10, "n1"), *swapped(20, "n2"), *swapped(30, "n3")]
 
 
+FAILED_UPDATE = [
+    event(1, "plan.drawn", path="failed-update", seed=1, steps=7, builds={"v1": OLD, "v2": NEW}),
+    event(2, "provisioned", nodes=["n1", "n2", "n3"]),
+    event(9, "step.begin", number=3, kind="swap"),
+    *swapped(10, "n1"),
+    event(19, "step.begin", number=4, kind="fail"),
+    event(20, "fault.begin", fault="swap", nodes=["n2"]),
+    event(20.5, "node.drained", node="n2"),
+    event(21, "fault.bit", node="n2"),
+    event(23, "swap.failed", node="n2", wanted=NEW, former=OLD, why="exit code 3", meant="dies", as_meant=True),
+    event(25, "node.swapped", node="n2", wanted=OLD, build=OLD, able="1.0", active="1.0"),
+    event(25, "fault.undone", nodes=["n2"]),
+    event(27, "recovered"),
+    event(29, "step.begin", number=5, kind="look"),
+    event(30, "versions.seen", active={}, builds={"n1": NEW, "n2": OLD, "n3": OLD}),
+]
+"""One node is changed and well, and the update of the next one fails as it is to."""
+
+
 def test_each_node_runs_what_it_was_given() -> None:
     assert found("nodes_on_other_build", *ROLLED) == (0, f"all as asked for; at last n1 {NEW}, n2 {NEW}, n3 {NEW}")
     wrong, told = found("nodes_on_other_build", *swapped(10, "n1"), *swapped(20, "n2", build=OLD))
@@ -85,6 +104,11 @@ def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
         event(35, "fault.undone", nodes=["n3"]),
     ]
     assert found("nodes_on_other_build", *swapped(10, "n1"), *failed)[0] == 1
+
+
+def test_a_version_that_was_meant_to_fail_is_no_other_build() -> None:
+    assert found("nodes_on_other_build", *FAILED_UPDATE)[0] == 0
+    assert found("nodes_on_other_build", *FAILED_UPDATE, *swapped(50, "n3", build=OLD))[0] == 1
 
 
 def checked(metric: str, *events: Event, others: float) -> Outcome:
@@ -275,6 +299,38 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
     assert found("nodes_not_back", *failed, slow, back)[0] == 0
     assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
     assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
+
+
+def test_a_roll_stops_where_an_update_failed() -> None:
+    back = [event(39, "step.begin", number=6, kind="swap"), *swapped(40, "n1", build=OLD)]
+    failed = "that of n2 failed at 23.0 s"
+    untouched = (0, f"{failed}; no other node was touched")
+    assert found("changed_after_failure", *FAILED_UPDATE, *back) == untouched
+    assert found("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n3")) == (1, f"{failed}; n3 at 40.0 s")
+    again = found("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n2"), *swapped(50, "n3"))
+    assert again == (2, f"{failed}; n2 at 40.0 s; n3 at 50.0 s")
+    assert checked("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n3"), others=50) is Outcome.REFUTED
+    assert found("changed_after_failure", *ROLLED) == (None, "no update failed")
+
+
+def test_of_a_chain_who_had_an_earlier_version_is_touched_all_the_same() -> None:
+    earlier = [
+        one for at, node in ((1, "n1"), (2, "n2"), (3, "n3")) for one in swapped(at, node) if one.name == "node.swapped"
+    ]
+    chain = [*earlier, *FAILED_UPDATE, *swapped(40, "n3")]
+    final = event(8.9, "step.begin", number=2, kind="finalise")
+    assert found("changed_after_failure", final, *chain)[0] == 1
+
+
+def test_an_update_that_is_to_fail_is_the_plan_s() -> None:
+    """The node that was changed before it came up, as it should; so does it when it goes back."""
+    assert met("update_failed", *FAILED_UPDATE, *swapped(40, "n1", build=OLD)) == (True, "n2: exit code 3")
+    came_up = [one for one in FAILED_UPDATE if one.name != "swap.failed"]
+    assert met("update_failed", *came_up) == (False, "n2 came up")
+    before = [one for one in FAILED_UPDATE if one.t < 19 * S]
+    assert met("update_failed", *before) == (False, "no update was tried that was to fail by the plan")
+    not_back = event(45, "swap.failed", node="n1", wanted=OLD, former=NEW, why="exit code 1")
+    assert met("update_failed", *FAILED_UPDATE, *swapped(40, "n1", build=OLD), not_back)[0], "that is another's failure"
 
 
 def test_a_node_that_comes_back_on_a_third_version_is_not_back() -> None:

@@ -84,6 +84,16 @@ def test_a_version_that_was_meant_to_fail_does_not_stand_out() -> None:
         assert dict(facts(found))["nodes changed"].style == style
 
 
+def test_an_update_that_failed_as_it_was_meant_to_is_none_of_the_nodes_changed() -> None:
+    failed = event(28.5, "swap.failed", node="n2", wanted=NEW, why="exit code 3", meant="dies", as_meant=True)
+    events = [*swapped(18, "n3", NEW), *swapped(26, "n2", OLD, wanted=OLD), failed, *swapped(34, "n3", OLD)]
+    found = heard([drawn(), *events]).swapping
+    assert found is not None
+    told = f"n3 → {NEW}; n3 → {OLD} (3 restarts); n2 did not come up, as it was meant to (dies)"
+    assert dict(facts(found))["nodes changed"].text == told
+    assert "n2 did not come up" in [mark.name for mark in found.marks]
+
+
 def test_the_plan_says_of_each_step_how_far_it_came(tmp_path: Path) -> None:
     events = [one for one in done() if one.t <= 23.5e6]
     trial = stored_run(stored(tmp_path / "run", events), load()).trials[0]

@@ -1,16 +1,16 @@
 """The substrate ``processes``: what it does beyond the contract of all substrates (``tests.clusters.substrates``)."""
 
 import asyncio
+import signal
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
-from clusters.model import (
-    NodeSpec,
-)
+from clusters.model import NodeSpec, ProcessState
 from clusters.substrates.processes import Processes
 from tests.clusters.substrates.processes.process_nodes import (
     at_hand,
@@ -54,6 +54,31 @@ async def test_a_command_that_is_cancelled_is_killed(place: Processes) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     await eventually(lambda: working_in(place.scratch) == [])
+
+
+async def test_a_node_whose_program_is_refused_is_what_it_was_before(place: Processes) -> None:
+    """So the former program can be started again: it is how an update fails."""
+    at = await one(place)
+    (at.home / "broken").write_text("this is no program\n")
+    (at.home / "broken").chmod(0o755)
+    broken = replace(shell(at, "true"), argv=(str(at.home / "broken"),))
+
+    async def refused() -> None:
+        with pytest.raises(BadInput, match="it is no program"):
+            await place.start(broken)
+
+    await refused()
+    assert place.state("n1") is ProcessState.ABSENT
+    with pytest.raises(HarnessError, match="never started"):
+        await place.kill("n1")
+    await place.start(shell(at, "sleep 1000"))
+    assert await place.stop("n1", timeout=60) == -signal.SIGTERM
+    await refused()
+    assert place.state("n1") is ProcessState.EXITED
+    assert place.exit_code("n1") == -signal.SIGTERM
+    await place.kill("n1")
+    await place.start(shell(at, "sleep 1000"))
+    assert place.state("n1") is ProcessState.RUNNING
 
 
 async def test_children_inherit_no_lock_and_no_pipe(place: Processes) -> None:
