@@ -24,7 +24,8 @@ from plugin.judge.comparison import (
     plan,
 )
 
-SESSIONS = 4000
+SESSIONS, WHOLE_SESSIONS = 4000, 1000
+"""Of one figure, and of all that a claim judges."""
 LOOKS = looks(3, 6)
 """Those of the profile of two cores."""
 
@@ -110,7 +111,7 @@ def margins() -> dict[str, Margin]:
     }
 
 
-def regression(losses: Mapping[str, float], *, sessions: int = SESSIONS) -> Counter[tuple[Decision, int]]:
+def regression(losses: Mapping[str, float], *, sessions: int = WHOLE_SESSIONS) -> Counter[tuple[Decision, int]]:
     """How often the claim comes out how, and after how many blocks."""
     random, asked, found = Random(f"{losses}"), margins(), Counter[tuple[Decision, int]]()
     for _ in range(sessions):
@@ -144,7 +145,7 @@ def of_versions() -> str:
             for decision in (Decision.HOLDS, Decision.REFUTED)
         ]
         early = sum(n for (_, at), n in found.items() if at == LOOKS.at[0])
-        told.append(f"| {name} | {' | '.join(f'{100 * count / SESSIONS:.1f}' for count in (*sums, early))} |")
+        told.append(f"| {name} | {' | '.join(f'{100 * count / WHOLE_SESSIONS:.1f}' for count in (*sums, early))} |")
     return "\n".join(told)
 
 

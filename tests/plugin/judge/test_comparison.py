@@ -339,9 +339,7 @@ def test_a_growth_that_no_plan_finds_is_called_none() -> None:
 
 def test_all_figures_of_regression_together_keep_the_targets() -> None:
     """Healthy versions pass 95 times of 100 and are refuted at most once; 15 % fewer orders are found 90 times."""
-    healthy, slower = (
-        regression(VERSIONS[name], sessions=1000) for name in ("no difference", "15 % fewer orders served")
-    )
+    healthy, slower = (regression(VERSIONS[name]) for name in ("no difference", "15 % fewer orders served"))
     assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.HOLDS) >= 950
     assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.REFUTED) <= 10
     assert sum(n for (is_, _), n in slower.items() if is_ is Decision.REFUTED) >= 900
