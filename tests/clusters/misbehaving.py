@@ -39,7 +39,7 @@ def packed(members: dict[str, bytes], *, links: dict[str, str] | None = None) ->
 
 
 TOP = f"cockroach-v26.2.1.linux-{ARCHITECTURE}"
-PROGRAM = b'#!/bin/sh\n[ "$*" = version ] && echo "Build Tag: v26.2.1"\nexit\n' + os.urandom(1 << 18)
+PROGRAM = b'#!/bin/sh\n[ "$*" = version ] && echo "Build Tag: v26.2.1" || echo --join\nexit\n' + os.urandom(1 << 18)
 GOOD = packed({f"{TOP}/cockroach": PROGRAM, f"{TOP}/lib/libgeos.so": b"geos", f"{TOP}/LICENSE.txt": b"text"})
 
 

@@ -303,10 +303,13 @@ class Gate:
         path.write_text(text.replace(old, new))
 
     def fake_cockroach(self, version: str) -> Path:
-        """A program in the cache that says it is a ``cockroach`` of this version, and can do nothing else."""
+        """A program in the cache that says it is a ``cockroach`` of this version, and could start if it did."""
         program = self.path / "cache" / "cockroach" / version / "cockroach"
         program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\n[ "$*" = version ] && echo "Build Tag: {version}" || exit 1\n')
+        program.write_text(
+            f'#!/bin/sh\ncase "$*" in version) echo "Build Tag: {version}" ;; '
+            '"start --help") echo --join ;; *) exit 1; esac\n'
+        )
         program.chmod(0o755)
         return program
 

@@ -85,6 +85,19 @@ def test_what_is_known_to_be_impossible_is_bad_input_before_any_test_runs(
     assert not SWAP.search(ran.text)
 
 
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_a_new_version_that_is_no_server_is_bad_input_before_any_test_runs(
+    more: tuple[str, ...], changing: Gate
+) -> None:
+    """It was told as a failed update: the claim was refuted."""
+    client = changing.path / "cache" / "cockroach" / NEW / "cockroach"
+    client.write_text(client.read_text().replace("echo --join", "echo Usage"))
+    ran = changing(*changing.tests("inconclusive", "planned"), "--run-dir=out", "--suite=gate", *more, *asked(OLD, NEW))
+    assert ran.status == 4, ran.text
+    assert f"{client} answers `version` and is no server" in " ".join(ran.text.split())
+    assert not changing.trials
+
+
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_versions_that_are_only_compared_need_not_follow_each_other(more: tuple[str, ...], changing: Gate) -> None:
     """Where what changes the version is left out, as the message says."""

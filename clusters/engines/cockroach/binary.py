@@ -20,7 +20,7 @@ from clusters.errors import BadInput
 from clusters.executables import sha256, why_not
 
 ANSWER_S = 20.0
-"""How long a binary may take to say its version. A real one takes 0.1 s."""
+"""How long a binary may take to say its version, or how it is started. A real one takes 0.1 to 0.4 s."""
 
 NO_VENDOR = Vendor(downloads="", releases="")
 """Stands for the vendor where nothing may be downloaded."""
@@ -123,11 +123,12 @@ def _none_to_be_had(cache: Path, why: str) -> str:
 def inspect(path: Path, origin: str) -> Binary:
     """Ask the file at ``path`` what it is. ``origin`` names the option or variable it came from.
 
-    Raises ``BadInput`` if it cannot be run, hangs, or is no CockroachDB.
+    Raises ``BadInput`` if it cannot be run, hangs, is no CockroachDB, or is one that starts no nodes, such as
+    ``cockroach-sql``.
     """
     path = path.absolute()
     here = f"{origin}: {path}"
-    code, out, err = _version(path, here)
+    code, out, err = _ask(path, here, "version")
     fields = dict(_FIELD.findall(out))
     if code or not fields.get("Tag"):
         said = next((line.strip() for line in (err + "\n" + out).splitlines() if line.strip()), "nothing")
@@ -135,13 +136,19 @@ def inspect(path: Path, origin: str) -> Binary:
             f"{here} is not CockroachDB: `{path.name} version` exited with {code} and printed {said[:200]!r}, no build "
             "tag. Name a cockroach binary."
         )
+    code, out, _ = _ask(path, here, "start", "--help")
+    if code or "--join" not in out:
+        raise BadInput(
+            f"{here} answers `version` and is no server: `{path.name} start --help` exited with {code} and tells "
+            "nothing of --join. Name a cockroach that starts nodes."
+        )
     date = fields.get("Time", "").replace("/", "-")
     build = Build(tag=fields["Tag"], date=date, commit=fields.get("Commit ID", ""))
     return Binary(path=path, version=Version.parse(build.tag, origin=here), build=build, origin=origin)
 
 
-def _version(path: Path, here: str) -> tuple[int, str, str]:
-    """Exit code, standard output and error of ``cockroach version``."""
+def _ask(path: Path, here: str, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and error of a command that answers at once."""
     env = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
@@ -150,7 +157,7 @@ def _version(path: Path, here: str) -> tuple[int, str, str]:
     pipe = subprocess.PIPE
     try:
         with subprocess.Popen(
-            [path, "version"], env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+            [path, *arguments], env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
         ) as process:
             try:
                 out, err = process.communicate(timeout=ANSWER_S)
@@ -164,6 +171,7 @@ def _version(path: Path, here: str) -> tuple[int, str, str]:
         raise BadInput(f"{here.removesuffix(str(path))}{why}") from error
     except subprocess.TimeoutExpired:
         raise BadInput(
-            f"{here} did not answer `version` within {ANSWER_S:g} s. Try it by hand; name a cockroach that answers."
+            f"{here} did not answer `{' '.join(arguments)}` within {ANSWER_S:g} s. Try it by hand; name a cockroach "
+            "that answers."
         ) from None
     return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

@@ -34,6 +34,7 @@ def fake(path: Path, tag: str) -> Path:
     """Answers as CockroachDB does."""
     return script(
         path,
+        '[ "$*" = "start --help" ] && echo --join && exit\n'
         f'[ "$*" = version ] || exit 4\necho "Build Tag:        {tag}"; echo "Build Time:       2020/11/30 22:24:16"\n'
         'echo "Build Commit ID:  e017dd1353c15c98c242f4310ec3584b29e4181e"',
     )
@@ -183,6 +184,13 @@ class TestUnusable:
         assert "is not CockroachDB" in refusal
         assert said in refusal
 
+    @pytest.mark.parametrize(
+        "start", ["echo unknown command >&2; exit 1", "echo Usage: cockroach-sql"], ids=["unknown", "a client"]
+    )
+    def test_no_server(self, tmp_path: Path, start: str) -> None:
+        path = script(tmp_path / "cockroach", f'[ "$*" = version ] && echo "Build Tag: v24.1.0" && exit\n{start}')
+        assert "answers `version` and is no server: `cockroach start --help` exited with" in self.refusal(path)
+
     def test_a_build_without_a_version(self, tmp_path: Path) -> None:
         assert "'d98e083' is not a CockroachDB version" in self.refusal(fake(tmp_path / "cockroach", "d98e083"))
 
@@ -215,14 +223,14 @@ def test_what_follows_a_plus_is_no_part_of_a_version(tmp_path: Path) -> None:
 
 
 def test_a_build_may_say_nothing_but_its_tag(tmp_path: Path) -> None:
-    found = inspect(script(tmp_path / "cockroach", "echo Build Tag: v24.1.0"), "PATH")
+    found = inspect(script(tmp_path / "cockroach", "echo Build Tag: v24.1.0; echo --join"), "PATH")
     assert str(found.build) == "v24.1.0"
 
 
 def test_diagnostics_reporting_is_off_while_it_is_asked(tmp_path: Path) -> None:
     path = script(
         tmp_path / "cockroach",
-        f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo Build Tag: v24.1.0',
+        f'echo "$COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING" > {tmp_path}/said; echo Build Tag: v24.1.0; echo --join',
     )
     inspect(path, "PATH")
     assert (tmp_path / "said").read_text() == "1\n"
