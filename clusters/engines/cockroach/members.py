@@ -11,9 +11,14 @@ from clusters.errors import HarnessError
 from clusters.model import Health, Layout, NodeGauges
 
 MOST_REPLICAS = 3
-"""How many replicas of a range CockroachDB keeps by default."""
+"""How many replicas of a range CockroachDB keeps by default; of its own it keeps five."""
 SAMPLE_S = 3.0
 """Within this a sample is answered or lost: the next one is due soon."""
+
+
+def needed(wanted: int, live: int) -> int:
+    """How many replicas servers keep of a range that is to have so many, on so many nodes: fewer are an odd number."""
+    return wanted if wanted <= live else max(min(MOST_REPLICAS, live), live - (live % 2 == 0))
 
 
 class Members:
@@ -58,10 +63,16 @@ class Members:
         rows = await self._access.query(self.dialect.all_ranges, timeout=timeout)
         return {int(row["range_id"]): frozenset(ids(row["replicas"] or "")) for row in rows}
 
+    async def wanted(self) -> dict[int, int]:
+        """By the id of each range that is to have more than three replicas how many. Raises ``SqlError``."""
+        rows = await self._access.query(self.dialect.wanted)
+        return {int(row["range_id"]): int(row["replicas"]) for row in rows}
+
     async def whole(self) -> Health:
         """Whether every node lives and takes clients and every range is whole; never raises, answers within 10 s.
 
-        A range is whole with as many replicas on live nodes as there can be, at most 3, and none on a dead one.
+        A range is whole with as many replicas on live nodes as its zone asks for and there can be, never fewer than
+        by default, and none on a dead one.
         """
         doing = ["which nodes live"]
         try:
@@ -83,9 +94,14 @@ class Members:
                 return Health(ok=False, why=f"{name} takes no clients ({answer.why})")
         doing.append("where the replicas are")
         stores = (await self.stores(live)).keys()
-        replicas = (await self.replicas()).values()
-        lacking = sum(len(held & stores) < min(MOST_REPLICAS, len(live)) for held in replicas)
-        dead = sum(bool(held - stores) for held in replicas)
+        # Three nodes can hold no more than three.
+        wanted = await self.wanted() if len(live) > MOST_REPLICAS else {}
+        replicas = await self.replicas()
+        lacking = sum(
+            len(held & stores) < needed(wanted.get(range_, MOST_REPLICAS), len(live))
+            for range_, held in replicas.items()
+        )
+        dead = sum(bool(held - stores) for held in replicas.values())
         why = [f"{lacking} of {len(replicas)} ranges lack replicas on live nodes"] if lacking else []
         why += [f"{dead} have replicas on dead ones"] if dead else []
         why += [] if replicas else ["no range reported"]

@@ -44,6 +44,24 @@ class Dialect:
     all_ranges: str = "SELECT range_id, array_to_string(replicas, ',') AS replicas FROM crdb_internal.ranges_no_leases"
     """Each range of the cluster and its replicas' nodes, ``1,2,3``. Asks no range for its lease, so it answers while
     some are lost."""
+    wanted: str = (
+        "WITH zones AS (SELECT range_name, database_name, table_name, "
+        "substring(full_config_sql, 'num_replicas = ([0-9]+)')::INT8 AS replicas "
+        "FROM crdb_internal.zones WHERE index_name IS NULL AND partition_name IS NULL), "
+        "ranges AS (SELECT range_id, table_name, "
+        "CASE WHEN database_name = '' AND start_pretty ~ '^/(Namespace)?Table/[1-4]?[0-9](/|$)' THEN 'system' "
+        "ELSE database_name END AS database_name, "
+        "CASE WHEN start_pretty ~ '^/(Min$|Meta)' THEN 'meta' "
+        "WHEN start_pretty = '/System/NodeLiveness' THEN 'liveness' "
+        "WHEN start_pretty = '/System/NodeLivenessMax' THEN 'system' END AS range_name "
+        "FROM crdb_internal.ranges_no_leases) "
+        "SELECT range_id, COALESCE(own.replicas, whole.replicas, named.replicas) AS replicas FROM ranges "
+        "LEFT JOIN zones AS own ON (own.database_name, own.table_name) = (ranges.database_name, ranges.table_name) "
+        "LEFT JOIN zones AS whole ON whole.database_name = ranges.database_name AND whole.table_name IS NULL "
+        "LEFT JOIN zones AS named ON named.range_name = ranges.range_name "
+        "WHERE COALESCE(own.replicas, whole.replicas, named.replicas) > 3"
+    )
+    """Ranges that are to have more than three replicas, and how many, by their zones: those of the system, mostly."""
     nodes: str = "SELECT node_id, address, is_live FROM crdb_internal.gossip_nodes"
     stores: str = "SELECT node_id, store_id FROM crdb_internal.kv_store_status"
     node_status: tuple[str, ...] = ("node", "status", "--decommission", "--format=csv")
@@ -241,6 +259,19 @@ CHANGES: tuple[Change, ...] = (
             d,
             backup_form="BACKUP DATABASE {database} INTO '{place}'",
             restore_form="RESTORE {database}.* FROM LATEST IN '{place}' WITH into_db = '{into}'",
+        ),
+    ),
+    Change(
+        since=(22, 1),
+        what="what ranges are to be like, by their zones, is kept by their keys in a table",
+        source="https://github.com/cockroachdb/cockroach/issues/79039",
+        apply=lambda d: replace(
+            d,
+            wanted="SELECT range_id, spans.replicas FROM crdb_internal.ranges_no_leases AS ranges "
+            "JOIN (SELECT start_key, end_key, "
+            "(crdb_internal.pb_to_json('cockroach.roachpb.SpanConfig', config)->>'numReplicas')::INT8 AS replicas "
+            "FROM system.span_configurations) AS spans "
+            "ON ranges.start_key >= spans.start_key AND ranges.start_key < spans.end_key WHERE spans.replicas > 3",
         ),
     ),
     Change(

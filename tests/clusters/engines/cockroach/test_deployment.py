@@ -48,6 +48,18 @@ async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
 
 
 @pytest.mark.parametrize("version", versions())
+async def test_five_nodes_are_whole_when_what_the_system_needs_has_five_replicas(tmp_path: Path, version: str) -> None:
+    """Three had been enough: a node was restarted while the rest still made replicas."""
+    async with running(tmp_path, cockroach(version), nodes=5) as cluster:
+        held = (await cluster.deployment.layout()).replicas
+        assert {len(nodes) for nodes in held.values()} == {3, 5}
+        assert len(held[1]) == 5, "the first range, by which all others are found"
+        for table in ("system.descriptor", "system.users", "system.jobs"):
+            for found in await cluster.deployment.ranges(table):
+                assert len(found.replicas) == 5, table
+
+
+@pytest.mark.parametrize("version", versions())
 async def test_servers_tell_of_their_licence_and_back_up(tmp_path: Path, version: str) -> None:
     engine = cockroach(version)
     async with running(tmp_path, engine, nodes=1) as cluster:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.cockroach.members import Members
+from clusters.engines.cockroach.members import Members, needed
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import dialect_for
@@ -25,6 +25,7 @@ class Answers:
         self.placements = {name: placement_of(NodeSpec(name=name)) for name in NODES}
         self.refuses = ""
         self.replicas = ["1,2,3", "3,2,1"]
+        self.wanted: dict[int, int] = {}
         self.nodes = [
             {"node_id": id_, "address": f"{placement_of(NodeSpec(name=name)).address}:26257", "is_live": True}
             for name, id_ in zip(NODES, (1, 3, 2), strict=True)
@@ -38,6 +39,7 @@ class Answers:
         answers: dict[str, Sequence[dict[str, Any]]] = {
             DIALECT.nodes: self.nodes,
             DIALECT.stores: [{"node_id": n, "store_id": s} for n, s in ((1, 1), (3, 2), (2, 3))],
+            DIALECT.wanted: [{"range_id": n, "replicas": count} for n, count in self.wanted.items()],
             DIALECT.all_ranges: [{"range_id": n, "replicas": held} for n, held in enumerate(self.replicas)],
         }
         return answers[sql]
@@ -83,6 +85,37 @@ async def test_what_is_missing_is_said(change: dict[str, Any], why: str) -> None
     health = await whole(answers)
     assert not health.ok
     assert why in health.why
+
+
+@pytest.mark.parametrize(
+    ("replicas", "wanted", "why"),
+    [
+        (["1,2,3", "1,2,3,4,5"], {1: 5}, ""),
+        (["1,2,3", "1,2,3,4"], {1: 5}, "1 of 2 ranges lack replicas"),
+        (["1,2,3", "1,2,3"], {1: 5}, "1 of 2 ranges lack replicas"),
+        (["1,2,3,4,5", "1,2,3"], {0: 7}, ""),
+    ],
+    ids=["whole", "four of five", "three of five", "more than there are nodes"],
+)
+async def test_five_nodes_hold_what_zones_ask_for(replicas: list[str], wanted: dict[int, int], why: str) -> None:
+    answers = Answers()
+    for number in (4, 5):
+        node = NodeSpec(name=f"n{number}")
+        answers.placements[node.name] = placement_of(node)
+        address = f"{placement_of(node).address}:26257"
+        answers.nodes.append({"node_id": number, "address": address, "is_live": True})
+    answers.replicas, answers.wanted = replicas, wanted
+    health = await whole(answers)
+    assert health.ok == (not why)
+    assert why in health.why
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "count"),
+    [(3, 1, 1), (3, 2, 2), (3, 6, 3), (5, 3, 3), (5, 4, 3), (5, 5, 5), (7, 6, 5), (4, 4, 4)],
+)
+def test_servers_keep_no_even_number_less_than_is_asked_for(wanted: int, live: int, count: int) -> None:
+    assert needed(wanted, live) == count
 
 
 async def test_of_two_nodes_at_one_address_the_later_is_meant() -> None:

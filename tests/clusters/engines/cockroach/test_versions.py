@@ -146,6 +146,11 @@ class TestTable:
     def test_ranges_of_a_table(self, version: str, expected: str) -> None:
         assert dialect(version).table_ranges("t").endswith(expected)
 
+    def test_since_22_1_ranges_are_held_against_what_is_kept_by_their_keys(self) -> None:
+        assert "crdb_internal.zones" in dialect("v21.2.0").wanted
+        assert "system.span_configurations" in dialect("v22.1.0").wanted
+        assert dialect("v22.1.0").wanted == dialect("v26.1.0").wanted
+
     def test_23_1_alone_must_be_told_to_use_the_new_output(self) -> None:
         setting = "SET CLUSTER SETTING sql.show_ranges_deprecated_behavior.enabled = false"
         assert dialect("v22.2.0").setup == ()
