@@ -153,6 +153,47 @@ def test_a_dry_run_prints_it(changes: Gate) -> None:
     assert drawn.count("drawn by the seed:\n") == 2
 
 
+UNDER_LOAD = """
+
+@pytest.fixture
+def swapping(plan):
+    return None
+
+
+@pytest.fixture
+def objects():
+    return None
+
+
+ledger = probe = objects
+
+
+@pytest.mark.claim("change")
+@pytest.mark.topology(nodes="nodes")
+@pytest.mark.plans(lines=drawn, fits=fitting)
+async def test_loaded(swapping, ledger, probe, objects, judge, path, nodes):
+    judge.measure("answer", 42)
+    assert judge.decide()
+"""
+
+
+@pytest.mark.parametrize("more", [("--dry-run",), ("--run-dir", "out")], ids=["before", "when it begins"])
+def test_it_says_what_comes_before_the_steps_and_what_goes_on_meanwhile(changes: Gate, more: tuple[str, ...]) -> None:
+    file = changes.path / "test_claims.py"
+    file.write_text(file.read_text() + UNDER_LOAD)
+    ran = changes(*changes.tests("loaded"), *BOTH, "--plan", "mine.json", *more)
+    assert ran.status == 0, ran.text
+    told = [line.rpartition("     ")[2] for line in ran.text.splitlines()]
+    begin = next(number for number, line in enumerate(told) if line.startswith("preflight"))
+    assert told[begin : begin + 4] == [
+        "preflight, before any load: builds, version in force, replicas, 1024 MiB of free disk a node, licence",
+        "preflight, under load: a backup of what was written, where the database makes any",
+        "meanwhile: the ledger, the probe",
+        "where the plan looks: objects of every kind are changed, and looked at",
+    ]
+    assert "1. look at objects" in told[begin + 4]
+
+
 @pytest.mark.parametrize(
     ("arguments", "edit", "said"),
     [
