@@ -9,6 +9,8 @@ from typing import Any
 from plugin.evidence.redaction import redacted_json
 
 PLAN = "plan.json"
+FAILURE = "failure"
+"""The parameter of a claim that says how an update is to fail."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,14 +35,13 @@ from plugin.evidence.events import (
     VersionsSeen,
     seen,
 )
+from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
 from plugin.judge.trial import Fault
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
 """The fault, and kinds of steps."""
-FAILURE = "failure"
-"""The parameter of a claim that says how an update is to fail."""
 UNSEEN_US = 3_000_000
 """Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
 second)."""
