@@ -64,7 +64,6 @@ class CockroachDeployment:
         self._default = resources
         self._resources: dict[str, NodeResources] = {}
         pace = FAST_PACE if tuned else {}
-        self._pace = build.dialect.pace if tuned else {}
         self._environment = {
             "COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING": "1",
             "COCKROACH_SKIP_UPDATE_CHECK": "1",
@@ -72,7 +71,7 @@ class CockroachDeployment:
             "LANG": "C.UTF-8",
             **pace,
         }
-        self.tuned = tuple(f"{name} = {value}" for name, value in {**pace, **self._pace}.items())
+        self.tuned = tuple(f"{name} = {value}" for name, value in pace.items())
         """The faster pace, if it was asked for."""
         self._join: tuple[str, ...] = ()
         self._access = Access(session=lambda node: self._builds.of(node).dialect.session)
@@ -259,8 +258,7 @@ class CockroachDeployment:
             await wait_until(f"{node} to take clients", accepting, timeout=left(), interval=0.05)
         async with self._access.connected("set the cluster up") as connection:
             own = f"CREATE DATABASE IF NOT EXISTS {DATABASE}"
-            pace = [self._dialect.set_to(*each) for each in self._pace.items()]
-            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, *pace, own, *settings(os.environ)):
+            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own, *settings(os.environ)):
                 await connection.execute(statement, timeout=left())
         self._access.database = DATABASE
 

@@ -34,8 +34,6 @@ class Dialect:
     ``stores``, ``arguments``, the logs of ``by_hand`` and ``moves``."""
     setup: tuple[str, ...] = ()
     """Statements to run once on a new cluster, before anything below is asked."""
-    pace: Mapping[str, str] = field(default_factory=dict)
-    """Cluster settings of a new cluster that is to have the faster pace."""
 
     table_ranges_form: str = (
         "SELECT range_id, COALESCE(start_key, '') AS start_key, COALESCE(lease_holder, 0) AS lease_holder, "
@@ -178,13 +176,9 @@ class Dialect:
             "AND \"eventType\" NOT IN ('split', 'merge') GROUP BY why ORDER BY times DESC, why"
         )
 
-    def set_to(self, setting: str, value: str) -> str:
-        """Give a cluster setting this value."""
-        return f"SET CLUSTER SETTING {setting} = '{value}'"
-
     def keep_version(self, active: str) -> str:
         """Keep the cluster at the version in force, so that nodes may go back to it."""
-        return self.set_to("cluster.preserve_downgrade_option", active)
+        return f"SET CLUSTER SETTING cluster.preserve_downgrade_option = '{active}'"
 
     def split(self, table: str, values: tuple[object, ...]) -> str:
         """Split a table for good at values of its first key column."""
@@ -243,13 +237,6 @@ CHANGES: tuple[Change, ...] = (
         what="`workload` has a port for metrics, too",
         source=f"{_PULL}/66224",
         apply=lambda d: replace(d, workload_shared=(*d.workload_shared, "--prometheus-port=-1")),
-    ),
-    Change(
-        since=(21, 2),
-        what="a store is given no leases until it has been back for a while (30 s; 10 s, which stores take to tell of "
-        "themselves, is the least): of three nodes that restart one after another the last is not drained before",
-        source=f"{_PULL}/63999",
-        apply=lambda d: replace(d, pace={"server.time_after_store_suspect": "10s"}),
     ),
     Change(
         since=(22, 1),

@@ -30,20 +30,6 @@ class Nodes:
 
 
 @pytest.mark.parametrize(
-    ("tag", "told"),
-    [
-        ("v26.1.0", ("COCKROACH_SCAN_INTERVAL = 10s", "server.time_after_store_suspect = 10s")),
-        ("v21.1.0", ("COCKROACH_SCAN_INTERVAL = 10s",)),
-    ],
-)
-def test_a_verdict_says_for_how_long_stores_that_are_back_get_no_leases(tag: str, told: tuple[str, ...]) -> None:
-    installed = Installed(binary=Path("/nonexistent/cockroach"), tag=tag)
-    resources = NodeResources(cache_mib=1, sql_memory_mib=1)
-    assert CockroachDeployment(build=installed, resources=resources, tuned=True).tuned == told
-    assert CockroachDeployment(build=installed, resources=resources, tuned=False).tuned == ()
-
-
-@pytest.mark.parametrize(
     ("code", "error", "says"),
     [
         (1, NotDrained, "ended with 1: ERROR: drain timeout"),

@@ -166,11 +166,6 @@ class TestTable:
         assert dialect("v21.2.0").drain_flags == ()
         assert dialect("v22.1.0").drain_flags == dialect("v26.1.0").drain_flags == ("--self",)
 
-    def test_stores_that_are_back_wait_for_leases_since_21_2(self) -> None:
-        assert dialect("v21.1.0").pace == {}
-        (setting,) = dialect("v26.1.0").pace.items()
-        assert dialect("v26.1.0").set_to(*setting) == "SET CLUSTER SETTING server.time_after_store_suspect = '10s'"
-
     def test_a_report_tells_the_settings_that_say_how_a_version_works(self) -> None:
         assert "admission.kv.enabled" not in dialect("v21.2.0").behaviour_settings
         assert "admission.kv.enabled" in dialect("v22.1.0").behaviour
