@@ -145,7 +145,10 @@ class DiskUse:
     """
 
     def __init__(self, root: int) -> None:
+        import psutil
+
         self._root = root
+        self._kernel = {process.pid for process in psutil.process_iter(["name"]) if process.info["name"] == KERNEL}
         self._last = self._bytes()
 
     def since_last(self) -> Mapping[str, float]:
@@ -168,13 +171,12 @@ class DiskUse:
         except psutil.Error:
             return None
         ours = others = 0
-        kernel = {process.pid for process in psutil.process_iter(["name"]) if process.info["name"] == KERNEL}
         for process in psutil.process_iter():
             try:
                 io = process.io_counters()
                 if process.pid in mine:
                     ours += io.read_bytes + io.write_bytes
-                elif kernel.isdisjoint((process.pid, process.ppid())):
+                elif self._kernel.isdisjoint((process.pid, process.ppid())):
                     others += io.read_bytes + io.write_bytes
             except psutil.NoSuchProcess:
                 continue

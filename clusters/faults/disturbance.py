@@ -71,7 +71,7 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
                 ends = await asyncio.gather(*(fault.undo(cluster, node) for node in nodes), return_exceptions=True)
         except TimeoutError:
             ends = [CommandTimedOut(f"not after {fault.undo_s:.0f} s")]
-        failed = []
+        failed, late = [], True
         for node, end in zip(nodes, ends, strict=False):
             if isinstance(end, TimedOut):
                 # The node runs again, and the database takes long to come back: that is for the judge.
@@ -80,7 +80,9 @@ async def _undo(cluster: Cluster, fault: Fault, nodes: Sequence[str]) -> None:
                 raise end
             elif isinstance(end, BaseException):
                 failed.append(str(end) if isinstance(end, HarnessError) else f"{type(end).__name__} {end}")
+                late = late and isinstance(end, CommandTimedOut)
         if failed:
-            kind = CommandTimedOut if any(isinstance(end, CommandTimedOut) for end in ends) else HarnessError
-            raise kind(f"fault {fault.name} could not be undone: {'; '.join(failed)}")
+            raise (CommandTimedOut if late else HarnessError)(
+                f"fault {fault.name} could not be undone: {'; '.join(failed)}"
+            )
     cluster.record(FaultUndone(nodes=nodes))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.cluster import Cluster, KeptOut
-from clusters.errors import BadInput, HarnessError, NodeDied, NotDrained, TimedOut
+from clusters.errors import BadInput, CommandTimedOut, HarnessError, NodeDied, NotDrained, TimedOut
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
 from clusters.faults.swap import Meant, swap
@@ -175,9 +175,22 @@ async def test_an_undo_without_end_is_given_up() -> None:
         await asyncio.sleep(1000)
 
     stuck = Fault(name="stuck", capabilities=frozenset(), bite=KILL.bite, undo=never, undo_s=0.1)
-    with pytest.raises(HarnessError, match="fault stuck could not be undone: not after 0 s"):
+    with pytest.raises(CommandTimedOut, match="fault stuck could not be undone: not after 0 s"):
         async with disturb(fake.cluster, stuck, ["n1"]):
             pass
+
+
+async def test_an_undo_that_is_late_on_one_node_and_fails_on_another_is_not_only_late() -> None:
+    fake = await Fake().up()
+
+    async def undo(_: Cluster, node: str) -> None:
+        raise CommandTimedOut("too late") if node == "n1" else HarnessError("refused")
+
+    failing = Fault(name="failing", capabilities=frozenset(), bite=KILL.bite, undo=undo)
+    with pytest.raises(HarnessError, match="too late; refused") as caught:
+        async with disturb(fake.cluster, failing, ["n1", "n2"]):
+            pass
+    assert not isinstance(caught.value, CommandTimedOut)
 
 
 async def test_a_node_that_comes_back_slowly_is_for_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
