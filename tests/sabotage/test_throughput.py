@@ -1,15 +1,14 @@
 """Throughput that is wrong on purpose: too little CPU, wrong data, load generators that cannot be believed."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clusters import topology
-from clusters.cluster import Cluster
 from clusters.engines import ENGINES, Engine
 from clusters.model import Capability
 from clusters.substrates.processes import cannot_cut
@@ -35,8 +34,7 @@ over."""
 HASHED = 7_000_000
 """Bytes that are hashed for each order: about half of what an order costs otherwise."""
 
-STARVED_NODE = "a node with a twelfth of a core"
-A_THIRD, LATE, HOT, SLOW_LINK = "a third of its CPU", "answers late", "rows held by somebody else", "a slow link"
+WORSE = "the worse side"
 KBIT = 256
 """What leaves the node behind the slow link in a second."""
 SLOWER = tuple(f"latency_{name}_growth_interval" for name in ("p50", "p90", "p99"))
@@ -51,12 +49,10 @@ quiet = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def small(
-    tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, nodes: int = 1, cpus: float | None = None
-) -> AsyncIterator[Loaded]:
-    """A single node, or some."""
+async def small(tpcc: Tpcc, engine: Engine, *, warehouses: int = 1, cpus: float | None = None) -> AsyncIterator[Loaded]:
+    """A single node."""
     resources = replace(tpcc.resources, cpus=cpus)
-    side = Side(name="small", engine=engine, topology=topology.of(nodes=nodes), resources=resources)
+    side = Side(name="small", engine=engine, topology=topology.of(nodes=1), resources=resources)
     async with tpcc.loaded(side, warehouses, name=side.name) as loaded:
         yield loaded
 
@@ -66,17 +62,42 @@ async def small(
 async def test_a_side_one_of_whose_nodes_has_too_little_cpu(
     tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
 ) -> None:
-    """As the claim does it, two sides of three nodes; on one a node has a twelfth of a core as soon as it is loaded."""
-    free = replace(tpcc.resources, cpus=float(tpcc.host.cores))
-    sides = [
-        Side(name=name, engine=engine, topology=topology.of(nodes=3), resources=free) for name in (FREE, STARVED_NODE)
-    ]
+    """On one of two sides of three nodes a node has a twelfth of a core."""
 
-    async def starve(cluster: Cluster) -> None:
-        Throttle(cluster, cluster.nodes[-1:]).limit(1 / 12)
+    @asynccontextmanager
+    async def starved(loaded: Loaded) -> AsyncIterator[None]:
+        Throttle(loaded.cluster, loaded.cluster.nodes[-1:]).limit(1 / 12)
+        yield
 
-    after_loading(sides[1], starve, tpcc, monkeypatch)
-    await tpcc.compare(*sides, warehouses=warehouses)
+    await with_a_side(starved, tpcc, engine, monkeypatch, warehouses)
+    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+
+
+@quiet
+@pytest.mark.sabotage("parity", engine="cockroach")
+async def test_a_side_whose_rows_are_hot(
+    tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
+) -> None:
+    """On one side somebody else holds the rows that every new-order needs, most of the time, and uses no CPU for it."""
+    await with_a_side(lambda loaded: held_rows(loaded.cluster), tpcc, engine, monkeypatch, warehouses)
+    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+
+
+@quiet
+@pytest.mark.sabotage("parity", engine="cockroach")
+async def test_a_side_one_of_whose_links_is_slow(
+    tpcc: Tpcc, trial: Trial, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch, warehouses: int
+) -> None:
+    """On one side all that a node sends to clients and nodes leaves at 256 kbit/s; there is CPU to spare."""
+    if (why := cannot_cut()) is not None:
+        pytest.skip(f"no network of the cluster's own can be made here: {why}")
+    links = replace(trial.claim, capabilities=trial.claim.capabilities | {Capability.CUT_LINKS})
+    monkeypatch.setattr(trial, "claim", links)
+
+    def slow_one(loaded: Loaded) -> AbstractAsyncContextManager[None]:
+        return slow_link(loaded.cluster, loaded.cluster.nodes[-1], KBIT)
+
+    await with_a_side(slow_one, tpcc, engine, monkeypatch, warehouses)
     assert judge.refuted("tpmc_ratio_interval", "fell_behind")
 
 
@@ -85,98 +106,67 @@ async def test_a_side_one_of_whose_nodes_has_too_little_cpu(
 async def test_a_new_version_that_needs_more_cpu(
     tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
 ) -> None:
-    """As the claim does it, a version against itself; what stands for the new one hashes megabytes for every order.
+    """What stands for the new version hashes megabytes for every order.
 
     An order takes about half as much CPU again: the new version could serve a third fewer.
     """
-    old, new = tpcc.of_versions(engine, engine, nodes=3)
 
-    async def hash_a_lot(cluster: Cluster) -> None:
+    @asynccontextmanager
+    async def hashing(loaded: Loaded) -> AsyncIterator[None]:
         check = f"length(md5(repeat(o_d_id::STRING, {HASHED}))) > 0"
-        async with await cluster.deployment.connect() as connection:
+        async with await loaded.cluster.deployment.connect() as connection:
             await connection.execute(f'ALTER TABLE "order" ADD CONSTRAINT costly CHECK ({check}) NOT VALID')
+        yield
 
-    after_loading(new, hash_a_lot, tpcc, monkeypatch)
-    await tpcc.compare(old, new, warehouses=warehouses, old_and_new=True)
+    await with_a_version(hashing, tpcc, engine, monkeypatch, warehouses)
     assert judge.refuted("cpu_per_order_growth_interval", "tpmc_loss_interval", *SLOWER)
 
 
-def after_loading(
-    side: Side, change: Callable[[Cluster], Awaitable[None]], tpcc: Tpcc, monkeypatch: pytest.MonkeyPatch
+@quiet
+@pytest.mark.sabotage("regression", engine="cockroach")
+async def test_a_new_version_that_answers_late(
+    trial: Trial, tpcc: Tpcc, judge: Judge, monkeypatch: pytest.MonkeyPatch, engine: Engine, warehouses: int
 ) -> None:
-    """Change each cluster of this side as soon as it is loaded."""
-    loaded = tpcc.loaded
-
-    @asynccontextmanager
-    async def changed(one: Side, *args: Any, **options: Any) -> AsyncIterator[Loaded]:
-        async with loaded(one, *args, **options) as found:
-            if one.name == side.name:
-                await change(found.cluster)
-            yield found
-
-    monkeypatch.setattr(tpcc, "loaded", changed)
-
-
-@quiet
-@pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_with_too_little_cpu(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """What stands for the new version has a third of the CPU, and falls behind a schedule that the old one kept."""
-    await offered(tpcc, engine, FREE, A_THIRD, old_and_new=True)
-    assert judge.refuted("tpmc_loss_interval", "fell_behind", *SLOWER)
-
-
-@quiet
-@pytest.mark.sabotage("regression", engine="cockroach")
-async def test_a_new_version_that_answers_late(trial: Trial, tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Each answer of what stands for the new version comes 15 ms later; it serves every order all the same."""
-    await offered(tpcc, engine, FREE, LATE, old_and_new=True)
+    await with_a_version(lambda loaded: late_answers(loaded, 0.015), tpcc, engine, monkeypatch, warehouses)
     found = measure(trial.evidence, "tpmc_loss_interval")
     assert found.value is not None
     assert found.value < 10, "an open schedule hides it from tpmC"
     assert judge.refuted("latency_p50_growth_interval")
 
 
-@quiet
-@pytest.mark.sabotage("parity", engine="cockroach")
-async def test_a_side_whose_rows_are_hot(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
-    """On one side somebody else holds the rows that every new-order needs, most of the time, and uses no CPU for it."""
-    await offered(tpcc, engine, FREE, HOT)
-    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+Meanwhile = Callable[[Loaded], AbstractAsyncContextManager[None]]
+"""What is wrong with a loaded cluster while it runs."""
 
 
-@quiet
-@pytest.mark.sabotage("parity", engine="cockroach")
-async def test_a_side_one_of_whose_links_is_slow(
-    tpcc: Tpcc, trial: Trial, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch
+async def with_a_side(
+    meanwhile: Meanwhile, tpcc: Tpcc, engine: Engine, monkeypatch: pytest.MonkeyPatch, warehouses: int
 ) -> None:
-    """On one side all that a node of three sends to clients and nodes leaves at 256 kbit/s; there is CPU to spare."""
-    if (why := cannot_cut()) is not None:
-        pytest.skip(f"no network of the cluster's own can be made here: {why}")
-    links = replace(trial.claim, capabilities=trial.claim.capabilities | {Capability.CUT_LINKS})
-    monkeypatch.setattr(trial, "claim", links)
-    await offered(tpcc, engine, FREE, SLOW_LINK, nodes=3)
-    assert judge.refuted("tpmc_ratio_interval", "fell_behind")
+    """Compare two sides of three nodes as parity does, one of them with that ``meanwhile`` it runs."""
+    whole = replace(tpcc.resources, cpus=float(tpcc.host.cores))
+    sides = [Side(name=name, engine=engine, topology=topology.of(nodes=3), resources=whole) for name in (FREE, WORSE)]
+    disturb(WORSE, meanwhile, tpcc, monkeypatch)
+    await tpcc.compare(*sides, warehouses=warehouses)
 
 
-async def offered(tpcc: Tpcc, engine: Engine, *names: str, old_and_new: bool = False, nodes: int = 1) -> None:
-    """The claim's own path, with think times, on one small cluster: half of what it can do is offered to all sides."""
-    async with small(tpcc, engine, nodes=nodes, cpus=float(tpcc.host.cores)) as loaded:
-        await at_rest(loaded)
-        throttle = Throttle(loaded.cluster)
-        throttle.limit(SIZE)
-        sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
-        work = None
-        async for block, name, side in tpcc.order(*sides, warehouses=1, looks=(3, 6), old_and_new=old_and_new):
-            work = work or replace(await tpcc.share_of_capacity(loaded, 0.5, side=FREE), ramp_s=2)
-            throttle.limit(SIZE * (0.33 if side.name == A_THIRD else 1))
-            direct = loaded.cluster
-            hot = held_rows(direct) if side.name == HOT else nullcontext()
-            link = slow_link(direct, direct.nodes[-1], KBIT) if side.name == SLOW_LINK else nullcontext()
-            async with hot, link, late_answers(direct, 0.015 if side.name == LATE else 0.0) as loaded.cluster:
-                await tpcc.run(loaded, work, side=name, block=block)
-            loaded.cluster = direct
-        throttle.limit(None)
-        await loaded.check()
+async def with_a_version(
+    meanwhile: Meanwhile, tpcc: Tpcc, engine: Engine, monkeypatch: pytest.MonkeyPatch, warehouses: int
+) -> None:
+    """Compare a version with itself as regression does, the new one with that ``meanwhile`` it runs."""
+    old, new = tpcc.of_versions(engine, engine, nodes=3)
+    disturb(new.name, meanwhile, tpcc, monkeypatch)
+    await tpcc.compare(old, new, warehouses=warehouses, old_and_new=True)
+
+
+def disturb(side: str, meanwhile: Meanwhile, tpcc: Tpcc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of this side goes on inside of that."""
+    run = tpcc.run
+
+    async def disturbed(loaded: Loaded, work: Work, **options: Any) -> None:
+        async with meanwhile(loaded) if options["side"] == side else nullcontext():
+            await run(loaded, work, **options)
+
+    monkeypatch.setattr(tpcc, "run", disturbed)
 
 
 @quiet

@@ -13,10 +13,11 @@ import psutil
 
 from clusters.cluster import Cluster
 from clusters.errors import HarnessError
-from clusters.model import Endpoint
+from clusters.model import Endpoint, Host
 from clusters.sql import SqlError
 from clusters.substrates.processes import cgroups, namespaces
 from fixtures.background import beside
+from fixtures.workloads.tpcc.loaded_cluster import Loaded
 
 PERIOD_US = 100_000
 ROOT_QDISC = 0xFFFFFFFF
@@ -106,37 +107,44 @@ async def slow_link(cluster: Cluster, node: str, kbit: int) -> AsyncIterator[Non
 
 
 @contextlib.asynccontextmanager
-async def late_answers(cluster: Cluster, delay_s: float) -> AsyncIterator[Cluster]:
-    """The same cluster, its first node reached through a relay that holds each answer back; directly for 0 s."""
-    if not delay_s:
-        yield cluster
-        return
-    node = cluster.endpoints[0].hosts[0]
+async def late_answers(loaded: Loaded, delay_s: float) -> AsyncIterator[None]:
+    """Meanwhile its nodes are reached through relays that hold each answer back for so long."""
+    direct = loaded.cluster
+    async with contextlib.AsyncExitStack() as relays:
 
-    async def relayed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            behind = await asyncio.open_connection(node.address, node.port)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_passed_on(reader, behind[1], 0.0))
-                group.create_task(_passed_on(behind[0], writer, delay_s))
+        async def relayed(host: Host) -> Host:
+            async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                with contextlib.suppress(OSError):
+                    behind = await asyncio.open_connection(host.address, host.port)
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(_passed_on(reader, behind[1], 0.0))
+                        group.create_task(_passed_on(behind[0], writer, delay_s))
 
-    # its certificate is for this address
-    async with await asyncio.start_server(relayed, node.address, 0) as relay:
-        here = replace(node, port=relay.sockets[0].getsockname()[1])
-        endpoint = replace(cluster.endpoints[0], hosts=(here,))
-        yield cast("Cluster", _Detour(cluster, (endpoint,)))
+            # its certificate is for this address
+            listening = await relays.enter_async_context(await asyncio.start_server(relay, host.address, 0))
+            return replace(host, port=listening.sockets[0].getsockname()[1])
+
+        endpoints = [
+            replace(endpoint, hosts=tuple([await relayed(host) for host in endpoint.hosts]))
+            for endpoint in direct.endpoints
+        ]
+        loaded.cluster = cast("Cluster", _Detour(direct, tuple(endpoints)))
+        try:
+            yield
+        finally:
+            loaded.cluster = direct
 
 
 @contextlib.asynccontextmanager
 async def held_rows(cluster: Cluster, *, held_s: float = 0.9, free_s: float = 0.05) -> AsyncIterator[None]:
-    """Somebody locks the districts of warehouse 1, which every new-order changes, for so long, again and again."""
+    """Somebody locks the districts, which every new-order changes, for so long, again and again."""
 
     async def hold() -> None:
         async with await cluster.deployment.connect() as connection:
             while True:
                 with contextlib.suppress(SqlError):
                     async with connection.transaction():
-                        await connection.query("SELECT d_id FROM district WHERE d_w_id = 1 FOR UPDATE")
+                        await connection.query("SELECT d_id FROM district FOR UPDATE")
                         await asyncio.sleep(held_s)
                 await asyncio.sleep(free_s)
 
