@@ -16,10 +16,11 @@ from tests.claims.test_survivability import write_through
 @pytest.mark.topology(nodes="nodes")
 async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
     """One cluster carries many databases, each with a role of its own, and serves many of them at once."""
-    async with tenants.provisioning():
-        await tenants.provision()
+    async with tenants.provisioning(), tenants.asking() as ask:
+        for part in tenants.parts:
+            await tenants.provision(part)
+            await ask(part)
         await tenant_load.levels(tenants.made_for(mix), mix=mix)
-        await tenants.ask()
         await tenants.change_schema()
     assert judge.decide()
 

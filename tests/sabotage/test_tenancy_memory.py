@@ -55,11 +55,11 @@ async def test_too_little_memory_for_locks(trial: Trial, cluster: Cluster, judge
 async def test_too_little_memory_for_sql(trial: Trial, cluster: Cluster, tenants: Tenants, judge: Judge) -> None:
     """Once tenants are made each node is started again with next to no --max-sql-memory: tools get no answers."""
     little = replace(trial.run.profile.node, sql_memory_mib=SQL_MEMORY_MIB)
-    async with tenants.provisioning(tune=False):  # what was changed could not be put back
+    async with tenants.provisioning(tune=False), tenants.asking() as ask:  # what was changed could not be put back
         await tenants.provision()
         for node in cluster.nodes:
             await drained(cluster, node)
             await cluster.deployment.give(node, little)
             await restart_dead(cluster, node)
-        await tenants.ask()
+        await ask(1.0)
     assert judge.refuted("introspection_failed")

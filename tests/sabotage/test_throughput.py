@@ -222,7 +222,7 @@ def ratios(found: MeasuredRuns, metric: str, names: str) -> Sequence[tuple[float
 @pytest.mark.sabotage("stress", engine="postgres")
 async def test_a_generator_that_is_held_back(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """The load's processes are stopped four fifths of the time: what they measure is themselves."""
-    async with small(tpcc, engine, warehouses=2) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
+    async with small(tpcc, engine) as loaded, stumbling("fixtures.workloads.tpcc.terminals"):
         await short_ramp(tpcc, loaded)
     assert judge.inconclusive("generator_not_starved", may=SHORT)
 
@@ -231,7 +231,7 @@ async def test_a_generator_that_is_held_back(tpcc: Tpcc, judge: Judge, engine: E
 async def test_a_wrong_mix(tpcc: Tpcc, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator deals itself four new-orders and sixteen payments of 23 cards, instead of ten and ten."""
     monkeypatch.setattr(loading, "TpccSpec", EasierSpec)
-    async with small(tpcc, engine, warehouses=2) as loaded:
+    async with small(tpcc, engine) as loaded:
         await short_ramp(tpcc, loaded)
     assert judge.inconclusive("tpcc_audited", may=SHORT)
 
@@ -242,8 +242,8 @@ SHORT = ["efc_told_from_noise", "knee_found"]
 
 async def short_ramp(tpcc: Tpcc, loaded: Loaded) -> None:
     """A load with think times, which the cluster carries, and workers that do not wait, to have many transactions."""
-    await tpcc.run(loaded, Work(warehouses=2, ramp_s=2, measured_s=10), side="small")
-    await tpcc.run(loaded, Work(warehouses=2, ramp_s=1, measured_s=5, workers=4), side="small")
+    await tpcc.run(loaded, Work(warehouses=loaded.warehouses, ramp_s=2, measured_s=10), side="small")
+    await tpcc.run(loaded, Work(warehouses=loaded.warehouses, ramp_s=1, measured_s=5, workers=4), side="small")
     await loaded.check()
 
 

@@ -96,6 +96,7 @@ async def test_the_new_version_of_the_control_does_not_come_up(
     assert judge.refuted("nodes_on_other_build")
 
 
+@slow
 @pytest.mark.sabotage("hot-swap-failed-node", engine="postgres")
 async def test_a_node_of_the_control_comes_back_on_another_version(
     versions: tuple[Engine, ...],
