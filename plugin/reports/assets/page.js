@@ -173,7 +173,7 @@
         return withStates(c, chart(home, group, { ...common, quiet: true, draw: lanes(c.lanes), data: [x, x.map(() => null)], series: [{ show: false, label: "" }],
           y: { scale: { range: [0, Math.max(1, names.length)] }, axis: { size, splits: () => names.map((_, i) => names.length - i - 0.5), values: () => names, grid: { show: false }, ticks: { show: false } } } }));
       }
-      const y = c.logarithmic ? logarithmic : linear(c.room || 1.2), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => number(v, "")) };
+      const y = c.logarithmic ? logarithmic : linear(c.room || 1.2), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => `${+v.toPrecision(6)}`) };
       return chart(home, group, { ...common, draw: bands(c.behind || [], lines.length ? "" : c.empty || "nothing was recorded"), y: { ...y, axis: { ...(y.axis || {}), size } },
         data: lines.length ? [x, ...lines.map((l) => l.values)] : [x, x.map(() => null)], series: lines.length ? lines.map(drawnLine) : [{ show: false, label: "" }],
         ...(c.x ? { across: places, x: { label: c.across, value: (_, v) => (v == null ? "–" : `${v}`) } } : {}) });
