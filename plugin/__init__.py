@@ -83,6 +83,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, Any, Any
     return result
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A claim's test has a marker for each profile that can evaluate it."""
+    from plugin import session
+
+    session.mark(item)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Check markers, keep the suite's claims, mark what cannot be evaluated here."""

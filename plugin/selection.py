@@ -1,12 +1,14 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import product
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from clusters.declared import shown_path, suggestion
 from clusters.engines import ENGINES, SUBJECT
@@ -21,7 +23,7 @@ from plugin.costs import check_room
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import AUTO
-from plugin.profiles import node_of_size, profile_named
+from plugin.profiles import node_of_size, profile_named, shipped
 from plugin.required import Required
 from plugin.run import Run
 from plugin.workloads import WORKLOADS, Where, Workload
@@ -31,13 +33,17 @@ MARKERS = (
     "sabotage(id, engine=None): the test breaks what this claim promises and asserts that it is refuted",
     "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given; "
     "nodes may be the name of the test's argument that says how many",
-    "hardware(profile): the test is evaluated only under this profile",
+    "hardware(profile): the test is evaluated only under this profile (or another such marker's); a claim's test "
+    "without one has one for each profile that can evaluate it, for -m 'hardware(profile=\"medium\")' to choose by",
     "plans(lines=…, fits=None): what a test draws by its seed; lines(item, run) are printed by --dry-run; "
     "fits(item, run) raises where a given plan is not for it",
 )
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 """The keyword arguments that each marker which names a claim takes."""
+
+GIVEN: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
+"""The markers of hardware that a test was given here, beside those of its author."""
 
 
 def claim_id(item: pytest.Item) -> tuple[str | None, bool]:
@@ -334,14 +340,68 @@ def left_out(tested: Set[str], run: Run) -> list[str]:
 
 def _elsewhere(item: pytest.Item, run: Run) -> str | None:
     """Why the test, which asks for other hardware, cannot run here. Raises ``BadInput`` for a malformed marker."""
-    marker = item.get_closest_marker("hardware")
-    if marker is None:
+    names, own = _hardware(item), run.settings.profile
+    if not names or own in names:
         return None
-    names = [*marker.args, *marker.kwargs.values()]
-    if len(names) != 1 or set(marker.kwargs) - {"profile"} or not isinstance(names[0], str):
-        raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
-    profile, own = profile_named(names[0]).name, run.settings.profile
-    return f"asks for the hardware of profile {profile}; this run has --profile {own}" if profile != own else None
+    return f"asks for the hardware of profile {' or '.join(names)}; this run has --profile {own}"
+
+
+def _hardware(item: pytest.Item) -> list[str]:
+    """The profiles that the author of a test asks for by markers. Raises ``BadInput`` for a malformed one."""
+    names, ours = [], set(map(id, item.stash.get(GIVEN, ())))
+    for marker in item.iter_markers("hardware"):
+        if id(marker) in ours:
+            continue
+        given = [*marker.args, *marker.kwargs.values()]
+        if len(given) != 1 or set(marker.kwargs) - {"profile"} or not isinstance(given[0], str):
+            raise BadInput("@pytest.mark.hardware takes one profile, for instance hardware(profile='medium')")
+        names.append(profile_named(given[0]).name)
+    return names
+
+
+def mark_hardware(item: pytest.Item, run: Run) -> None:
+    """Give a claim's test the marker of each profile that can evaluate it, before ``-m`` chooses.
+
+    Raises ``BadInput`` for a malformed marker.
+    """
+    id_, _ = claim_id(item)
+    if id_ is None:
+        return
+    claim = run.catalogue.claim(id_)
+    names = _hardware(item) or [name for name in shipped() if _evaluates(name, claim, item, run)]
+    markers = [pytest.mark.hardware(profile=name) for name in names]
+    item.stash[GIVEN] = [marker.mark for marker in markers]
+    for marker in markers:
+        item.add_marker(marker)
+
+
+def _evaluates(profile: str, claim: Claim, item: pytest.Item, run: Run) -> bool:
+    """Whether a profile has the sizes that a test asks for, and a limit for one of its claim's checks at the least."""
+    sized = {*shipped()[profile].sizes, *run.catalogue.sizes.get(profile, ())}
+    limited = any(check.resolve(profile).limit is not None for check in claim.checks)
+    return limited and all(name in sized for name, workload in WORKLOADS.items() if _asks_for(item, workload))
+
+
+def check_marker_expression(expression: str, profile: str) -> None:
+    """Raise ``BadInput`` where ``-m`` chooses by hardware, and leaves out whatever a run of this profile is about."""
+    for name in re.findall(r"\bhardware\(\s*profile\s*=\s*[\"']([^\"']*)", expression):
+        profile_named(name)
+    try:
+        compiled = Expression.compile(expression)
+    except SyntaxError:
+        return  # pytest says it
+
+    def chosen(others: bool) -> bool:
+        """Whether a test on this profile is chosen where all of its other markers are so."""
+        return compiled.evaluate(
+            lambda name, /, **given: given.get("profile", profile) == profile if name == "hardware" else others
+        )
+
+    if "hardware" in compiled.idents() and not (chosen(True) or chosen(False)):
+        raise BadInput(
+            f"-m {expression!r} chooses tests for other hardware than --profile {profile} is; name the same profile "
+            "in -m and with --profile"
+        )
 
 
 def _no_engine(engine: str, run: Run) -> str | None:

@@ -39,6 +39,8 @@ def configure(config: pytest.Config) -> None:
             run.check()
         _ = run.chosen, run.profile, run.topology, run.plan
         _ = run.settings.objects and run.objects
+        if not config.option.collectonly:
+            selection.check_marker_expression(config.option.markexpr, run.profile.name)
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
@@ -111,6 +113,12 @@ def named_without_secrets(metafunc: pytest.Metafunc) -> None:
     with suppress(BadInput):  # said with file and line by ``select``, which sees the same test
         if selection.claim_id(metafunc.definition)[0] is not None:
             metafunc._calls[:] = nameless(metafunc._calls)
+
+
+def mark(item: pytest.Item) -> None:
+    """See ``selection.mark_hardware``."""
+    with suppress(BadInput):  # said with file and line by ``select``, which sees the same test
+        selection.mark_hardware(item, runs.of(item.config))
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

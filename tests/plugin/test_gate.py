@@ -216,3 +216,79 @@ def test_a_marker_chooses_the_hardware(gate: Gate) -> None:
     unknown = gate(*gate.tests("passes"))
     assert unknown.status == 4
     assert "profile 'huge' is unknown" in unknown.text
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.claim("answer")
+async def test_anywhere(judge):
+    judge.measure("answer", 42)
+    assert judge.decide()
+
+@pytest.mark.claim("answer")
+@pytest.mark.hardware("medium")
+async def test_on_medium(judge): assert judge.decide()
+
+@pytest.mark.claim("question")
+async def test_where_its_limit_holds(judge):
+    judge.measure("questions", 1)
+    assert judge.decide()
+"""
+
+
+@pytest.fixture
+def marked(gate: Gate) -> Gate:
+    """One claim that any profile can evaluate, one that only ``laptop`` and ``medium`` have a limit for."""
+    (gate.path / "test_claims.py").write_text(MARKED)
+    limit = 'kind = "profile", limit = { laptop = 1, medium = 1 }, source = "a book", mark = "S"'
+    gate.edit("claims.toml", "limit = 1, recorded", f"{limit}, recorded")
+    return gate
+
+
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ('hardware(profile="laptop")', ["test_anywhere", "test_where_its_limit_holds"]),
+        ('hardware(profile="medium")', ["test_anywhere", "test_on_medium", "test_where_its_limit_holds"]),
+        ('hardware(profile="small")', ["test_anywhere"]),
+        ('not hardware(profile="small")', ["test_on_medium", "test_where_its_limit_holds"]),
+    ],
+)
+def test_tests_are_chosen_by_the_hardware_that_can_evaluate_them(
+    marked: Gate, expression: str, chosen: list[str]
+) -> None:
+    for more in ([], ["-n", "2"]):
+        ran = marked("--collect-only", "-q", "-m", expression, *more)
+        assert sorted(re.findall(r"::(test_\w+)", ran.text)) == chosen, ran.text
+
+
+def test_what_is_chosen_by_hardware_agrees_with_the_profile(marked: Gate) -> None:
+    fits = marked("-m", 'hardware(profile="laptop")')
+    assert fits.status == 0, fits.text
+    assert fits.verdicts() == ["answer  PASS", "question  PASS"]
+    for expression, profile in (
+        ('hardware(profile="medium")', "laptop"),
+        ('claim and hardware(profile="medium")', "laptop"),
+        ('not hardware(profile="laptop")', "laptop"),
+        ('hardware(profile="laptop")', "medium"),
+    ):
+        for ran in marked.both("-m", expression, "--profile", profile, "--run-dir", "out"):
+            assert ran.status == 4, ran.text
+            told = " ".join(ran.text.split())
+            assert f"-m {expression!r} chooses tests for other hardware than --profile {profile} is" in told
+    assert not marked.run_dir.exists()
+    misspelt = marked("-m", 'hardware(profile="mediun")')
+    assert misspelt.status == 4
+    assert "profile 'mediun' is unknown; did you mean 'medium'?" in misspelt.text
+    either = marked("-m", 'sabotage or hardware(profile="laptop")')
+    assert either.verdicts() == ["answer  PASS", "question  PASS"]
+
+
+def test_what_is_required_and_left_out_by_hardware_is_not_decided(marked: Gate) -> None:
+    marked.fake_cockroach("v24.1.3")
+    marked.edit("claims.toml", "laptop = 1, ", "")
+    ran = marked("-m", 'hardware(profile="laptop")', "--suite", "gate")
+    assert ran.status == 6, ran.text
+    assert ran.verdicts() == ["answer  PASS"]
+    assert "REQUIRED AND NOT DECIDED: question" in ran.text
