@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from plugin import run as runs
 from plugin.evidence.load import describe_trial
 from plugin.evidence.redaction import hide_given
 from plugin.evidence.run_seal import RUN_FILE, seal_run
-from plugin.evidence.store import write_json
+from plugin.evidence.store import TRIAL_FILE, stored_object, write_json
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
 from plugin.required import DECIDED, undecided
@@ -182,13 +183,16 @@ def hear_worker(node: Any, error: object) -> None:
 
 
 def look_for_undecided(session: pytest.Session) -> None:
-    """See what was required and nobody decided, and say it in JUnit XML, too."""
-    from plugin.reports.junit import tell_undecided
+    """See what was required and nobody decided; say it in JUnit XML, too, and there what the run is about."""
+    from plugin.reports.junit import tell_run, tell_undecided
+    from plugin.reports.properties import properties_of_run
 
     run, heard = _of_controller(session), session.config.stash.get(KEY, None)
     if run is None or heard is None or heard.refusals:
         return
     claims = [o for o in heard.outcomes if not o.sabotage]
+    described = [stored_object(o.trial / TRIAL_FILE) or {} for o in claims if o.trial]
+    tell_run(session.config, properties_of_run(asdict(run.settings), described, run.settings.run_dir))
     decided = [o for o in claims if o.result.outcome in DECIDED]
     skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}

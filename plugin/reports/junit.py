@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugin.reports.properties import properties
+from plugin.reports.properties import properties, properties_of_run
 from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of
 from plugin.reports.text import shown
 from plugin.required import NOT_DECIDED
@@ -36,9 +36,11 @@ def _suites(runs: Sequence[StoredRun]) -> ET.Element:
     suites = ET.Element("testsuites")
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
+        described = [trial.described for trial in run.trials if not trial.sabotage]
+        _properties(suite, properties_of_run(run.described.get("settings") or {}, described, run.directory))
         kinds = [_case(suite, trial) for trial in run.trials]
-        kinds += [_failed(suite, "required", required, NOT_DECIDED) for required in run.undecided]
-        kinds += [_failed(suite, "evidence", problem, NOT_AS_LEFT) for problem in run.problems]
+        kinds += [_case_of(suite, "error", "required", required, NOT_DECIDED) for required in run.undecided]
+        kinds += [_case_of(suite, "failure", "evidence", problem, NOT_AS_LEFT) for problem in run.problems]
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
         suite.set("tests", str(len(kinds)))
@@ -50,11 +52,18 @@ def live(config: pytest.Config) -> list[Any]:
     return [plugin for plugin in config.pluginmanager.get_plugins() if type(plugin).__name__ == "LogXML"]
 
 
+def tell_run(config: pytest.Config, told: Iterable[tuple[str, str]]) -> None:
+    """Add properties to the suite of a session's JUnit XML, as ``record_testsuite_property`` does."""
+    for xml in live(config):
+        for name, value in told:
+            xml.add_global_property(name, value)
+
+
 def tell_undecided(config: pytest.Config, undecided: Iterable[str]) -> None:
-    """Add to a session's JUnit XML a failed test case for each that is required and was not decided."""
+    """Add to a session's JUnit XML an error for each that is required and was not decided."""
     for xml in live(config):
         for required in undecided:
-            for when, outcome in (("call", "failed"), ("teardown", "passed")):
+            for when, outcome in (("setup", "failed"), ("teardown", "passed")):
                 about: Any = {"nodeid": f"required::{required}", "location": ("", None, required), "keywords": {}}
                 xml.pytest_runtest_logreport(
                     pytest.TestReport(**about, when=when, outcome=outcome, longrepr=NOT_DECIDED)  # type: ignore[arg-type]
@@ -68,12 +77,10 @@ def _case(suite: ET.Element, trial: StoredTrial) -> str:
     about = {"classname": _text(module), "name": _text(name), "time": f"{trial.end / 1e6:.3f}"}
     case = ET.SubElement(suite, "testcase", about)
     result = trial.result
-    found = ET.SubElement(case, "properties")
     told = properties(
         trial.claim_id, sabotage=trial.sabotage, result=result, verdict=trial.verdict, described=trial.described
     )
-    for key, value in told:
-        ET.SubElement(found, "property", name=_text(key), value=_text(value))
+    _properties(case, told)
     if result.outcome == "pass":
         return ""
     kinds = {**dict.fromkeys(NO_VERDICT, "error"), SKIPPED: "skipped", "not evaluated": "skipped"}
@@ -82,11 +89,17 @@ def _case(suite: ET.Element, trial: StoredTrial) -> str:
     return kind
 
 
-def _failed(suite: ET.Element, kind: str, name: str, why: str) -> str:
-    """Add a failed test case for what no trial stands for."""
-    case = ET.SubElement(suite, "testcase", {"classname": kind, "name": _text(name), "time": "0"})
-    ET.SubElement(case, "failure", message=why)
-    return "failure"
+def _case_of(suite: ET.Element, kind: str, whose: str, name: str, why: str) -> str:
+    """Add a test case for what no trial stands for: a ``failure``, or an ``error``."""
+    case = ET.SubElement(suite, "testcase", {"classname": whose, "name": _text(name), "time": "0"})
+    ET.SubElement(case, kind, message=why)
+    return kind
+
+
+def _properties(element: ET.Element, told: Iterable[tuple[str, str]]) -> None:
+    found = ET.SubElement(element, "properties")
+    for name, value in told:
+        ET.SubElement(found, "property", name=_text(name), value=_text(value))
 
 
 def _text(value: str) -> str:

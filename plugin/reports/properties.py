@@ -1,9 +1,12 @@
-"""What a claim's test says of itself in JUnit XML, for machines that read nothing else."""
+"""What a run and a claim's test say of themselves in JUnit XML, for machines that read nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from clusters.engines import is_control
 from plugin.evidence.redaction import redacted
+from plugin.options import AUTO
 from plugin.reports.builds import builds_of, tested_of
 from plugin.reports.text import limit_text, measured_text
 from plugin.result import HARNESS, NO_VERDICT, Result
@@ -30,6 +33,29 @@ def properties(
     found += builds_of(described).items()
     found += [(f"check.{r['check']['metric']}", _check(r)) for r in (verdict["results"] if verdict else ())]
     return [(redacted(name), redacted(value)) for name, value in found]
+
+
+def properties_of_run(
+    settings: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path
+) -> Sequence[tuple[str, str]]:
+    """Names and values of a run's own: what was tested, how, with which seed, and where its evidence is.
+
+    ``described``: the ``trial.json`` of each trial. Engine and version are what trials ran, else what was asked for.
+    """
+    contexts = [trial.get("context") or {} for trial in described]
+
+    def ran(name: str) -> list[str]:
+        return [*dict.fromkeys(str(context[name]) for context in contexts if context.get(name))]
+
+    engines = ran("engine") or [str(settings.get("engine", ""))]
+    found = {
+        "engine": ", ".join(engines),
+        "version": ", ".join(ran("version") or map(str, settings.get("versions", ()))),
+        "control": "yes" if any(is_control(name) for name in engines if name not in ("", AUTO)) else "no",
+        **{name: str(settings.get(name, "")) for name in ("seed", "profile", "suite", "substrate")},
+        "run directory": str(directory),
+    }
+    return [(name, redacted(value)) for name, value in found.items()]
 
 
 def _check(result: Mapping[str, Any]) -> str:

@@ -79,6 +79,49 @@ def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...
     assert "JUnit XML: not written: " in refused.text
 
 
+DATABASE = """
+import pytest
+
+@pytest.mark.claim("answer")
+async def test_it(trial, judge):
+    trial.know(context={"engine": "postgres", "version": "v16.2", "nodes": "3"})
+    judge.measure("answer", 42)
+    assert judge.decide()
+"""
+
+
+def of_suites(path: Path) -> list[dict[str, str]]:
+    """The properties of each suite, its tests' aside."""
+    suites = ET.parse(path).iter("testsuite")
+    return [{p.get("name", ""): p.get("value", "") for p in suite.findall("properties/property")} for suite in suites]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) -> None:
+    (gate.path / "test_claims.py").write_text(DATABASE)
+    options = ("--engine", "auto", "--seed", "7", "--run-dir", "out")
+    gate(*options, "--junit-xml", "report.xml", *workers)
+    told = {
+        "engine": "postgres",
+        "version": "v16.2",
+        "control": "yes",
+        "seed": "7",
+        "profile": "laptop",
+        "suite": "gate",
+        "substrate": "processes",
+        "run directory": str(gate.run_dir),
+    }
+    assert of_suites(gate.path / "report.xml") == [told]
+    gate("--judge", "out", "--junit-xml", "again.xml")
+    assert of_suites(gate.path / "again.xml") == [told]
+
+
+def test_where_nothing_ran_the_suite_says_what_was_asked_for(gate: Gate) -> None:
+    gate(*gate.tests("harness"), "--seed", "7", "--run-dir", "out", "--junit-xml", "report.xml")
+    (told,) = of_suites(gate.path / "report.xml")
+    assert (told["engine"], told["version"], told["control"]) == ("cockroach", "", "no")
+
+
 def test_a_test_whose_worker_died_says_so(gate: Gate) -> None:
     gate(*gate.tests("crash", "passes"), "--junit-xml", "report.xml", "-n", "2")
     said = told(gate.path / "report.xml")
