@@ -64,6 +64,8 @@ class Session:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what a test came to."""
         said = said_of(report)
+        if self.ticker and report.when == "teardown":
+            self.ticker.over(report.nodeid)
         self.seconds[report.nodeid] += report.duration
         if said is None:
             self.plain["pass"] += report.when == "call" and report.passed

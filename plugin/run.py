@@ -230,10 +230,30 @@ class Run:
         """Where a worker says which test is of which claim, for its controller to know if it dies."""
         return self.settings.run_dir / "progress" / "claims.json"
 
-    def say(self, stage: str, *, test: str = "", expect_s: float | None = None, trial: Path | None = None) -> None:
-        """Say what is being done now and how long it may take; ``trial`` is where its evidence goes."""
+    def say(
+        self,
+        stage: str,
+        *,
+        test: str = "",
+        expect_s: float | None = None,
+        trial: Path | None = None,
+        phase: str = "",
+        nodeid: str = "",
+        ends: float | None = None,
+    ) -> None:
+        """Say what is being done now and how long it may take.
+
+        ``trial`` is where its evidence goes, ``phase`` what of it this is, ``nodeid`` whose it is; ``ends``: when it
+        should be over, on the monotonic clock.
+        """
         told = {"test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or "")}
-        said = {"at": time.monotonic(), **told}
+        self._tell({"at": time.monotonic(), **told, "phase": phase, "nodeid": nodeid, "ends": ends})
+
+    def takes(self, seconds: Mapping[str, float]) -> None:
+        """Say how long tests will take, by their node ids."""
+        self._tell({"planned": seconds})
+
+    def _tell(self, said: Mapping[str, Any]) -> None:
         if self.progress_file.parent.is_dir():
             with self.progress_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(said) + "\n")

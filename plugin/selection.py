@@ -237,6 +237,16 @@ def needs_engine(item: pytest.Item) -> bool:
     return id_ is not None and not sabotage and not skipped and "engine" in getattr(item, "fixturenames", ())
 
 
+def seconds(items: Sequence[pytest.Item], run: Run) -> dict[str, float]:
+    """How long each of these tests of claims takes about, by its node id, where it runs and its claim says that."""
+    suite, found = run.settings.suite, dict[str, float]()
+    for item in items:
+        estimate = run.catalogue.claim(str(claim_id(item)[0])).estimate.get(suite)
+        if estimate and not item.get_closest_marker("skip"):
+            found[item.nodeid] = estimate.seconds
+    return found
+
+
 def sabotaged_engine(item: pytest.Item) -> str | None:
     """The engine that a sabotage is of; ``None``: whichever the run is about. Raises ``BadInput``."""
     marker = item.get_closest_marker("sabotage")

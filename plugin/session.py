@@ -64,6 +64,7 @@ def announce(config: pytest.Config) -> None:
     """Look for the databases that were asked for by name, and say first of all that a run is of the control."""
     run = runs.of(config)
     if ticker := config.stash[KEY].ticker:
+        ticker.at_once = int(run.host.cores) // run.capacity
         ticker.go_live(config)
     if not run.controller or not run.looks_early or config.option.collectonly:
         return
@@ -134,6 +135,8 @@ def prepare(session: pytest.Session) -> None:
     """Look for every database that the collected claims will need, before any cluster starts."""
     claims = [item for item in session.items if selection.claim_id(item)[0]]
     look_for_databases(session, claims, needs_engine=selection.needs_engine)
+    if session.items:
+        runs.of(session.config).takes(selection.seconds(claims, runs.of(session.config)))
 
 
 def look_for_databases(

@@ -3,16 +3,9 @@
 import os
 import re
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from plugin.workloads import WORKLOADS
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from typing import Any
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -42,12 +35,15 @@ class Terminal:
         self._original = self._writer._file
         self._writer._file = _Shared(self, self._original)
 
-    def show(self, said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> None:
-        """Show what each process said last; nothing where none said anything."""
+    def show(self, lines: Sequence[str]) -> None:
+        """Show these lines, each cut off where the terminal ends; nothing where there are none."""
+        from rich.console import Group
+        from rich.text import Text
+
         with self._lock, suppress(OSError):  # a terminal that was closed
             if self._writer._file is self._original:
                 return
-            if not said:
+            if not lines:
                 self._clear()
                 return
             self._console.size = self._size()
@@ -57,7 +53,7 @@ class Terminal:
                 self._live.start()
                 self._console.show_cursor(True)  # rich hides it, and a killed pytest could not show it again
                 self._shown = True
-            self._live.update(_view(said, elapsed_s), refresh=True)
+            self._live.update(Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines)), refresh=True)
 
     def write(self, text: str) -> int:
         """Write for pytest."""
@@ -107,23 +103,3 @@ class _Shared:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
-
-
-def _view(said: Sequence[tuple[str, Mapping[str, Any]]], elapsed_s: float) -> "RenderableType":
-    from rich.table import Table
-    from rich.text import Text
-
-    from plugin.reports.progress import time_left
-
-    grid = Table.grid(padding=(0, 2), expand=False)
-    for _ in range(3):
-        grid.add_column(no_wrap=True, overflow="ellipsis")
-    now = time.monotonic()
-    for index, (worker, latest) in enumerate(said):
-        clock = f"{elapsed_s:4.0f} s" if index == 0 else ""
-        name = " ".join(filter(None, ["" if worker == "main" else worker, latest["test"]]))
-        trial = Path(latest["trial"]) if latest.get("trial") else None
-        rates = [workload.progress(trial) for workload in WORKLOADS.values()] if trial else []
-        told = [latest["stage"], time_left(latest, now), *rates]
-        grid.add_row(clock, Text(name, style="bold"), Text(", ".join(filter(None, told))))
-    return grid

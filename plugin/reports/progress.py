@@ -12,29 +12,50 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugin.reports.live import Terminal
+from plugin.workloads import WORKLOADS
+
+
+class Phase(IntEnum):
+    """What a trial is about; none comes back. A comparison starts and loads several clusters while it measures."""
+
+    START = 1
+    LOAD = 2
+    MEASURE = 3
+    CHECK = 4
+
+    def __str__(self) -> str:
+        return f"{self.value}/{len(Phase)} {self.name.lower()}"
 
 
 class Ticker:
-    """Shows what is said: a line at each change, and at least every 4 s; on a person's terminal the live view."""
+    """Shows what is said: a line at each change, and at least every 30 s; on a person's terminal the live view."""
 
-    INTERVAL_S = 4.0
+    INTERVAL_S = 30.0
     LIVE_S = 1.0
 
     def __init__(self, directory: Path, descriptor: int) -> None:
+        self.at_once = 1
+        """How many claims the machine has room for at a time."""
         self._directory = directory
         self._descriptor = descriptor
         self._stop = threading.Event()
         self._offsets: dict[Path, int] = {}
         self._latest: dict[str, Mapping[str, Any]] = {}
         self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
+        self._planned: dict[str, float] = {}
+        self._over: set[str] = set()
         self._began = time.monotonic()
         self._live: Terminal | None = None
+        self._writer: Any = None
+        self._unended = ""
+        """The line of pytest's that was ended for one of ours."""
         self._thread = threading.Thread(target=self._follow, name="roachproof-progress", daemon=True)
         self._thread.start()
 
@@ -42,13 +63,17 @@ class Ticker:
         """Take in what the controller itself says, before there is a run directory or of a worker that ended."""
         self._heard.put((worker, said))
 
+    def over(self, test: str) -> None:
+        """A test, by its node id, has ended."""
+        self._over.add(test)
+
     def go_live(self, config: pytest.Config) -> None:
         """Show the live view from now on, where a person looks at a terminal that pytest's own reporter writes to."""
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         # Somebody else's reporter may have none that could be shared.
-        writer = getattr(reporter, "_tw", None)
-        if hasattr(writer, "_file") and _watched(config, self._descriptor):
-            self._live = Terminal(writer, self._descriptor)
+        self._writer = getattr(reporter, "_tw", None)
+        if hasattr(self._writer, "_file") and _watched(config, self._descriptor):
+            self._live = Terminal(self._writer, self._descriptor)
 
     def end_live(self) -> None:
         """Take the live view away for good; what pytest writes goes straight to the terminal again."""
@@ -71,14 +96,14 @@ class Ticker:
             due = time.monotonic() - shown >= (self.LIVE_S if live else self.INTERVAL_S)
             fresh = self._read()
             if live and (due or fresh):
-                live.show([*self._latest.items()], time.monotonic() - self._began)
+                live.show([self._line(worker, said, rates=True) for worker, said in self._latest.items()])
                 shown = time.monotonic()
             if live:
                 continue
             for worker, said in fresh:
                 # A count that goes on (bytes of a download) is no change worth a line of its own.
                 stage = re.sub(r"\d+", "", said["stage"])
-                if stage and last.get(worker) != stage:
+                if stage and last.get(worker) != stage and worker in self._latest:  # not over meanwhile
                     self._show(worker, said)
                     shown, due = time.monotonic(), False
                 last[worker] = stage
@@ -100,6 +125,9 @@ class Ticker:
                     fresh.append((path.stem, json.loads(line)))
         while not self._heard.empty():
             fresh.append(self._heard.get())
+        for _, said in fresh:
+            self._planned.update(said.get("planned", {}))
+        fresh = [(worker, said) for worker, said in fresh if "stage" in said]
         for worker, said in fresh:
             if said["stage"]:
                 self._latest[worker] = said
@@ -108,13 +136,34 @@ class Ticker:
         return fresh
 
     def _show(self, worker: str, said: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        who = "" if worker == "main" else f"{worker} "
-        test = f"{said['test']}: " if said["test"] else ""
-        left = time_left(said, now)
-        line = f"\n  [{now - self._began:4.0f} s] {who}{test}{said['stage']}{', ' if left else ''}{left}"
-        with suppress(OSError):  # a pipe that nobody reads any more
-            os.write(self._descriptor, line.encode())
+        begun = getattr(self._writer, "_current_line", "")
+        before = "\n" if begun not in ("", self._unended) else ""
+        self._unended = begun
+        with suppress(OSError, ValueError):  # a pipe that nobody reads any more
+            if self._writer is not None:
+                self._writer.flush()  # what pytest wrote before comes before
+            os.write(self._descriptor, f"{before}  {self._line(worker, said)}\n".encode())
+
+    def _line(self, worker: str, said: Mapping[str, Any], *, rates: bool = False) -> str:
+        """What a process does, in columns of fixed width but for the last: the times are never cut off."""
+        now, ends = time.monotonic(), said["ends"]
+        left = f"left: claim {clock(ends and ends - now):>7} run {clock(self._left(now)):>7}"
+        told = [said["stage"], "" if ends else time_left(said, now)]
+        if rates and said["trial"]:
+            told += [workload.progress(Path(said["trial"])) for workload in WORKLOADS.values()]
+        columns = f"{said['phase']:<11} {left}  " if said["phase"] else ""
+        who, test = ("" if worker == "main" else f"{worker} "), said["test"] and f" ({said['test']})"
+        return f"[{now - self._began:5.0f} s] {columns}{who}{', '.join(filter(None, told))}{test}"
+
+    def _left(self, now: float) -> float | None:
+        """How many seconds the run takes still, by the catalogue's estimates; ``None`` where there are none."""
+        ends: dict[str, float] = {said["nodeid"]: said["ends"] for said in self._latest.values() if said["ends"]}
+        waiting = [seconds for test, seconds in self._planned.items() if test not in {*ends, *self._over}]
+        if not ends and not waiting:
+            return None
+        going = [max(0.0, end - now) for end in ends.values()]
+        lanes = max(1, min(self.at_once, len(self._latest)))
+        return max(sum([*going, *waiting]) / lanes, *going, 0.0)
 
 
 def _watched(config: pytest.Config, descriptor: int) -> bool:
@@ -136,3 +185,13 @@ def time_left(said: Mapping[str, Any], now: float) -> str:
         return ""
     left = said["at"] + said["expect_s"] - now
     return f"about {left:.0f} s left" if left > 0 else f"{-left:.0f} s longer than expected"
+
+
+def clock(seconds: float | None) -> str:
+    """A time that is left: ``0:48``, ``1:02:10``; ``over`` where it is up, ``-`` where nobody knows."""
+    if seconds is None:
+        return "-"
+    if seconds < 0:
+        return "over"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

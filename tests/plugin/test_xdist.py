@@ -111,8 +111,15 @@ def test_progress_is_shown_for_each_worker(gate: Gate) -> None:
     )
     plain, workers = gate.both()
     assert plain.status == workers.status == 0
-    assert len(re.findall(r"^  \[ +\d+ s\] test_it: thinking, about \d+ s left", plain.text, re.MULTILINE)) == 1
-    assert len(re.findall(r"^  \[ +\d+ s\] gw[01] test_it: thinking", workers.text, re.MULTILINE)) == 1
+    columns = r"3/4 measure left: claim +[\d:]+ run +[\d:]+"
+    for ran, who in ((plain, ""), (workers, "gw[01] ")):
+        lines = [
+            line for line in ran.lines if re.fullmatch(rf"  \[ +\d+ s\] {columns}  {who}thinking \(test_it\)", line)
+        ]
+        assert len(lines) == 1, ran.text
+        assert ran.lines.index(lines[0]) > next(
+            n for n, line in enumerate(ran.lines) if line.startswith("roachproof: ")
+        )
 
 
 def test_an_aa_run_and_two_versions(gate: Gate) -> None:

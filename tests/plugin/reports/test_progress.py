@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from fixtures.workloads.ledger.progress import last_second
+from plugin.reports.progress import Ticker, clock
 from tests.plugin.conftest import Gate
 from tests.plugin.reports.samples import trial_of
 
-COLUMNS = 100
+COLUMNS = 80
+LEFT = r"left: claim +(\S+) run +(\S+)"
 TESTS = """
 import asyncio, time
 import pytest
@@ -83,6 +85,14 @@ class Screen:
         return [line.rstrip() for line in self.lines]
 
 
+@pytest.fixture
+def slow(gate: Gate) -> Gate:
+    """Two tests of a claim, each of which is declared to take a minute and a half."""
+    (gate.path / "test_claims.py").write_text(TESTS)
+    gate.edit("claims.toml", "seconds = 1,", "seconds = 90,")
+    return gate
+
+
 def watched(gate: Gate, *args: str, **environment: str) -> tuple[int, list[list[str]], Screen]:
     """A run as a person sees it: its status, the screens that came one after the other, and the last one."""
     leader, follower = pty.openpty()
@@ -113,17 +123,18 @@ def watched(gate: Gate, *args: str, **environment: str) -> tuple[int, list[list[
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-def test_a_live_view_on_a_terminal(gate: Gate, workers: tuple[str, ...]) -> None:
-    (gate.path / "test_claims.py").write_text(TESTS)
-    status, screens, last = watched(gate, "--run-dir", "out", *workers)
+def test_a_live_view_on_a_terminal(slow: Gate, workers: tuple[str, ...]) -> None:
+    status, screens, last = watched(slow, "--run-dir", "out", *workers)
     shown = "\n".join(last.shown())
     assert status == 0, shown
     live = [line for lines in screens for line in lines if "thinking" in line]
+    assert all(len(line) <= COLUMNS for line in live)
     who = r"gw[01] " if workers else ""
-    assert any(
-        re.search(rf"^ +\d+ s  {who}test_it\[[12]\]  thinking, about (29|30) s left, 40 writes/s$", line)
-        for line in live
-    ), live
+    shape = rf"^\[ +\d+ s\] 3/4 measure {LEFT}  {who}thinking, 40 wri"
+    lefts = [found.groups() for line in live if (found := re.match(shape, line))]
+    assert lefts, live
+    assert {claim for claim, _ in lefts} <= {"1:30", "1:29", "1:28"}
+    assert lefts[0][1] in {"3:00", "2:59", "2:58"}, "two claims of a minute and a half, one at a time"
     if workers:
         assert any(sum("thinking" in line for line in lines) == 2 for lines in screens), "a line for each"
     # nothing is left of it, and pytest's own lines are as they are without it
@@ -139,13 +150,45 @@ def test_a_live_view_on_a_terminal(gate: Gate, workers: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize("why", ["CI", "dumb", "no capture"])
-def test_plain_lines_where_nobody_watches(gate: Gate, why: str) -> None:
-    (gate.path / "test_claims.py").write_text(TESTS)
+def test_plain_lines_where_nobody_watches(slow: Gate, why: str) -> None:
     arguments = ("test_claims.py::test_it[1]", *(["-s"] if why == "no capture" else []))
     environment = {"CI": {"CI": "true"}, "dumb": {"TERM": "dumb"}}.get(why, {})
-    text = "\n".join(watched(gate, *arguments, **environment)[2].shown())
-    assert len(re.findall(r"^  \[ +\d+ s\] test_it\[\d\]: thinking, about \d+ s left", text, re.MULTILINE)) == 1, text
-    assert "writes/s" not in text
+    lines = watched(slow, *arguments, **environment)[2].shown()
+    shape = rf"  \[ +\d+ s\] 3/4 measure {LEFT}  thinking \(test_it\[1\]\)"
+    (place,) = [number for number, line in enumerate(lines) if re.fullmatch(shape, line)]
+    assert lines[place - 1] == "test_claims.py", "pytest's own line was ended, and no line is empty"
+    assert re.match(r"\.( +\[100%\])?$", lines[place + 1])
+    assert lines.index("") < place
+    assert any(line.startswith("host: ") for line in lines[:place]), "the header comes first"
+
+
+def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ticker, "INTERVAL_S", 0.5)
+    said = {"at": time.monotonic(), "test": "test_it", "stage": "thinking", "expect_s": 30, "trial": "", "phase": ""}
+    reading, writing = os.pipe()
+    ticker = Ticker(tmp_path, writing)
+    ticker.hear({"planned": {"a": 60.0, "b": 4000.0, "c": 500.0}})
+    ticker.over("c")
+    ticker.hear({**said, "phase": "1/4 start", "nodeid": "a", "ends": time.monotonic() - 1})
+    ticker.hear({**said, "nodeid": "", "ends": None, "test": ""}, worker="gw1")
+    time.sleep(1.3)
+    ticker.close()
+    text = os.read(reading, 65536).decode()
+    os.close(reading)
+    assert text.endswith("\n")
+    times = rf"  \[ +\d+ s\] 1/4 start   {LEFT}  thinking \(test_it\)"
+    lefts = [found.groups() for line in text.splitlines() if (found := re.fullmatch(times, line))]
+    assert len(lefts) >= 2
+    assert set(lefts) == {("over", "1:06:40")}, "what is over is not waited for, a test that has not begun is"
+    assert len(re.findall(r"^  \[ +\d+ s\] gw1 thinking, about \d+ s left$", text, re.MULTILINE)) >= 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(None, "-"), (-0.1, "over"), (0, "0:00"), (59.6, "1:00"), (3599.4, "59:59"), (3600, "1:00:00")],
+)
+def test_how_a_time_that_is_left_is_told(seconds: float | None, told: str) -> None:
+    assert clock(seconds) == told
 
 
 def changed(change: Callable[[str], str]) -> Callable[[Path], None]:
