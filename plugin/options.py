@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ from plugin.workloads import WORKLOADS, FileOption
 
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
+
+
+class Keep(StrEnum):
+    """What is left of clusters after a run."""
+
+    STORES = "stores"
+    RUNNING = "running"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +55,8 @@ class Settings:
     versions: tuple[str, ...]
     run_dir: Path
     seed: int
-    keep: bool
+    keep: Keep | None
+    """What of clusters is there after the run."""
     dry_run: bool
     at_hand_only: bool
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
@@ -140,7 +149,15 @@ def add(parser: pytest.Parser) -> None:
         help="where the evidence goes (default: .roachproof/<time>-<pid> below the root directory)",
     )
     option("--seed", type=int, metavar="N", help="seed of everything random (default: drawn, and printed)")
-    option("--keep", action="store_true", help="keep the stores of the clusters after the run")
+    option(
+        "--keep",
+        nargs="?",
+        choices=[*Keep],
+        const=Keep.STORES,
+        metavar="running",
+        help="keep the stores and logs of clusters after the run; --keep running leaves the cluster of a single test "
+        "up, and prints how to connect to it and how to end it",
+    )
     option(
         "--dry-run",
         action="store_true",
@@ -197,6 +214,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(f"--engine {engine}: is unknown; {suggestion(engine, [*ENGINES, AUTO])}")
     if get("substrate") not in SUBSTRATES:
         raise BadInput(f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}")
+    if get("keep") == Keep.RUNNING and SUBSTRATES[get("substrate")].leave is None:
+        raise BadInput(f"--keep running: not to be had on {get('substrate')}; give --keep, or --substrate {LOCAL}")
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
@@ -245,7 +264,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         versions=versions,
         run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
-        keep=get("keep"),
+        keep=get("keep") and Keep(get("keep")),
         dry_run=get("dry_run"),
         at_hand_only=get("dry_run") or get("claims"),
         report=report,

@@ -22,7 +22,7 @@ from plugin.claims import Claim
 from plugin.costs import check_room
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
-from plugin.options import AUTO
+from plugin.options import AUTO, Keep
 from plugin.profiles import node_of_size, profile_named, shipped
 from plugin.required import Required
 from plugin.run import Run
@@ -41,6 +41,9 @@ MARKERS = (
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 """The keyword arguments that each marker which names a claim takes."""
+
+KEPT = "cluster"
+"""The fixture whose cluster ``--keep running`` leaves up."""
 
 GIVEN: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
 """The markers of hardware that a test was given here, beside those of its author."""
@@ -175,6 +178,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 check_room(claim, run, where(item, run))
     if run.plan and kept:
         _take_plan(kept, run)
+    if run.settings.keep is Keep.RUNNING and not config.option.collectonly:
+        _check_left_running(kept)
     if kept:
         _take_files(kept, run)
     items[:] = kept
@@ -193,6 +198,16 @@ def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
     for item, fits in takes:
         if not item.get_closest_marker("skip"):
             fits(item, run)
+
+
+def _check_left_running(items: Sequence[pytest.Item]) -> None:
+    """Raise ``BadInput`` unless one test alone will run that has a cluster, and no other claim's beside it."""
+    claims = [item for item in items if claim_id(item)[0] and not item.get_closest_marker("skip")]
+    if [KEPT in getattr(item, "fixturenames", ()) for item in claims] != [True]:
+        raise BadInput(
+            f"--keep running: leaves the cluster of one test up, and {len(claims)} will run here, or one without such; "
+            "choose one by its node id, or with --claim"
+        )
 
 
 def _has_sizes(item: pytest.Item, run: Run) -> None:

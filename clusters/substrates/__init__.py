@@ -7,7 +7,7 @@ A node is reached by the operations below alone. Paths given to them are as the 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from clusters.clocks import Reading
 from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
@@ -172,6 +172,8 @@ class SubstrateKind:
     open: Opens
     local: bool = False
     """Whether its nodes share the machine that the harness runs on."""
+    leave: Callable[[Any], Awaitable[str]] | None = None
+    """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 
 
 LOCAL = "processes"

@@ -26,6 +26,8 @@ from plugin.judge.model import Verdict
 
 TRIAL_FILE, EVENTS, MEASUREMENTS = "trial.json", "events.jsonl", "measurements.jsonl"
 VERDICT, RESULT, MANIFEST = "verdict.json", "result.json", "manifest.json"
+CLUSTERS, LEFT_RUNNING = "clusters", "running.txt"
+"""In the run directory, where clusters are; and in one's own how to talk to it and to end it, if it runs on."""
 UNSEALED = {VERDICT, RESULT, MANIFEST}
 """Files of a trial that are not evidence: verdict and result are made from it, the manifest seals it."""
 

@@ -11,7 +11,7 @@ from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import as_stored
+from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import TestOutcome, said_of
@@ -106,8 +106,20 @@ def summary(terminal: Any, config: pytest.Config) -> None:
     if claims or sabotages:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}  (pytest --judge=DIR judges it again)")
+    for line in kept(run.settings.run_dir, config.rootpath):
+        terminal.write_line(line)
     if session.page:
         terminal.write_line(session.page)
+
+
+def kept(run_dir: Path, root: Path) -> list[str]:
+    """What is left of a run's clusters: stores and logs, or one that runs on, with the commands for it."""
+    lines = []
+    for place in sorted((run_dir / CLUSTERS).glob("*")):
+        running = place / LEFT_RUNNING
+        what = "left running" if running.exists() else "kept: stores and logs"
+        lines += [f"{what}: {typed(place, root)}", *(running.read_text().splitlines() if running.exists() else ())]
+    return lines
 
 
 def ended_line(row: ending.Ended) -> str:

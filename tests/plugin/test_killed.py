@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,29 @@ def test_interrupted_at_each_stage(tmp_path: Path) -> None:
             assert events.count("fault.bit") == events.count("fault.undone"), stage
             assert ("fault.bit" in events) == (stage in ("fault", "audit")), stage
     assert_ended_early(tmp_path, trials=len(STAGES))
+
+
+def test_a_cluster_that_is_left_running_is_connected_to_and_ended_as_it_was_printed(tmp_path: Path) -> None:
+    with started(tmp_path, *short_claim(tmp_path, nodes=3), "--keep=running") as run:
+        assert run.ends() == 0, run.output
+    (place,) = run.directory.glob("clusters/*")
+    said = dict(re.findall(r"^(left running|connect|end, and delete its files): (.+)$", run.output, re.MULTILINE))
+    assert said["left running"] == str(place)
+    asked = f"{said['connect']} --tuples-only --no-align -c 'SELECT count(*) FROM pg_stat_replication'"
+    answer = subprocess.run(["/bin/sh", "-c", asked], capture_output=True, text=True, timeout=30, check=False)
+    assert answer.stdout == "2\n", answer.stderr
+    assert "password" not in run.output
+    subprocess.run(["/bin/sh", "-c", said["end, and delete its files"]], timeout=30, check=True)
+    run.assert_gone()
+
+
+def test_stores_that_are_kept_are_named_and_nothing_runs(tmp_path: Path) -> None:
+    with started(tmp_path, *short_claim(tmp_path), "--keep") as run:
+        assert run.ends() == 0, run.output
+    (place,) = run.directory.glob("clusters/*")
+    assert f"kept: stores and logs: {place}" in run.output.splitlines()
+    assert run.left() == [f"directory {place}"]
+    assert {entry.name for entry in place.glob("nodes/*/*")} == {"store", "logs"}
 
 
 def test_interrupted_again_while_it_clears_away(tmp_path: Path) -> None:

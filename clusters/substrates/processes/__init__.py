@@ -24,4 +24,6 @@ async def _open(*, needed: Set[Capability], **options: Any) -> Processes:
     return await Processes.open(namespaces=Capability.CUT_LINKS in needed, **options)
 
 
-KIND = SubstrateKind(name="processes", offered=_offered, why_not=_why_not, open=_open, local=True)
+KIND = SubstrateKind(
+    name="processes", offered=_offered, why_not=_why_not, open=_open, local=True, leave=Processes.leave
+)

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -47,6 +47,8 @@ class Processes(Programs):
         self.capabilities = _ALWAYS
         self._subnet: leases.Subnet | None = None
         self._slots: leases.Lease | None = None
+        self._left_behind: Mapping[str, Any] = {}
+        """What is to be removed of a cluster that runs on: all of it."""
 
     @classmethod
     async def open(
@@ -103,7 +105,8 @@ class Processes(Programs):
         self._make_groups(record)
         self._make_directories()
         files = [*self._subnet.files, *self._slots.files]
-        config = {**record, "identity": nobody, "record": self._subnet.files[0]}
+        config = {**record, "identity": nobody, "record": self._subnet.files[0], "slots": self._slots.files}
+        self._left_behind = {**record, "keep": False, "keep_logs": None}
         self._link = Link(config, files=files, heard=self._watch.heard, lost=self._watch.lost)
         self._subnet.hand_over()
         self._slots.hand_over()
@@ -213,6 +216,21 @@ class Processes(Programs):
     async def heal(self, sender: str, receiver: str) -> None:
         """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` when packets do not pass then."""
         await self._links.order(self._linked(), "heal", sender, receiver)
+
+    async def leave(self) -> str:
+        """Let everything run on when the harness ends; returns the command that ends it, and deletes its directory.
+
+        Addresses and capacity stay leased until then. ``close`` does nothing any more.
+        """
+        self._closing = asyncio.create_task(self._leave(self._linked()))
+        await to_the_end(self._closing)
+        return f"kill {self._watch.supervisor}"
+
+    async def _leave(self, link: Link) -> None:
+        await link.leave(self._left_behind)
+        for lease in (self._subnet, self._slots):
+            if lease is not None:
+                lease.release()
 
     async def close(self, *, keep: bool = False) -> None:
         """See ``Substrate.close``; finishes when it is cancelled, too. Raises ``HarnessError`` if something resists."""

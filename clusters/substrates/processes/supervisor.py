@@ -2,7 +2,8 @@
 
 Started by ``link`` with ``python -I -S``. It reads orders as JSON lines from standard input and answers each, by its
 ``id``, on standard output, where it also tells when something ``started`` or ended (``exit``). The end of the input or
-of the harness means: end everything, delete the cluster's directory, exit.
+of the harness means: end everything, delete the cluster's directory, exit. So does SIGTERM, which alone ends a cluster
+that the harness was told to ``leave``.
 
 It is two processes. The *guard* does nothing but wait for the *supervisor* proper, its child, and clears up in its
 place should that be killed; if the guard is killed, the supervisor is told by the kernel and clears up. Both hold the
@@ -57,6 +58,7 @@ class Supervisor:
         self.jobs: list[tuple[int, Job]] = []
         self.input = rest
         self.ending = False
+        self.left = False
         self.identity: str | None = config["identity"]
         self.network: Network | None = None
 
@@ -83,6 +85,8 @@ class Supervisor:
         self.say(id=0, ok={"supervisor": os.getpid()})
         while not self.ending:
             self.take()
+            if self.left:
+                self.let_go(selector)
             self.reap()
             self.step()
             if self.ending:
@@ -97,6 +101,16 @@ class Supervisor:
                     self.input += block
                 else:
                     self.ending = True
+
+    def let_go(self, selector: selectors.BaseSelector) -> None:
+        """Neither hear the harness nor tell it anything any more, so that all goes on without it."""
+        for key in [*selector.get_map().values()]:
+            if key.data != "signal":
+                selector.unregister(key.fileobj)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 0)
+        os.dup2(nowhere, 1)
+        self.left = False
 
     def take(self) -> None:
         """Take the orders that have arrived whole."""
@@ -252,10 +266,25 @@ class Supervisor:
         self.leaders.pop(order["name"], None)
         return {}
 
+    def do_leave(self, order: dict[str, Any]) -> Reply:
+        """Go on when the harness ends. SIGTERM is the end then, and nothing is kept; who waits for room is told so."""
+        self.config |= order["record"]
+        write(self.config["record"], order["record"])
+        for slot in self.config["slots"]:
+            write(slot, {"pid": os.getpid(), "name": f"{self.cluster}, which --keep running left"})
+        self.left = True
+        return {}
+
     def do_close(self, order: dict[str, Any]) -> None:
         """End the cluster; the answer comes with the end of the output."""
         self.config["keep"] = order["keep"]
         self.ending = True
+
+
+def write(opened: int, record: dict[str, Any]) -> None:
+    """Write anew what stands in an open lock file."""
+    os.ftruncate(opened, 0)
+    os.pwrite(opened, json.dumps(record).encode(), 0)
 
 
 def _names(processes: list[proctree.Process]) -> str:
@@ -307,8 +336,9 @@ def main() -> NoReturn:
     if pid != 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        # 3 said already that something resists; what was killed or broke said nothing.
-        os._exit(code if code in (0, 3) else clear(config))
+        if code not in (0, 3):  # 3 said already that something resists; what was killed or broke said nothing
+            code = clear({**config, **json.loads(os.pread(config["record"], 65536, 0))})
+        os._exit(code)
     supervisor = Supervisor(config, rest)
 
     def end(_signum: int, _frame: object) -> None:

@@ -132,6 +132,14 @@ class Link:
             raise HarnessError(f"{self._cluster}: {op}: {answer['error']}")
         return answer
 
+    async def leave(self, record: Mapping[str, Any]) -> None:
+        """Have the supervisor go on without us; ``record``: what is to be removed at its end."""
+        await self.carry_out("leave", record=record)
+        self._loop.remove_reader(self._output)
+        for pipe in self._pipes:
+            pipe.close()
+        self._process.returncode = 0  # it is not waited for
+
     async def close(self, *, keep: bool, timeout: float) -> None:
         """End the supervisor and everything below it. Raises ``HarnessError`` where that takes over ``timeout`` s."""
         with suppress(HarnessError):

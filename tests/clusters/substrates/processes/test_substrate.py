@@ -1,8 +1,10 @@
 """The substrate ``processes``: what it does beyond the contract of all substrates (``tests.clusters.substrates``)."""
 
 import asyncio
+import os
 import signal
 import socket
+import subprocess
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +132,33 @@ async def test_keep_and_keep_logs(tmp_path: Path) -> None:
         assert at.logs.joinpath("out").exists() == keep
         assert tmp_path.joinpath("logs").exists() != keep
     assert tmp_path.joinpath("logs/n1/out").read_text() == "said\n"
+
+
+@pytest.mark.parametrize("killed", ["as told", "supervisor", "guard"])
+async def test_what_is_left_running_goes_on_until_it_is_ended(tmp_path: Path, killed: str) -> None:
+    work, logs = tmp_path / "work", tmp_path / "logs"
+    place = await Processes.open(name="test", workdir=work, slots=1, keep=True, keep_logs=logs)
+    at = await one(place)
+    await place.start(shell(at, "echo said; sleep 1000"))
+    guard, supervisor = place.guards
+    ending = await place.leave()
+    assert ending == f"kill {supervisor}"
+    await place.close(keep=True)
+    await asyncio.sleep(0.3)
+    assert working_in(at.home)
+    waited: list[str] = []
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(Processes.open(name="next", workdir=work, slots=1, say=waited.append), 3)
+    assert f"{place.directory.name}, which --keep running left (pid {supervisor})" in waited[0]
+    if killed == "as told":
+        subprocess.run(ending, shell=True, check=True)  # noqa: ASYNC221 - it takes no time
+    else:
+        os.kill({"supervisor": supervisor, "guard": guard}[killed], signal.SIGKILL)
+    await eventually(lambda: not place.directory.exists())
+    assert working_in(tmp_path) == []
+    assert not logs.exists(), "evidence that is sealed is not added to"
+    following = await asyncio.wait_for(Processes.open(name="next", workdir=work, slots=1), 10)
+    await following.close()
 
 
 async def test_bad_names_and_capacity(tmp_path: Path) -> None:
