@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
 from clusters.clocks import Reading
-from clusters.model import Capability, Completed, NodeSpec, Placement, ProcessSpec, ProcessState
+from clusters.model import Capability, Completed, NodeResources, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.registry import Registry
 
 
@@ -149,12 +149,15 @@ class Opens(Protocol):
         workdir: Path,
         needed: Set[Capability],
         capacity: int,
+        nodes: Sequence[NodeSpec],
+        resources: NodeResources | None,
         say: Callable[[str], None],
         keep: bool,
         keep_logs: Path | None,
     ) -> Awaitable[Substrate]:
         """Wait for ``capacity`` (cores, where nodes share a machine) to be free, and open it with what is ``needed``.
 
+        ``nodes`` are to be placed first, each started with ``resources``: where they cannot be, nothing is made.
         Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
         harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
         """

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,17 +12,23 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, HarnessError
-from clusters.model import Health, NodeResources, NodeSpec, ProcessSpec, ProcessState
-from clusters.substrates import SUBSTRATES
-from clusters.waiting import wait_until
-
-pytestmark = pytest.mark.skipif(
-    "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ,
-    reason="no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it",
+from clusters.model import NodeResources, NodeSpec, ProcessState
+from tests.kubernetes.at_hand import (
+    AT_HAND,
+    ENV,
+    HANGS,
+    as_account,
+    begun,
+    eventually,
+    kubectl,
+    namespaces,
+    opened,
+    pod_of,
+    spec,
 )
+
+pytestmark = AT_HAND
 ROOT = Path(__file__).resolve().parents[2]
-ENV = {"PATH": "/usr/bin:/bin"}
-HANGS = "while :; do sleep 0.05; done"
 HARNESS = """
 import asyncio, sys
 from pathlib import Path
@@ -32,8 +37,8 @@ from clusters.substrates import SUBSTRATES
 
 async def main():
     opened = await SUBSTRATES["kubernetes"].open(
-        name="killed", workdir=Path(sys.argv[1]), needed=frozenset(), capacity=1, say=lambda _: None, keep=False,
-        keep_logs=Path(sys.argv[1], "kept"),
+        name="killed", workdir=Path(sys.argv[1]), needed=frozenset(), capacity=1, nodes=(), resources=None,
+        say=lambda _: None, keep=False, keep_logs=Path(sys.argv[1], "kept"),
     )
     (at,) = await opened.place([NodeSpec(name="n1")])
     print(at.address.split(".")[2], flush=True)
@@ -46,11 +51,6 @@ asyncio.run(main())
 """
 
 
-def kubectl(*arguments: str) -> str:
-    done = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False, timeout=120)
-    return done.stdout + done.stderr
-
-
 def harness(workdir: Path) -> "subprocess.Popen[str]":
     line = [sys.executable, "-c", HARNESS, str(workdir)]
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -61,27 +61,6 @@ def kept(workdir: Path) -> list[str]:
     return [path.read_text() for path in workdir.glob("kept/*/out")]
 
 
-def kubeconfig() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(Path(os.environ["KUBECONFIG"]).read_text())
-    return told
-
-
-def namespaces() -> str:
-    return kubectl("get", "namespaces", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
-
-
-async def opened(tmp_path: Path, *, keep: bool = False) -> Any:
-    return await SUBSTRATES["kubernetes"].open(
-        name="test",
-        workdir=tmp_path,
-        needed=frozenset(),
-        capacity=1,
-        say=print,
-        keep=keep,
-        keep_logs=tmp_path / "kept",
-    )
-
-
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Any]:
     substrate = await opened(tmp_path)
@@ -89,30 +68,6 @@ async def place(tmp_path: Path) -> AsyncIterator[Any]:
         yield substrate
     finally:
         await substrate.close()
-
-
-async def begun(place: Any, script: str = HANGS, limits: NodeResources | None = None) -> Any:
-    (at,) = await place.place([NodeSpec(name="n1")])
-    await place.start(spec(at, script, limits))
-    return at
-
-
-def spec(at: Any, script: str, limits: NodeResources | None = None) -> ProcessSpec:
-    argv = ("/bin/sh", "-c", script)
-    return ProcessSpec(name=at.node.name, argv=argv, env=ENV, cwd=at.home, output=at.logs / "out", resources=limits)
-
-
-def pod_of(at: Any) -> tuple[str, str]:
-    """A node's pod and namespace, as ``kubectl`` takes them."""
-    pod, _, namespace, *_ = at.address.split(".")
-    return pod, namespace
-
-
-async def eventually(what: str, check: Any) -> None:
-    async def attempt() -> Health:
-        return Health(ok=bool(await asyncio.to_thread(check)))
-
-    await wait_until(what, attempt, timeout=120, interval=0.2)
 
 
 async def test_limits_are_those_of_the_control_group_and_change_with_the_pod(place: Any) -> None:
@@ -234,23 +189,11 @@ async def test_a_namespace_that_was_there_is_left(tmp_path: Path, monkeypatch: p
     assert "Active" in kubectl("get", "namespace", "default")
 
 
-async def test_a_right_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An account without any right, and a context and a token that are none."""
-    whole = kubeconfig()
-    token = kubectl("-n", "default", "create", "token", "default").strip()
-    for name, change, message in (
-        (
-            "powerless",
-            {"token": token},
-            r"cannot make a namespace: .* cannot create resource \"namespaces\".*grant that right",
-        ),
-        ("stranger", {"token": "none"}, "its token or certificate is not accepted"),
-    ):
-        file = tmp_path / name
-        file.write_text(json.dumps({**whole, "users": [{"name": "admin", "user": change}]}))
-        monkeypatch.setenv("KUBECONFIG", str(file))
-        with pytest.raises(BadInput, match=message):
-            await opened(tmp_path)
+async def test_a_kubeconfig_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token, a context and a file that are none."""
+    as_account(tmp_path / "stranger", "none", monkeypatch)
+    with pytest.raises(BadInput, match="its token or certificate is not accepted"):
+        await opened(tmp_path)
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_CONTEXT", "nonsense")
     with pytest.raises(BadInput, match="ROACHPROOF_KUBERNETES_CONTEXT"):
         await opened(tmp_path)

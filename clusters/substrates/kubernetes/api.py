@@ -34,6 +34,8 @@ _REFUSED = {
     401: "its token or certificate is not accepted; log in again, or choose another context",
     403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
 }
+_RULES = "that is a rule of the cluster, not a right; choose another namespace, or ask who made the rule"
+"""What is refused by quotas, policies, or since the namespace is being deleted, comes with the same status."""
 
 
 class Api:
@@ -45,6 +47,7 @@ class Api:
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
         self.policy = client.PolicyV1Api(self._client)
+        self.authorization = client.AuthorizationV1Api(self._client)
 
     async def call(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """One call, in a thread; ``what`` it is to do. Where the API server is away it is made again, for a minute.
@@ -76,7 +79,8 @@ class Api:
         except (ValueError, KeyError, TypeError):
             words = error.reason or f"status {error.status}"
         if error.status in _REFUSED:
-            return BadInput(f"{self.where}: cannot {what}: {words}; {_REFUSED[error.status]}")
+            ruled = error.status == 403 and " cannot " not in words
+            return BadInput(f"{self.where}: cannot {what}: {words}; {_RULES if ruled else _REFUSED[error.status]}")
         return HarnessError(f"{self.where}: cannot {what}: {words}")
 
     def watch_pods(self, namespace: str, selector: str, ended: threading.Event) -> Iterator[tuple[str, Any]]:

@@ -5,8 +5,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Self
@@ -16,11 +15,12 @@ from clusters.model import NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Settings, Template
+from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
-from clusters.substrates.kubernetes.settings import CAPABILITIES, Given, Program
+from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, NAMESPACES, refuse_without
+from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
 from clusters.substrates.kubernetes.volumes import Files, link
 from clusters.waiting import to_the_end
 
@@ -64,7 +64,8 @@ class Places:
         self._sets: dict[str, tuple[Template, int]] = {}
         """What each StatefulSet was told last."""
         self._locks: dict[str, asyncio.Lock] = {}
-        self._where: dict[str, dict[str, str]] = {}
+        self._where: Mapping[str, Mapping[str, str]] = {}
+        """The labels of the machines that each StatefulSet's pods must be on, where there are several zones."""
         self._files = Files(api, settings.namespace)
         self._pods = Pods(api, settings)
         self._guard: cleanup.Guard | None = None
@@ -77,6 +78,7 @@ class Places:
         *,
         name: str,
         workdir: Path,
+        nodes: Sequence[NodeSpec] = (),
         say: Callable[[str], None] = lambda _: None,
         keep: bool = False,
         keep_logs: Path | None = None,
@@ -87,6 +89,10 @@ class Places:
         """
         given = Given.read()
         api = await asyncio.to_thread(Api, given.context)
+        await refuse_without(api, IN_A_NAMESPACE, given.namespace)
+        if given.namespace is None:
+            await refuse_without(api, NAMESPACES, None)
+        where = await _zones(api, nodes)
         slug = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
         cluster = f"roachproof-{slug}-{secrets.token_hex(4)}"
         settings = Settings(
@@ -103,7 +109,7 @@ class Places:
                 f"{workdir}: clusters cannot be kept there ({error}); name a directory you may write to"
             ) from error
         self = cls(given, api, settings, scratch.resolve(), own=given.namespace is None)
-        self._keep_logs = keep_logs
+        self._keep_logs, self._where = keep_logs, where
         try:
             await self._begin(say, keep=keep)
         except BaseException as error:
@@ -119,19 +125,35 @@ class Places:
         if not keep:
             self._guard = cleanup.Guard(settings, self._given.context, own=self._own, keep_logs=self._keep_logs)
         if self._own:
-            with suppress(BadInput):  # without the right to look it cannot clear away what others left
-                for swept in await asyncio.to_thread(cleanup.sweep, api):
-                    say(f"left by a lost run: namespace {swept}: deleted")
+            for swept in await asyncio.to_thread(cleanup.sweep, api):
+                say(f"left by a lost run: namespace {swept}: deleted")
             # One that is kept has no owner who says that it lives, and no later run is to clear it away.
             own = manifests.namespace(settings, None if keep else time.time())
             await api.call("make a namespace", api.core.create_namespace, own)
         script = Path(__file__).with_name("node.sh").read_text(encoding="utf-8")
         for what, create, body in (
+            # The first: in a namespace that is not ours nothing else of it tells that there is none, or who is in it.
             ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, script)),
             ("make a service", api.core.create_namespaced_service, manifests.service(settings)),
             ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
         ):
-            await api.call(what, create, settings.namespace, body)
+            try:
+                await api.call(what, create, settings.namespace, body)
+            except HarnessError as error:
+                raise self._taken(error) from error
+
+    def _taken(self, error: HarnessError) -> Exception:
+        """What to raise where the first objects cannot be made."""
+        there = f"{self._api.where}: namespace {self._settings.namespace}"
+        if "already exists" in str(error):
+            left = f"kubectl -n {self._settings.namespace} delete sts,pdb,cm,svc,pvc,pod -l {MANAGED}={OWNER}"
+            return BadInput(
+                f"{there} has another run in it ({error}); wait for its end, name another namespace, or remove what a "
+                f"lost run left (`{left}`)"
+            )
+        if "not found" in str(error):
+            return BadInput(f"{there} is not there; make it, or name another one in {NAMESPACE} ({error})")
+        return error
 
     @property
     def kind(self) -> SubstrateKind:
@@ -155,7 +177,9 @@ class Places:
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         """Give each node a pod's name; see ``Substrate.place``. Pods are made when something is to be in them."""
         self._opened()
-        await self._find_zones(nodes)
+        if not self._where:
+            there = [node.placement.node for node in self._nodes.values()]
+            self._where = await _zones(self._api, [*there, *nodes])
         return tuple(self._placed(node, manifests.group(node)) for node in nodes)
 
     async def beside(self, name: str) -> Placement:
@@ -190,23 +214,6 @@ class Places:
         shell, looks = (Shell(self._api, self._settings.namespace, pod) for _ in range(2))
         self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell, looks=looks)
         return placement
-
-    async def _find_zones(self, nodes: Sequence[NodeSpec]) -> None:
-        """Which machines each declared zone is, where there are several."""
-        zones = [(n.placement.node.region, n.placement.node.zone) for n in self._nodes.values()]
-        wanted = [*zones, *((node.region, node.zone) for node in nodes)]
-        if len(set(wanted)) < 2 or self._where:
-            return
-        api = self._api
-        machines = (await api.call("look at the machines", api.core.list_node)).items
-        found = manifests.places(wanted, [machine.metadata.labels or {} for machine in machines])
-        if not found:
-            raise BadInput(
-                f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
-                f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
-            )
-        for (region, zone), labels in found.items():
-            self._where[manifests.group(NodeSpec(name="", region=region, zone=zone))] = dict(labels)
 
     # ---- pods -----------------------------------------------------------------------------------------------------
 
@@ -309,3 +316,19 @@ class Places:
             if self._guard is not None:
                 await asyncio.to_thread(self._guard.dismiss)
             self._api.close()
+
+
+async def _zones(api: Api, nodes: Sequence[NodeSpec]) -> Mapping[str, Mapping[str, str]]:
+    """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``."""
+    wanted = [(node.region, node.zone) for node in nodes]
+    if len(set(wanted)) < 2:
+        return {}
+    await refuse_without(api, MACHINES, None)
+    machines = (await api.call("look at the machines", api.core.list_node)).items
+    found = manifests.places(wanted, [machine.metadata.labels or {} for machine in machines])
+    if not found:
+        raise BadInput(
+            f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
+            f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
+        )
+    return {manifests.group(node): found[node.region, node.zone] for node in nodes}

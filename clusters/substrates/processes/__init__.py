@@ -20,7 +20,8 @@ def _why_not(capability: Capability) -> str:
     return (cannot_cut() or "") if capability is Capability.CUT_LINKS else ""
 
 
-async def _open(*, needed: Set[Capability], **options: Any) -> Processes:
+async def _open(*, needed: Set[Capability], nodes: object, resources: object, **options: Any) -> Processes:
+    # What nodes of this machine take, the profile has asked of it.
     return await Processes.open(namespaces=Capability.CUT_LINKS in needed, **options)
 
 

@@ -188,6 +188,8 @@ async def _open(
     workdir: Path,
     needed: Set[Capability],
     capacity: int,
+    nodes: object,
+    resources: object,
     say: Callable[[str], None],
     keep: bool,
     keep_logs: Path | None,

@@ -54,7 +54,15 @@ async def _kubernetes(workdir: Path) -> Substrate:
     if "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ:
         pytest.skip("no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it")
     opened: Substrate = await SUBSTRATES["kubernetes"].open(
-        name="contract", workdir=workdir, needed=frozenset(), capacity=1, say=print, keep=False, keep_logs=None
+        name="contract",
+        workdir=workdir,
+        needed=frozenset(),
+        capacity=1,
+        nodes=(),
+        resources=None,
+        say=print,
+        keep=False,
+        keep_logs=None,
     )
     return opened
 

@@ -1,0 +1,88 @@
+"""What the tests of the substrate share: a place in the Kubernetes at hand, a node in it, and what ``kubectl`` says."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.model import Health, NodeResources, NodeSpec, ProcessSpec
+from clusters.substrates import SUBSTRATES
+from clusters.waiting import wait_until
+
+AT_HAND = pytest.mark.skipif(
+    "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ,
+    reason="no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it",
+)
+ENV = {"PATH": "/usr/bin:/bin"}
+ADMIN = os.environ.get("KUBECONFIG", "")
+HANGS = "while :; do sleep 0.05; done"
+
+
+def kubectl(*arguments: str) -> str:
+    """What it says, to whoever may do everything."""
+    env = {**os.environ, "KUBECONFIG": ADMIN}
+    line = ["kubectl", *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120, env=env)
+    return done.stdout + done.stderr
+
+
+def as_account(file: Path, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the rest of the test be the account that the token is of, by a kubeconfig of its own."""
+    whole = json.loads(Path(ADMIN).read_text())
+    file.write_text(json.dumps({**whole, "users": [{"name": "admin", "user": {"token": token}}]}))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+
+def objects(namespace: str) -> str:
+    """All that is of ours in a namespace."""
+    kinds = "statefulsets,pods,pvc,configmaps,services,pdb"
+    return kubectl("-n", namespace, "get", kinds, "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
+
+
+def namespaces() -> str:
+    return kubectl("get", "namespaces", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
+
+
+async def opened(
+    tmp_path: Path, *, keep: bool = False, nodes: Sequence[NodeSpec] = (), resources: NodeResources | None = None
+) -> Any:
+    return await SUBSTRATES["kubernetes"].open(
+        name="test",
+        workdir=tmp_path,
+        needed=frozenset(),
+        capacity=1,
+        nodes=nodes,
+        resources=resources,
+        say=print,
+        keep=keep,
+        keep_logs=tmp_path / "kept",
+    )
+
+
+async def begun(place: Any, script: str = HANGS, limits: NodeResources | None = None) -> Any:
+    (at,) = await place.place([NodeSpec(name="n1")])
+    await place.start(spec(at, script, limits))
+    return at
+
+
+def spec(at: Any, script: str, limits: NodeResources | None = None) -> ProcessSpec:
+    argv = ("/bin/sh", "-c", script)
+    return ProcessSpec(name=at.node.name, argv=argv, env=ENV, cwd=at.home, output=at.logs / "out", resources=limits)
+
+
+def pod_of(at: Any) -> tuple[str, str]:
+    """A node's pod and namespace, as ``kubectl`` takes them."""
+    pod, _, namespace, *_ = at.address.split(".")
+    return pod, namespace
+
+
+async def eventually(what: str, check: Any) -> None:
+    async def attempt() -> Health:
+        return Health(ok=bool(await asyncio.to_thread(check)))
+
+    await wait_until(what, attempt, timeout=120, interval=0.2)

@@ -1,0 +1,117 @@
+"""The manifest of rights on a real Kubernetes: with them a run comes to its end, with one less it says which."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from clusters.model import NodeResources, NodeSpec, ProcessState
+from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, MANIFEST, NAMESPACES, Right, granted
+from tests.kubernetes.at_hand import AT_HAND, HANGS, as_account, begun, kubectl, namespaces, objects, opened, spec
+
+pytestmark = AT_HAND
+ROOT = Path(__file__).resolve().parents[2]
+RIGHTS = [(role, right) for role in (IN_A_NAMESPACE, NAMESPACES, MACHINES) for right in granted(role)]
+WHOLE = "whole"
+"""The account with all rights, those to make namespaces too."""
+
+
+def named(role: str, right: Right) -> str:
+    return re.sub("[^a-z]+", "-", f"without-{role}-{right.verb}-{right.resource}")
+
+
+def rules(role: str, less: Right | None) -> list[dict[str, Any]]:
+    return [
+        {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
+        for right in granted(role)
+        if right != less
+    ]
+
+
+def account(name: str, lacks: tuple[str, Right] | None) -> list[dict[str, Any]]:
+    """An account that has all roles in the whole cluster, but for one right."""
+    group = "rbac.authorization.k8s.io"
+    has = [rule for role in (IN_A_NAMESPACE, NAMESPACES, MACHINES) for rule in rules(role, lacks[1] if lacks else None)]
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "roachproof"}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "roachproof"}},
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": has},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        },
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """That of the manifest, one with all of its rights, and for each right one without it."""
+    file = tmp_path_factory.mktemp("rights") / "accounts.json"
+    made = account(WHOLE, None) + [one for role, right in RIGHTS for one in account(named(role, right), (role, right))]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    kubectl("apply", "-f", str(MANIFEST))
+    assert "error" not in kubectl("apply", "-f", str(file)).lower()
+    try:
+        yield
+    finally:
+        kubectl("delete", "--wait=false", "-f", str(file), "-f", str(MANIFEST))
+
+
+def become(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = kubectl("-n", "roachproof", "create", "token", name).strip()
+    as_account(tmp_path / "kubeconfig", token, monkeypatch)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["in a namespace that is there", "in its own"])
+async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is made, hurt, made anew with other limits, looked at and cleared away, and its logs are kept."""
+    become(WHOLE if own else "roachproof", tmp_path, monkeypatch)
+    if not own:
+        monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
+    substrate = await opened(tmp_path)
+    try:
+        at = await begun(substrate, f"echo some words; {HANGS}")
+        await substrate.kill("n1")
+        assert substrate.exit_code("n1") == -signal.SIGKILL
+        await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)))
+        assert substrate.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
+        assert substrate.state("n1") is ProcessState.RUNNING
+    finally:
+        await substrate.close()
+    assert (tmp_path / "kept" / "n1" / "out").read_text() == "some words\n"
+
+
+@pytest.mark.parametrize(("role", "right"), RIGHTS, ids=[named(*each) for each in RIGHTS])
+async def test_with_one_right_less_it_is_named_and_nothing_is_made(
+    role: str, right: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become(named(role, right), tmp_path, monkeypatch)
+    if role == IN_A_NAMESPACE:
+        monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
+    where = "namespace roachproof" if role == IN_A_NAMESPACE else "the whole cluster"
+    before = set(namespaces().split())
+    lacks = re.escape(f"lacks rights in {where}: {right}; grant it the ClusterRole {role} of {MANIFEST}")
+    with pytest.raises(BadInput, match=lacks):
+        await opened(tmp_path, nodes=[NodeSpec(name=f"n{zone}", zone=f"zone-{zone}") for zone in (1, 2)])
+    assert objects("roachproof") == ""
+    assert set(namespaces().split()) <= before
+
+
+def test_a_run_without_a_right_ends_with_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    role, right = RIGHTS[0]
+    become(named(role, right), tmp_path, monkeypatch)
+    asked = ["--engine", "auto", "--substrate", "kubernetes", "--claim", "survivability"]
+    line = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-o", "testpaths=tests/claims", *asked]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 4, done.stdout
+    assert f"lacks rights in the whole cluster: {right}" in done.stdout
