@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,13 @@ def objects(namespace: str) -> str:
 
 def namespaces() -> str:
     return kubectl("get", "namespaces", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
+
+
+def apply(file: Path, *objects: Mapping[str, Any]) -> None:
+    """Have the cluster have these objects; ``file`` keeps them."""
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    said = kubectl("apply", "-f", str(file))
+    assert "error" not in said.lower(), said
 
 
 async def opened(

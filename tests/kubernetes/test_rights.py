@@ -1,6 +1,5 @@
 """The manifest of rights on a real Kubernetes: with them a run comes to its end, with one less it says which."""
 
-import json
 import re
 import signal
 import subprocess
@@ -14,7 +13,18 @@ import pytest
 from clusters.errors import BadInput
 from clusters.model import NodeResources, NodeSpec, ProcessState
 from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, MANIFEST, NAMESPACES, Right, granted
-from tests.kubernetes.at_hand import AT_HAND, HANGS, as_account, begun, kubectl, namespaces, objects, opened, spec
+from tests.kubernetes.at_hand import (
+    AT_HAND,
+    HANGS,
+    apply,
+    as_account,
+    begun,
+    kubectl,
+    namespaces,
+    objects,
+    opened,
+    spec,
+)
 
 pytestmark = AT_HAND
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,9 +68,8 @@ def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """That of the manifest, one with all of its rights, and for each right one without it."""
     file = tmp_path_factory.mktemp("rights") / "accounts.json"
     made = account(WHOLE, None) + [one for role, right in RIGHTS for one in account(named(role, right), (role, right))]
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
     kubectl("apply", "-f", str(MANIFEST))
-    assert "error" not in kubectl("apply", "-f", str(file)).lower()
+    apply(file, *made)
     try:
         yield
     finally:
@@ -111,7 +120,24 @@ def test_a_run_without_a_right_ends_with_4(tmp_path: Path, monkeypatch: pytest.M
     role, right = RIGHTS[0]
     become(named(role, right), tmp_path, monkeypatch)
     asked = ["--engine", "auto", "--substrate", "kubernetes", "--claim", "survivability"]
-    line = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-o", "testpaths=tests/claims", *asked]
+    line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *asked]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 4, done.stdout
     assert f"lacks rights in the whole cluster: {right}" in done.stdout
+
+
+async def test_without_a_look_at_the_cluster_it_goes_on_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A team has a namespace of a cluster, and no right outside of it."""
+    become("roachproof", tmp_path, monkeypatch)
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
+    kubectl("delete", "clusterrolebinding", MACHINES)
+    try:
+        substrate = await opened(tmp_path, nodes=[NodeSpec(name="n1")])
+        await substrate.close()
+    finally:
+        kubectl("apply", "-f", str(MANIFEST))
+    assert (
+        "takes: list nodes, list storageclasses (storage.k8s.io), list pods (whole cluster)" in capsys.readouterr().out
+    )

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from tests.kubernetes.at_hand import (
     AT_HAND,
     ENV,
     HANGS,
+    apply,
     as_account,
     begun,
     eventually,
     kubectl,
     namespaces,
+    objects,
     opened,
     pod_of,
     spec,
@@ -187,6 +190,47 @@ async def test_a_namespace_that_was_there_is_left(tmp_path: Path, monkeypatch: p
     left = kubectl("get", "all,pvc,configmaps,pdb", "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
     assert left == ""
     assert "Active" in kubectl("get", "namespace", "default")
+
+
+async def test_all_that_lacks_is_said_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota, a limit range, machines and a storage class; what just fits goes on."""
+    small = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.1, memory_mib=64)
+    metadata = {"name": "few", "namespace": "few"}
+    bounds = {"type": "Container", "max": {"cpu": "100m"}}
+    apply(
+        tmp_path / "few.json",
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "few"}},
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": metadata,
+            "spec": {"hard": {"requests.memory": "128Mi", "pods": "2"}},
+        },
+        {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": [bounds]}},
+    )
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "few")
+    nodes = [NodeSpec(name=f"n{number}") for number in (1, 2, 3)]
+    try:
+        substrate = await opened(tmp_path, nodes=nodes[:2], resources=small)
+        try:
+            await asyncio.gather(*(substrate.start(spec(at, HANGS, small)) for at in await substrate.place(nodes[:2])))
+        finally:
+            await substrate.close()
+        monkeypatch.setenv("ROACHPROOF_KUBERNETES_STORAGE_CLASS", "none")
+        with pytest.raises(BadInput) as refused:
+            await opened(tmp_path, nodes=nodes, resources=replace(small, cpus=64))
+        for lack in (
+            "3 nodes cannot be placed in namespace few",
+            "ResourceQuota few: requests.memory: 192 MiB are asked, 128 MiB of 128Mi are left",
+            "ResourceQuota few: pods: 3 are asked, 2 of 2 are left",
+            "LimitRange few: a Container may have cpu 100m, 64 are asked",
+            "storage class none is not there; there are: standard",
+            "machines: 3 nodes of node-region-1-zone-1 ask cpu 64, memory 64 MiB each, 0 fit (machine-1 has cpu ",
+        ):
+            assert lack in str(refused.value)
+        assert objects("few") == ""
+    finally:
+        kubectl("delete", "namespace", "few", "--wait=false")
 
 
 async def test_a_kubeconfig_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

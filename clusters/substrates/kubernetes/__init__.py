@@ -17,7 +17,7 @@ def _why_not(capability: Capability) -> str:
     return "links are cut only on machines of one's own, which a Kubernetes cluster's are not" if cut else ""
 
 
-async def _open(*, needed: Set[Capability], capacity: int, resources: object, **options: Any) -> "Kubernetes":
+async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
     # The client takes a second to import: only where it is used.
     try:
         from clusters.substrates.kubernetes.substrate import Kubernetes

@@ -47,6 +47,7 @@ class Api:
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
         self.policy = client.PolicyV1Api(self._client)
+        self.storage = client.StorageV1Api(self._client)
         self.authorization = client.AuthorizationV1Api(self._client)
 
     async def call(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -55,6 +56,12 @@ class Api:
         Raises ``BadInput`` where the account may not do it, ``HarnessError`` with the server's words otherwise.
         """
         return await asyncio.to_thread(self.call_now, what, function, *args, **options)
+
+    async def told(self, what: str, function: Callable[..., Any], *args: Any, **options: Any) -> list[dict[str, Any]]:
+        """What a list has, as the API server writes it; else as ``call``."""
+        listed = await self.call(what, function, *args, **options)
+        found: list[dict[str, Any]] = self._client.sanitize_for_serialization(listed.items)
+        return found
 
     def call_now(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """The same, in the thread that asks."""

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Self
 
 from clusters.errors import BadInput, HarnessError
-from clusters.model import NodeSpec, Placement
+from clusters.model import NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
@@ -20,6 +20,7 @@ from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, NAMESPACES, refuse_without
+from clusters.substrates.kubernetes.room import refuse_shortage
 from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
 from clusters.substrates.kubernetes.volumes import Files, link
 from clusters.waiting import to_the_end
@@ -78,21 +79,19 @@ class Places:
         *,
         name: str,
         workdir: Path,
-        nodes: Sequence[NodeSpec] = (),
+        nodes: Sequence[NodeSpec],
+        resources: NodeResources | None,
         say: Callable[[str], None] = lambda _: None,
         keep: bool = False,
         keep_logs: Path | None = None,
     ) -> Self:
         """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
 
-        ``say`` hears what is cleared away of lost runs. If the harness dies, everything is deleted unless ``keep``.
+        ``say`` hears what is cleared away of lost runs, and what of the cluster it may not look at. If the harness
+        dies, everything is deleted unless ``keep``.
         """
         given = Given.read()
         api = await asyncio.to_thread(Api, given.context)
-        await refuse_without(api, IN_A_NAMESPACE, given.namespace)
-        if given.namespace is None:
-            await refuse_without(api, NAMESPACES, None)
-        where = await _zones(api, nodes)
         slug = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
         cluster = f"roachproof-{slug}-{secrets.token_hex(4)}"
         settings = Settings(
@@ -101,6 +100,11 @@ class Places:
             storage_class=given.storage_class,
             volume_mib=given.volume_mib,
         )
+        await refuse_without(api, IN_A_NAMESPACE, given.namespace)
+        if own := given.namespace is None:
+            await refuse_without(api, NAMESPACES, None)
+        where = await _zones(api, nodes)
+        await refuse_shortage(api, settings, own=own, nodes=nodes, resources=resources, where=where, say=say)
         scratch = workdir / cluster
         try:
             await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True)
@@ -108,7 +112,7 @@ class Places:
             raise BadInput(
                 f"{workdir}: clusters cannot be kept there ({error}); name a directory you may write to"
             ) from error
-        self = cls(given, api, settings, scratch.resolve(), own=given.namespace is None)
+        self = cls(given, api, settings, scratch.resolve(), own=own)
         self._keep_logs, self._where = keep_logs, where
         try:
             await self._begin(say, keep=keep)

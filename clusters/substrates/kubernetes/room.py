@@ -1,0 +1,215 @@
+"""Whether a cluster's first pods fit: what quotas leave, what limit ranges allow, what machines and storage there are.
+
+Pure functions of what the API server tells, as it tells it, and one that asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+from clusters.errors import BadInput
+from clusters.model import NodeResources, NodeSpec
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import Settings, group
+from clusters.substrates.kubernetes.rights import MACHINES, Right, granted, lacking
+
+_Told = Mapping[str, Any]
+_MIB = 1 << 20
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_ALL_PODS = Right(verb="list", resource="pods")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What the pods ask: how many, each with how much. ``None``: their limits are not declared."""
+
+    nodes: int
+    groups: int
+    cpus: float | None
+    memory_mib: int | None
+    volume_mib: int
+    storage_class: str | None
+
+    @property
+    def each(self) -> Mapping[str, Decimal | None]:
+        """What a pod asks, by Kubernetes' names, in cores and bytes."""
+        cpu = None if self.cpus is None else Decimal(f"{self.cpus:.3f}")
+        return {"cpu": cpu, "memory": None if self.memory_mib is None else Decimal(self.memory_mib * _MIB)}
+
+
+def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
+    """What quotas do not leave. One for pods of a certain kind alone (with scopes) is not looked at."""
+    nodes, volumes = asked.nodes, asked.nodes * asked.volume_mib * _MIB
+    counts = {"pods": nodes, "persistentvolumeclaims": nodes, "services": 1, "configmaps": 1}
+    objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": 1}
+    of_class = f"{asked.storage_class}.storageclass.storage.k8s.io"
+    sums: dict[str, Decimal | int | None] = {
+        **counts,
+        **{f"count/{name}": number for name, number in objects.items()},
+        "requests.storage": volumes,
+        f"{of_class}/requests.storage": volumes,
+        f"{of_class}/persistentvolumeclaims": nodes,
+    }
+    for name, each in asked.each.items():
+        for of in (name, f"requests.{name}", f"limits.{name}"):
+            sums[of] = None if each is None else each * nodes
+    for quota in quotas:
+        named, spec = f"ResourceQuota {quota['metadata']['name']}", quota["spec"]
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            continue
+        for name, hard in (spec.get("hard") or {}).items():
+            if name not in sums:
+                continue
+            wanted = sums[name]
+            used = ((quota.get("status") or {}).get("used") or {}).get(name, "0")
+            left = parse_quantity(hard) - parse_quantity(used)
+            if wanted is None:
+                yield f"{named} admits only pods with {name}, of which the profile declares none"
+            elif wanted > left:
+                yield f"{named}: {name}: {_size(name, wanted)} are asked, {_size(name, left)} of {hard} are left"
+
+
+def beyond_limit_ranges(asked: Asked, ranges: Iterable[_Told]) -> Iterator[str]:
+    """What limit ranges refuse; or would give pods that declare none, which would change what is measured."""
+    pod = asked.each
+    sizes = {"Container": pod, "Pod": pod, "PersistentVolumeClaim": {"storage": Decimal(asked.volume_mib * _MIB)}}
+    for limit_range in ranges:
+        for limits in limit_range["spec"].get("limits") or ():
+            named = f"LimitRange {limit_range['metadata']['name']}"
+            for name, each in sizes.get(limits["type"], {}).items():
+                most, least = ((limits.get(bound) or {}).get(name) for bound in ("max", "min"))
+                given = most or (limits.get("default") or {}).get(name)
+                if each is None:
+                    if given:
+                        yield f"{named} limits {name} to {given}, and the profile declares no such limit"
+                elif most and each > parse_quantity(most):
+                    yield f"{named}: a {limits['type']} may have {name} {most}, {_size(name, each)} are asked"
+                elif least and each < parse_quantity(least):
+                    yield f"{named}: a {limits['type']} must have {name} {least}, {_size(name, each)} are asked"
+
+
+def beyond_machines(
+    asked: Asked,
+    machines: Sequence[_Told],
+    pods: Iterable[_Told],
+    groups: Mapping[str, int],
+    where: Mapping[str, Mapping[str, str]],
+) -> Iterator[str]:
+    """Which groups of pods (of each how many) the machines, with the pods that run there, have no room for.
+
+    ``where``: what labels the machines of a group must have. Machines that take no pods of ours do not count.
+    """
+    free = {
+        machine["metadata"]["name"]: {
+            name: parse_quantity(machine["status"]["allocatable"].get(name, "0")) for name in ("cpu", "memory", "pods")
+        }
+        for machine in machines
+        if _open(machine)
+    }
+    for pod in pods:
+        if (on := pod["spec"].get("nodeName")) in free:
+            _take(free[on], pod)
+    labels = {machine["metadata"]["name"]: machine["metadata"].get("labels") or {} for machine in machines}
+    each = {**{name: size for name, size in asked.each.items() if size}, "pods": Decimal(1)}
+    for name, number in groups.items():
+        theirs = {one: has for one, has in free.items() if where.get(name, {}).items() <= labels[one].items()}
+        fit = sum(max(0, min(int(has[of] // size) for of, size in each.items())) for has in theirs.values())
+        if fit < number:
+            wants = (
+                ", ".join(f"{of} {_size(of, size)}" for of, size in each.items() if of != "pods") or "room for a pod"
+            )
+            has = "; ".join(
+                f"{one} has {', '.join(f'{of} {_size(of, what[of])}' for of in each)}" for one, what in theirs.items()
+            )
+            yield f"machines: {number} nodes of {name} ask {wants} each, {fit} fit ({has or 'none takes them'})"
+
+
+def without_storage(asked: Asked, classes: Sequence[_Told]) -> Iterator[str]:
+    """That there is no such storage class, or none by default."""
+    names = [one["metadata"]["name"] for one in classes]
+    there = f"there are: {', '.join(names) or 'none'}"
+    if asked.storage_class is not None:
+        if asked.storage_class not in names:
+            yield f"storage class {asked.storage_class} is not there; {there}"
+    elif not any((one["metadata"].get("annotations") or {}).get(_DEFAULT) == "true" for one in classes):
+        yield f"no storage class is the default one, and ROACHPROOF_KUBERNETES_STORAGE_CLASS names none; {there}"
+
+
+def _take(free: dict[str, Decimal], pod: _Told) -> None:
+    """Subtract what a pod takes of its machine; what it takes only while it begins is not counted."""
+    free["pods"] -= 1
+    for container in pod["spec"]["containers"]:
+        requests = (container.get("resources") or {}).get("requests") or {}
+        for name in free.keys() & requests.keys():
+            free[name] -= parse_quantity(requests[name])
+
+
+def _open(machine: _Told) -> bool:
+    """Whether a machine takes pods that tolerate nothing."""
+    closed = (taint["effect"] in ("NoSchedule", "NoExecute") for taint in machine["spec"].get("taints") or ())
+    return not machine["spec"].get("unschedulable") and not any(closed)
+
+
+def _size(name: str, value: Decimal | int) -> str:
+    return f"{value / _MIB:,.0f} MiB" if "memory" in name or "storage" in name else f"{float(value):g}"
+
+
+async def refuse_shortage(
+    api: Api,
+    settings: Settings,
+    *,
+    own: bool,
+    nodes: Sequence[NodeSpec],
+    resources: NodeResources | None,
+    where: Mapping[str, Mapping[str, str]],
+    say: Callable[[str], None],
+) -> None:
+    """Raise ``BadInput`` with everything that these nodes lack. What the account may not look at is said.
+
+    A namespace that is ``own`` is not there yet, and has no quotas.
+    """
+    if not nodes:
+        return
+    groups = Counter(map(group, nodes))
+    asked = Asked(
+        nodes=len(nodes),
+        groups=len(groups),
+        cpus=resources.cpus if resources else None,
+        memory_mib=resources.memory_mib if resources else None,
+        volume_mib=settings.volume_mib,
+        storage_class=settings.storage_class,
+    )
+    lacks: list[str] = []
+    if not own:
+        lacks += beyond_quotas(
+            asked, await api.told("look at quotas", api.core.list_namespaced_resource_quota, settings.namespace)
+        )
+        lacks += beyond_limit_ranges(
+            asked, await api.told("look at limits", api.core.list_namespaced_limit_range, settings.namespace)
+        )
+    hidden = await lacking(api, [*granted(MACHINES), _ALL_PODS], None)
+    if not any(right.resource == "storageclasses" for right in hidden):
+        lacks += without_storage(asked, await api.told("look at storage classes", api.storage.list_storage_class))
+    if not any(right.resource == "nodes" for right in hidden):
+        machines = await api.told("look at the machines", api.core.list_node)
+        counted = any(asked.each.values()) and _ALL_PODS not in hidden
+        alive = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+        pods = (
+            await api.told("look at all pods", api.core.list_pod_for_all_namespaces, field_selector=alive)
+            if counted
+            else ()
+        )
+        lacks += beyond_machines(asked, machines, pods, groups, where)
+    if lacks:
+        raise BadInput(
+            f"{api.where}: {len(nodes)} nodes cannot be placed in namespace {settings.namespace}: {'; '.join(lacks)}; "
+            "make room for them, or choose a smaller profile, another namespace or another cluster"
+        )
+    if hidden:
+        say(
+            f"whether there is room was not looked at as far as it takes: {', '.join(map(str, hidden))} (whole cluster)"
+        )

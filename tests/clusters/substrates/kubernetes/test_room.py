@@ -1,0 +1,121 @@
+"""Whether pods fit, on what an API server tells."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clusters.substrates.kubernetes.room import (
+    Asked,
+    beyond_limit_ranges,
+    beyond_machines,
+    beyond_quotas,
+    without_storage,
+)
+
+ASKED = Asked(nodes=3, groups=1, cpus=2, memory_mib=4096, volume_mib=1024, storage_class="fast")
+UNLIMITED = replace(ASKED, cpus=None, memory_mib=None)
+
+
+def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "team"}, "spec": {"hard": hard, **spec}, "status": {"used": used or {}}}
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "says"),
+    [
+        ({"limits.memory": "12Gi"}, {}, None),
+        ({"limits.memory": "12Gi"}, {"limits.memory": "1Mi"}, "12,288 MiB are asked, 12,287 MiB of 12Gi are left"),
+        ({"requests.cpu": "6500m"}, {"requests.cpu": "600m"}, "requests.cpu: 6 are asked, 5.9 of 6500m are left"),
+        ({"cpu": "6"}, {}, None),
+        ({"cpu": "10", "requests.cpu": "6.3"}, {"requests.cpu": "0.3"}, None),
+        ({"pods": "10"}, {"pods": "8"}, "pods: 3 are asked, 2 of 10 are left"),
+        ({"count/statefulsets.apps": "0"}, {}, "count/statefulsets.apps: 1 are asked, 0 of 0 are left"),
+        ({"requests.storage": "3Gi"}, {}, None),
+        ({"requests.storage": "2Gi"}, {}, "requests.storage: 3,072 MiB are asked"),
+        ({"fast.storageclass.storage.k8s.io/requests.storage": "1Gi"}, {}, "3,072 MiB are asked, 1,024 MiB of 1Gi"),
+        ({"slow.storageclass.storage.k8s.io/requests.storage": "0"}, {}, None),
+        ({"secrets": "0", "requests.nvidia.com/gpu": "0"}, {}, None),
+    ],
+)
+def test_what_a_quota_leaves(hard: dict[str, str], used: dict[str, str], says: str | None) -> None:
+    found = list(beyond_quotas(ASKED, [quota(hard, used)]))
+    assert len(found) == (says is not None)
+    assert says is None or (found[0].startswith("ResourceQuota team") and says in found[0])
+
+
+def test_a_quota_that_wants_declared_limits_admits_no_pod_without() -> None:
+    (found,) = beyond_quotas(UNLIMITED, [quota({"limits.cpu": "100"})])
+    assert "admits only pods with limits.cpu, of which the profile declares none" in found
+    assert not list(beyond_quotas(UNLIMITED, [quota({"limits.cpu": "100"}, scopes=["Terminating"])]))
+
+
+def limit_range(kind: str, **bounds: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": "usual"}, "spec": {"limits": [{"type": kind, **bounds}]}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "says"),
+    [
+        (ASKED, limit_range("Container", max={"cpu": "2", "memory": "4Gi"}, min={"cpu": "2"}), None),
+        (replace(ASKED, cpus=0.1), limit_range("Container", max={"cpu": "100m"}), None),
+        (ASKED, limit_range("Container", max={"cpu": "1500m"}), "a Container may have cpu 1500m, 2 are asked"),
+        (ASKED, limit_range("Pod", min={"memory": "8Gi"}), "a Pod must have memory 8Gi, 4,096 MiB are asked"),
+        (ASKED, limit_range("Container", default={"cpu": "1"}, defaultRequest={"cpu": "1"}), None),
+        (UNLIMITED, limit_range("Container", default={"cpu": "1"}), "limits cpu to 1, and the profile declares no"),
+        (UNLIMITED, limit_range("Container", defaultRequest={"cpu": "1"}), None),
+        (ASKED, limit_range("PersistentVolumeClaim", max={"storage": "512Mi"}), "may have storage 512Mi, 1,024 MiB"),
+        (ASKED, limit_range("openshift.io/Image", max={"storage": "1Mi"}), None),
+    ],
+)
+def test_what_a_limit_range_refuses_or_would_change(asked: Asked, given: dict[str, Any], says: str | None) -> None:
+    found = list(beyond_limit_ranges(asked, [given]))
+    assert len(found) == (says is not None)
+    assert says is None or says in found[0]
+
+
+def machine(name: str, cpu: str, memory: str, zone: str = "a", **spec: Any) -> dict[str, Any]:
+    allocatable = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {"metadata": {"name": name, "labels": {"zone": zone}}, "spec": spec, "status": {"allocatable": allocatable}}
+
+
+def pod(on: str, **requests: str) -> dict[str, Any]:
+    return {"spec": {"nodeName": on, "containers": [{"resources": {"requests": requests}}, {}]}}
+
+
+MACHINES = [machine("m1", "4", "16Gi"), machine("m2", "4", "6Gi"), machine("m3", "1900m", "16Gi")]
+
+
+def test_machines_have_room_beside_what_runs_there() -> None:
+    def lacking(machines: list[dict[str, Any]], pods: list[dict[str, Any]]) -> list[str]:
+        return list(beyond_machines(ASKED, machines, pods, {"node-a": 3}, {}))
+
+    assert lacking(MACHINES, [pod("m3", cpu="1"), pod("gone", cpu="9")]) == []
+    (said,) = lacking(MACHINES, [pod("m1", cpu="2500m", memory="1Gi")])
+    assert said == (
+        "machines: 3 nodes of node-a ask cpu 2, memory 4,096 MiB each, 1 fit (m1 has cpu 1.5, memory 15,360 MiB, pods "
+        "109; m2 has cpu 4, memory 6,144 MiB, pods 110; m3 has cpu 1.9, memory 16,384 MiB, pods 110)"
+    )
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    closed = [machine("m1", "9", "99Gi", unschedulable=True), machine("m2", "9", "99Gi", taints=[taint])]
+    (said,) = lacking(closed, [])
+    assert "0 fit (none takes them)" in said
+
+
+def test_a_zone_has_room_only_on_its_own_machines() -> None:
+    machines = [machine("m1", "8", "64Gi", "a"), machine("m2", "2", "64Gi", "b")]
+    groups, where = {"node-a": 1, "node-b": 2}, {"node-a": {"zone": "a"}, "node-b": {"zone": "b"}}
+    (said,) = beyond_machines(ASKED, machines, [], groups, where)
+    assert "2 nodes of node-b ask" in said
+    assert "1 fit (m2 has" in said
+    assert not list(beyond_machines(UNLIMITED, machines, [], groups, where))
+
+
+def test_a_storage_class_is_there_or_the_default_one() -> None:
+    default = {"metadata": {"name": "slow", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}
+    unnamed = replace(ASKED, storage_class=None)
+    assert list(without_storage(ASKED, [default])) == ["storage class fast is not there; there are: slow"]
+    assert list(without_storage(unnamed, [default])) == []
+    (said,) = without_storage(unnamed, [{"metadata": {"name": "fast"}}])
+    assert "no storage class is the default one" in said
+    assert list(without_storage(ASKED, [{"metadata": {"name": "fast"}}])) == []
