@@ -191,6 +191,8 @@ class Cluster:
 
     def _outside(self, name: str, code: int | None, last: str) -> str | None:
         """What, if not the database, ended a node; ``None`` when nothing is known but that it ended."""
+        if seen := self.substrate.ended_by(name):
+            return seen
         if code is None:
             return "or was never started: whoever watched over it is gone"
         if code in SENT:

@@ -108,6 +108,9 @@ class Substrate(Nodes, Protocol):
     def exit_code(self, name: str) -> int | None:
         """The exit code of a process that ended (negative: the signal), else ``None``."""
 
+    def ended_by(self, name: str) -> str:
+        """What, other than itself, ended a node's process that has ended, where that was seen; else nothing."""
+
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one node or service to another any more; returns the proof, in words.
 

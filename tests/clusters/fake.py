@@ -71,6 +71,7 @@ class FakeSubstrate:
         self.clocks: dict[str, Reading] = {}
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
+        self.outside: dict[str, str] = {}
         self.wiped: set[str] = set()
         self.placed: set[str] = set()
         self.services: set[str] = set()
@@ -214,6 +215,9 @@ class FakeSubstrate:
 
     def exit_code(self, name: str) -> int | None:
         return self.codes.get(name)
+
+    def ended_by(self, name: str) -> str:
+        return self.outside.get(name, "")
 
     async def cut(self, sender: str, receiver: str) -> str:
         await self._link("cut", sender, receiver)

@@ -88,6 +88,11 @@ def pod_of(at: Any) -> tuple[str, str]:
     return pod, namespace
 
 
+def history(tmp_path: Path) -> str:
+    """What was kept of the pods' events and states."""
+    return (tmp_path / "kept" / "kubernetes" / "pods.log").read_text()
+
+
 async def eventually(what: str, check: Any) -> None:
     async def attempt() -> Health:
         return Health(ok=bool(await asyncio.to_thread(check)))

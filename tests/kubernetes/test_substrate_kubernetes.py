@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.kubernetes.at_hand import (
     as_account,
     begun,
     eventually,
+    history,
     kubectl,
     namespaces,
     objects,
@@ -106,6 +108,22 @@ async def test_too_much_memory_is_a_kill_that_nobody_sent(place: Any) -> None:
     await begun(place, "tail -c 1000000000 /dev/zero", limits)
     await eventually("it to be killed", lambda: place.state("n1") is ProcessState.EXITED)
     assert place.exit_code("n1") == -signal.SIGKILL
+    assert place.ended_by("n1") == "killed by the kernel, as its container's memory ran out"
+
+
+async def test_what_ended_a_node_is_told_from_its_own_end(place: Any) -> None:
+    at = await begun(place, f"trap 'exit 0' TERM; {HANGS}")
+    pod, namespace = pod_of(at)
+    kubectl("-n", namespace, "exec", pod, "--", "kill", "-TERM", "1")
+    await eventually("it to end with its container", lambda: place.state("n1") is ProcessState.EXITED)
+    assert place.ended_by("n1")
+    restarts = ("-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+    await eventually("another container", lambda: kubectl(*restarts) == "1")
+    await asyncio.sleep(2)
+    assert place.state("n1") is ProcessState.EXITED, "it is down until it is started"
+    await place.start(spec(at, "exit 7"))
+    await eventually("it to end by itself", lambda: place.state("n1") is ProcessState.EXITED)
+    assert (place.exit_code("n1"), place.ended_by("n1")) == (7, "")
 
 
 async def test_a_pod_that_somebody_deletes_comes_back_and_goes_on(place: Any) -> None:
@@ -139,6 +157,40 @@ async def test_an_image_that_is_not_to_be_had_is_said_with_its_name(
             await begun(substrate)
     finally:
         await substrate.close()
+    kept = history(tmp_path)
+    assert 'Failed: Failed to pull image "nowhere.invalid/none:1"' in kept
+    assert re.search(
+        r"^[-0-9]+ [:0-9]+ pod node-region-1-zone-1-0: Pending, on .*waiting: .*ImagePull", kept, re.MULTILINE
+    )
+
+
+async def test_a_container_that_crashes_again_and_again_is_no_crash_of_the_database(tmp_path: Path) -> None:
+    substrate = await opened(tmp_path)
+    try:
+        (at,) = await substrate.place([NodeSpec(name="n1")])
+        broken = json.dumps({"data": {"node.sh": "echo it cannot; exit 3"}})
+        kubectl("-n", pod_of(at)[1], "patch", "configmap", "node-scripts", "-p", broken)
+        with pytest.raises(HarnessError, match=r"CrashLoopBackOff.*see what its log says"):
+            await substrate.start(spec(at, HANGS))
+    finally:
+        await substrate.close()
+    assert "waiting: CrashLoopBackOff: back-off" in history(tmp_path)
+    assert "container ended: Error, exit code 3, restarted" in history(tmp_path)
+
+
+async def test_a_pod_that_no_machine_takes_is_said_in_the_schedulers_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusters.substrates.kubernetes.places._START_S", 5)
+    substrate = await opened(tmp_path)
+    try:
+        with pytest.raises(
+            HarnessError, match=r"Unschedulable: .*Insufficient cpu.*\(last warnings: FailedScheduling: 0/3"
+        ):
+            await begun(substrate, limits=NodeResources(cache_mib=1, sql_memory_mib=1, cpus=64, memory_mib=64))
+    finally:
+        await substrate.close()
+    assert "Warning Pod node-region-1-zone-1-0: FailedScheduling: 0/3 nodes are available" in history(tmp_path)
 
 
 async def test_logs_are_kept_and_nothing_else_is_left(tmp_path: Path) -> None:

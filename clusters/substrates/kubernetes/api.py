@@ -90,19 +90,20 @@ class Api:
             return BadInput(f"{self.where}: cannot {what}: {words}; {_RULES if ruled else _REFUSED[error.status]}")
         return HarnessError(f"{self.where}: cannot {what}: {words}")
 
-    def watch_pods(self, namespace: str, selector: str, ended: threading.Event) -> Iterator[tuple[str, Any]]:
-        """What becomes of pods until ``ended``: first (``LISTED``, those that are there), then each change and its pod.
+    def watch(
+        self, what: str, listing: Callable[..., Any], namespace: str, ended: threading.Event, **selected: str
+    ) -> Iterator[tuple[str, Any]]:
+        """What becomes of objects until ``ended``: first (``LISTED``, those that are there), then each change of one.
 
-        Begins anew by itself where the connection is lost. Raises ``BadInput`` where pods may not be watched.
+        Begins anew by itself where the connection is lost. Raises ``BadInput`` where they may not be watched.
         """
-        asked = {"label_selector": selector, "timeout_seconds": 300}
         while not ended.is_set():
             try:
-                listed = self.core.list_namespaced_pod(namespace, label_selector=selector)
+                listed = listing(namespace, **selected)
                 yield "LISTED", listed.items
                 since = listed.metadata.resource_version
                 watched = watch.Watch().stream(
-                    self.core.list_namespaced_pod, namespace, resource_version=since, **asked
+                    listing, namespace, resource_version=since, timeout_seconds=300, **selected
                 )
                 for event in watched:
                     yield event["type"], event["object"]
@@ -110,7 +111,7 @@ class Api:
                         return
             except ApiException as error:
                 if error.status in _REFUSED:
-                    raise self.refused("watch pods", error) from error
+                    raise self.refused(what, error) from error
             except (urllib3.exceptions.HTTPError, OSError):
                 pass
             ended.wait(0.3)

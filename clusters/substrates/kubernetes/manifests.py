@@ -162,6 +162,7 @@ def _container(template: Template) -> Object:
         "image": template.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/sh", str(SCRIPT), "serve"],
+        "env": [{"name": "ROACHPROOF_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
         "resources": {"limits": limits, "requests": limits},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [

@@ -10,6 +10,9 @@ serve() {
     exit 1
   fi
   chmod 700 "$home" "$home/store" "$home/logs"
+  # A container that is made anew in its pod was ended by something: what ran in it stays down until it is started.
+  [ -z "$ROACHPROOF_POD" ] || [ "$ROACHPROOF_POD" != "$(cat "$base/pod" 2>/dev/null)" ] || rm -f "$order"
+  echo "$ROACHPROOF_POD" >"$base/pod"
   child='' ending=''
   trap 'ending=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
   trap '[ -z "$sleeping" ] || kill "$sleeping"' USR1 # an order came
@@ -17,13 +20,16 @@ serve() {
   while [ -z "$ending" ]; do
     if [ -f "$order" ]; then
       : >"$base/idle"
+      before=$(killed_for_memory)
       sh "$order" &
       child=$!
       echo "roachproof started $child"
       [ -z "$ending" ] || kill -TERM "$child" # came before there was a child to tell
       await "$child"
-      child=''
-      echo "roachproof exited $code"
+      child='' by=''
+      [ "$code" != 137 ] || [ "$(killed_for_memory)" = "$before" ] || by=memory
+      [ -z "$ending" ] || by=pod
+      echo "roachproof exited $code $by"
       # It stays while the pod is ended from outside: the next one goes on with it.
       [ -n "$ending" ] || rm -f "$order"
     else
@@ -36,6 +42,10 @@ serve() {
       sleeping='' child=''
     fi
   done
+}
+
+killed_for_memory() { # how many processes of this container the kernel ended so far, as it had no memory for them
+  grep -hs '^oom_kill ' /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control
 }
 
 await() { # a process to its end: signals that are trapped interrupt `wait`

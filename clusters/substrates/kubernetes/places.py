@@ -15,6 +15,7 @@ from clusters.model import NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
@@ -52,7 +53,9 @@ class Node:
 class Places:
     """Nodes and their pods: made, furnished, cleared away."""
 
-    def __init__(self, given: Given, api: Api, settings: Settings, scratch: Path, *, own: bool) -> None:
+    def __init__(
+        self, given: Given, api: Api, settings: Settings, scratch: Path, *, own: bool, keep_logs: Path | None
+    ) -> None:
         self._given, self._api, self._settings, self._own = given, api, settings, own
         self.scratch = scratch
         """A directory (0700) for what clients and the harness need."""
@@ -68,9 +71,11 @@ class Places:
         self._where: Mapping[str, Mapping[str, str]] = {}
         """The labels of the machines that each StatefulSet's pods must be on, where there are several zones."""
         self._files = Files(api, settings.namespace)
-        self._pods = Pods(api, settings)
+        logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
+        self._history = History(api, settings.namespace, logs)
+        self._pods = Pods(api, settings, self._history)
         self._guard: cleanup.Guard | None = None
-        self._keep_logs: Path | None = None
+        self._keep_logs = keep_logs
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -112,8 +117,8 @@ class Places:
             raise BadInput(
                 f"{workdir}: clusters cannot be kept there ({error}); name a directory you may write to"
             ) from error
-        self = cls(given, api, settings, scratch.resolve(), own=own)
-        self._keep_logs, self._where = keep_logs, where
+        self = cls(given, api, settings, scratch.resolve(), own=own, keep_logs=keep_logs)
+        self._where = where
         try:
             await self._begin(say, keep=keep)
         except BaseException as error:
@@ -126,6 +131,7 @@ class Places:
 
     async def _begin(self, say: Callable[[str], None], *, keep: bool) -> None:
         api, settings = self._api, self._settings
+        await self._history.begin()
         if not keep:
             self._guard = cleanup.Guard(settings, self._given.context, own=self._own, keep_logs=self._keep_logs)
         if self._own:
@@ -311,6 +317,7 @@ class Places:
                 node.shell.close()
                 node.looks.close()
             self._pods.close()
+            self._history.close()
             if not keep:
                 try:
                     await asyncio.to_thread(cleanup.remove, self._api, self._settings, own=self._own)

@@ -1,7 +1,7 @@
 """What became of a cluster's pods and of the processes in them, as their containers' states and logs tell it.
 
 Two witnesses: one watch of all pods, and each container's log, in which its first process says what it started and how
-that ended. Both are read by threads, so that asking costs nothing.
+that ended. Both are read by threads, so that asking costs nothing. How a pod and its container are is kept as history.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import CONTAINER, NOBODY, Settings, Template
 from clusters.substrates.kubernetes.orders import exit_code
 
@@ -27,6 +28,9 @@ _STUCK = {
     "RunContainerError": "choose an image that has /bin/sh and coreutils",
 }
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
+_OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
+_ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out", "pod": _OUTSIDE}
+"""What a container's first process says of what ended another."""
 
 
 @dataclass(slots=True)
@@ -47,6 +51,10 @@ class Pod:
     starts: int = 0
     pid: int | None = None
     code: int | None = None
+    ended_by: str = ""
+    """What outside of it ended the process, where that was seen."""
+    described: str = ""
+    """How the pod was when it was looked at last."""
     alive: bool = False
     paused: bool = False
 
@@ -61,8 +69,8 @@ class Pod:
 class Pods:
     """All pods of a cluster. Belongs to the event loop that made it."""
 
-    def __init__(self, api: Api, settings: Settings) -> None:
-        self._api = api
+    def __init__(self, api: Api, settings: Settings, history: History) -> None:
+        self._api, self._history = api, history
         self._settings = settings
         self._pods: dict[str, Pod] = {}
         self._lock = threading.Lock()
@@ -100,6 +108,8 @@ class Pods:
                         await self._changed.wait()
         except TimeoutError:
             last = pod.waiting or f"its process is {pod.state}"
+            if warnings := self._history.warnings(pod.name):
+                last += f" (last warnings: {warnings})"
             raise TimedOut(f"waiting for {what}: not after {timeout:g} s; pod {pod.name}: {last}") from None
 
     def _tell(self) -> None:
@@ -108,7 +118,9 @@ class Pods:
 
     def _watch(self) -> None:
         try:
-            for kind, seen in self._api.watch_pods(self._settings.namespace, self._settings.selector, self._ended):
+            listing, selected = self._api.core.list_namespaced_pod, {"label_selector": self._settings.selector}
+            watched = self._api.watch("watch pods", listing, self._settings.namespace, self._ended, **selected)
+            for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.uid for one in seen}
                     for pod in [pod for pod in self._pods.values() if pod.uid not in ("", *there)]:
@@ -129,25 +141,32 @@ class Pods:
     def _gone(self, pod: Pod, code: int | None) -> None:
         pod.uid = pod.container = ""
         pod.ready, pod.template = False, None
-        self._container_ended(pod, code)
+        self._container_ended(pod, code, _OUTSIDE)
+        self._describe(pod, "gone")
 
     def _seen(self, seen: Any) -> None:
         pod = self[seen.metadata.name]
         pod.uid = seen.metadata.uid
         pod.template = _template(seen)
         pod.waiting, pod.stuck = _waiting(seen)
+        self._describe(pod, _described(seen))
         container = _running(seen)
         if pod.container and container != pod.container:
             pod.container, pod.ready = "", False
-            self._container_ended(pod, _terminated(seen))
+            self._container_ended(pod, _terminated(seen), f"its container ended ({_ending(seen)})")
         if container and container != pod.container:
             pod.container = container
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
 
-    def _container_ended(self, pod: Pod, code: int | None) -> None:
+    def _describe(self, pod: Pod, now: str) -> None:
+        if now != pod.described:
+            pod.described = now
+            self._history.write(f"pod {pod.name}: {now}")
+
+    def _container_ended(self, pod: Pod, code: int | None, by: str) -> None:
         """The container is no more, and what ran in it neither, whether or not its log was read to its end."""
         if pod.alive:
-            pod.code, pod.alive, pod.paused = code, False, False
+            pod.code, pod.alive, pod.paused, pod.ended_by = code, False, False, by
 
     def _listen(self, pod: Pod, container: str) -> None:
         heard = 0
@@ -166,11 +185,12 @@ class Pods:
             case ["roachproof", "ready"]:
                 pod.ready = True
             case ["roachproof", "started", pid]:
-                pod.pid, pod.code, pod.paused = int(pid), None, False
+                pod.pid, pod.code, pod.paused, pod.ended_by = int(pid), None, False, ""
                 pod.alive = True
                 pod.starts += 1
-            case ["roachproof", "exited", code]:
+            case ["roachproof", "exited", code, *why]:
                 pod.code, pod.paused = exit_code(int(code)), False
+                pod.ended_by = _ENDED_BY.get("".join(why), "")
                 pod.alive = False
         self._tell()
 
@@ -189,8 +209,35 @@ def _terminated(seen: Any) -> int | None:
     status = _status(seen)
     if status is None:
         return None
-    ended = status.state.terminated or (status.last_state and status.last_state.terminated)
-    return exit_code(ended.exit_code) if ended else None
+    return exit_code(ended.exit_code) if (ended := _ended(status)) else None
+
+
+def _described(seen: Any) -> str:
+    """A pod and its container in a line."""
+    words = [seen.status.phase, f"on {seen.spec.node_name}" if seen.spec.node_name else "on no machine"]
+    words += ["to be deleted"] if seen.metadata.deletion_timestamp else []
+    words += [f"{seen.status.reason}: {seen.status.message}"] if seen.status.reason else []
+    if waiting := _waiting(seen)[0]:
+        words.append(f"waiting: {waiting}")
+    if (status := _status(seen)) is not None:
+        words += ["container runs"] if status.state.running else []
+        words += [f"container ended: {_ending(seen)}"] if _ended(status) else []
+        words += [f"restarted {status.restart_count} times"] if status.restart_count else []
+    return ", ".join(words)
+
+
+def _ended(status: Any) -> Any:
+    """How a container ended, or the one before it in its pod."""
+    return status.state.terminated or (status.last_state and status.last_state.terminated)
+
+
+def _ending(seen: Any) -> str:
+    """The same in words: OOMKilled where its memory ran out."""
+    status = _status(seen)
+    ended = _ended(status) if status is not None else None
+    if ended is None:
+        return "nobody says how"
+    return f"{ended.reason}, exit code {ended.exit_code}" + (f": {ended.message}" if ended.message else "")
 
 
 def _waiting(seen: Any) -> tuple[str, str]:

@@ -221,6 +221,11 @@ class Kubernetes(Places):
         pod = self._pods[node.pod] if node else None
         return None if pod is None or pod.alive else pod.code
 
+    def ended_by(self, name: str) -> str:
+        """What outside of it ended a node's process: its memory, its container or its pod; nothing where unknown."""
+        node = self._nodes.get(name)
+        return self._pods[node.pod].ended_by if node else ""
+
     # ---- looking --------------------------------------------------------------------------------------------------
 
     def limits(self, name: str) -> Mapping[str, float]:

@@ -279,6 +279,17 @@ async def test_whose_fault_the_end_of_a_node_is(ending: Ending) -> None:
         starting.watch()
 
 
+@pytest.mark.parametrize("code", [0, 7, -9, None])
+async def test_a_node_that_the_substrate_saw_ended_from_outside_refutes_nothing(code: int | None) -> None:
+    """As by the end of its pod, which asks the database to stop, and it does in good order."""
+    fake = await Fake().up()
+    fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, code
+    fake.substrate.outside["n2"] = "its pod was ended"
+    with pytest.raises(HarnessError, match=r"n2 ended .*, its pod was ended; it wrote last"):
+        fake.cluster.watch()
+    assert "node.died" not in fake.names
+
+
 async def test_a_node_that_ends_on_a_full_disk_refutes_nothing() -> None:
     fake = await Fake().up()
     fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, 7

@@ -145,6 +145,9 @@ class Runner:
     def exit_code(self, name: str) -> int | None:
         return self._processes.exit_code(name)
 
+    def ended_by(self, name: str) -> str:
+        return self._processes.ended_by(name)
+
     async def cut(self, sender: str, receiver: str) -> str:
         return await self._processes.cut(sender, receiver)
 

@@ -89,9 +89,31 @@ def test_ended_from_outside_it_asks_its_process_to_stop_and_leaves_the_order(
     told(serving)
     (tmp_path / "set").read_text()
     serving.send_signal(signal.SIGTERM)
-    assert told(serving) == "roachproof exited 3"
+    assert told(serving) == "roachproof exited 3 pod"
     assert serving.wait(timeout=60) == 0
     assert (tmp_path / "node" / "order").exists()
+
+
+@pytest.mark.parametrize(("pod", "goes_on"), [("that", False), ("another", True)])
+def test_what_ran_goes_on_in_another_pod_and_not_in_another_container(script: Path, pod: str, goes_on: bool) -> None:
+    """A container that is made anew in its pod was ended by something, as by a lack of memory: that is to be seen."""
+    order(script.parent, "echo goes on; sleep 60")
+    (script.parent / "node" / "pod").write_text("that\n")
+    env = {**os.environ, "ROACHPROOF_POD": pod}
+    line = ["/bin/sh", str(script), "serve"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, start_new_session=True, env=env)
+    try:
+        assert told(process) == "roachproof ready"
+        if goes_on:
+            assert told(process).startswith("roachproof started ")
+        else:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+            assert not (script.parent / "node" / "order").exists()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_ended_while_idle_it_ends_at_once(serving: "subprocess.Popen[str]") -> None:

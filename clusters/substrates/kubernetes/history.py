@@ -1,0 +1,78 @@
+"""What became of a cluster's pods, in the words of Kubernetes: its events, kept in a file as they happen."""
+
+import re
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput
+from clusters.substrates.kubernetes.api import Api
+
+_OURS = re.compile(r"(home-)?(node|beside)-")
+"""The names of StatefulSets, pods and volumes; in a namespace that is not ours there may be others."""
+
+
+class History:
+    """Events of a namespace from ``begin`` on, and whatever else is written, a line each, with the time it was heard.
+
+    ``file`` keeps them, if one is given. Threads may share it.
+    """
+
+    def __init__(self, api: Api, namespace: str, file: Path | None) -> None:
+        self._api, self._namespace = api, namespace
+        self._file = file
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._heard: set[tuple[str, str]] = set()
+        self._warnings: dict[str, str] = {}
+
+    async def begin(self) -> None:
+        """Listen from now on: what is there already is of others. Raises ``BadInput``, ``HarnessError``."""
+        listed = await self._api.call("look at events", self._api.core.list_namespaced_event, self._namespace)
+        self._heard.update(map(_identity, listed.items))
+        threading.Thread(target=self._listen, name="events", daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more, and write no more."""
+        with self._lock:
+            self._ended.set()
+
+    def write(self, line: str) -> None:
+        """Keep a line with the time of now."""
+        with self._lock:
+            if self._file is None or self._ended.is_set():
+                return
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {' '.join(line.split())}\n")
+
+    def warnings(self, pod: str) -> str:
+        """The last warning of each of a pod, its volume and its StatefulSet; nothing where there was none."""
+        of = (pod, f"home-{pod}", pod.rpartition("-")[0])
+        return "; ".join(self._warnings[name] for name in of if name in self._warnings)
+
+    def _listen(self) -> None:
+        listing = self._api.core.list_namespaced_event
+        try:
+            for kind, seen in self._api.watch("watch events", listing, self._namespace, self._ended):
+                for event in seen if kind == "LISTED" else [seen] if kind != "DELETED" else []:
+                    self._happened(event)
+        except BadInput as error:
+            self.write(f"events are not heard any more: {error}")
+
+    def _happened(self, event: Any) -> None:
+        of, key = event.involved_object, _identity(event)
+        if key in self._heard or not _OURS.match(of.name or ""):
+            return
+        self._heard.add(key)
+        words = f"{event.reason}: {' '.join((event.message or '').split())}"
+        if event.type == "Warning":
+            self._warnings[of.name] = words
+        times = f" (time {event.count})" if (event.count or 1) > 1 else ""
+        self.write(f"{event.type} {of.kind} {of.name}: {words}{times}")
+
+
+def _identity(event: Any) -> tuple[str, str]:
+    """Of one that happens again only the version is another."""
+    return event.metadata.uid, event.metadata.resource_version
