@@ -31,7 +31,7 @@ AWAY_S = 60.0
 _CALL_S = 30.0
 _CHUNK = 1 << 18
 _REFUSED = {
-    401: "its token or certificate is not accepted; log in again, or choose another context",
+    401: "its token or certificate is not accepted, or has expired; log in again, or choose another context",
     403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
 }
 _RULES = "that is a rule of the cluster, not a right; choose another namespace, or ask who made the rule"

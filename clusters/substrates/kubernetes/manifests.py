@@ -1,5 +1,6 @@
 """The objects of one cluster, as the API server takes them: pure functions of what was placed and what it runs."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ NOBODY = 65534
 """Who runs in the pods: a user that most images know, and PostgreSQL refuses root."""
 _GRACE_S = 60
 """A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
+_LONGEST = 52
 _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 
@@ -66,14 +68,25 @@ def group(node: NodeSpec) -> str:
     return _slug(f"node-{node.region}-{node.zone}")
 
 
+def beside(service: str) -> str:
+    """The StatefulSet that a service beside the nodes is."""
+    return _slug(f"beside-{service}")
+
+
 def host(pod: str, namespace: str) -> str:
     """The name by which a pod is found as long as its StatefulSet lives, whatever address it has at the time."""
     return f"{pod}.{SERVICE}.{namespace}.svc.cluster.local"
 
 
 def _slug(name: str) -> str:
-    """A name that Kubernetes takes for a StatefulSet: a label of its pods is 11 characters longer, and 63 at most."""
-    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:52].rstrip("-")
+    """A name that Kubernetes takes for a StatefulSet: a label of its pods is 11 characters longer, and 63 at most.
+
+    Where that is not the name itself it ends with a digest of it, so that no two names become one.
+    """
+    slug = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
+    if slug == name and len(slug) <= _LONGEST:
+        return slug
+    return f"{slug[: _LONGEST - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def namespace(settings: Settings, renewed: float | None) -> Object:

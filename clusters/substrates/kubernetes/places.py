@@ -199,7 +199,7 @@ class Places:
             return self._nodes[name].placement
         if not self._nodes:
             raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
-        placed = self._placed(NodeSpec(name=name), f"beside-{name.lower()}")
+        placed = self._placed(NodeSpec(name=name), manifests.beside(name))
         self._services.add(name)
         return placed
 

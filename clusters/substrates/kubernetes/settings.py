@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -19,6 +20,7 @@ IMAGE = "ROACHPROOF_KUBERNETES_IMAGE"
 IMAGES = "ROACHPROOF_KUBERNETES_IMAGES"
 STORAGE = "ROACHPROOF_KUBERNETES_STORAGE_CLASS"
 VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,9 +53,15 @@ class Given:
         volume = environment.get(VOLUME, "10240")
         if not volume.isdecimal() or int(volume) < 64:
             raise BadInput(f"{VOLUME}={volume}: must be a whole number of MiB, at least 64; give such a figure")
+        namespace = environment.get(NAMESPACE, "")
+        if namespace and not _LABEL.fullmatch(namespace):
+            raise BadInput(
+                f"{NAMESPACE}={namespace}: must be at most 63 small letters, digits and '-', as Kubernetes has it; "
+                "give the name of a namespace that is there"
+            )
         return cls(
             context=environment.get(CONTEXT) or None,
-            namespace=environment.get(NAMESPACE) or None,
+            namespace=namespace or None,
             image=environment.get(IMAGE) or None,
             images=_images(environment.get(IMAGES)),
             storage_class=environment.get(STORAGE) or None,

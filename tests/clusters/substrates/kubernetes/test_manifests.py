@@ -1,5 +1,6 @@
 """What the API server is given: pure functions of what was placed."""
 
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +46,11 @@ def test_one_stateful_set_a_zone_of_a_region_with_a_name_that_kubernetes_takes()
     long = manifests.group(NodeSpec(name="n1", region="Eu_West 1", zone="z" * 80))
     assert long.startswith("node-eu-west-1-zzz")
     assert len(long) == 52
+    assert manifests.beside("etcd1") == "beside-etcd1"
+    for shared in ("z" * 80, "Etcd_1"):
+        names = {manifests.beside(shared), manifests.beside(f"{shared}!"), manifests.beside(shared.lower() + "-")}
+        assert len(names) == 3, "what is cut off or replaced makes no two names one"
+        assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", name) for name in names)
 
 
 def labels(region: str, zone: str) -> dict[str, str]:

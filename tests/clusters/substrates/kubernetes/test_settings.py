@@ -26,6 +26,13 @@ def images(tmp_path: Path, has: object) -> dict[str, str]:
     return {"ROACHPROOF_KUBERNETES_IMAGES": str(file)}
 
 
+@pytest.mark.parametrize("name", ["n" * 64, "Team_A", "-a", "a.b"])
+def test_a_namespace_with_a_name_that_kubernetes_does_not_take(name: str) -> None:
+    with pytest.raises(BadInput, match=f"ROACHPROOF_KUBERNETES_NAMESPACE={name}: must be at most 63 small letters"):
+        Given.read({"ROACHPROOF_KUBERNETES_NAMESPACE": name})
+    assert Given.read({"ROACHPROOF_KUBERNETES_NAMESPACE": "n" * 63}).namespace == "n" * 63
+
+
 def test_a_program_of_an_image_is_called_by_a_path_of_its_own(tmp_path: Path) -> None:
     """Two images may have their programs at the same path: which of them is meant must still be seen."""
     (old := tmp_path / "old").touch()

@@ -1,0 +1,132 @@
+"""What happens to a run from outside on a real Kubernetes: it waits, or says what it was, and blames no database."""
+
+import asyncio
+import base64
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput, HarnessError
+from clusters.model import NodeSpec, ProcessState
+from tests.kubernetes.at_hand import (
+    ADMIN,
+    AT_HAND,
+    HANGS,
+    as_account,
+    begun,
+    eventually,
+    history,
+    kubectl,
+    namespaces,
+    objects,
+    opened,
+    pod_of,
+    spec,
+)
+
+pytestmark = AT_HAND
+AWAY_S = 30
+
+
+def b64(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+
+
+def signed(token: str, **changed: Any) -> str:
+    """A token with other claims, signed with the cluster's own key, which the tests' Kubernetes has in a file."""
+    head, body, _ = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+    text = f"{head}.{b64(json.dumps({**claims, **changed}).encode())}"
+    line = ["openssl", "dgst", "-sha256", "-sign", str(Path(ADMIN).with_name("accounts.key"))]
+    return f"{text}.{b64(subprocess.run(line, input=text.encode(), capture_output=True, check=True).stdout)}"
+
+
+async def test_an_expired_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = kubectl("-n", "default", "create", "token", "default").strip()
+    for expires, message in ((60, "lacks rights"), (-60, "its token or certificate is not accepted, or has expired")):
+        as_account(tmp_path / "kubeconfig", signed(token, exp=int(time.time()) + expires), monkeypatch)
+        with pytest.raises(BadInput, match=message):
+            await opened(tmp_path)
+
+
+async def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a namespace of its own. One that is named has room for one: the second is told, the first goes on."""
+    both = await asyncio.gather(opened(tmp_path), opened(tmp_path))
+    for substrate in both:
+        await substrate.close()
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "nowhere")
+    with pytest.raises(BadInput, match="namespace nowhere is not there; make it, or name another one"):
+        await opened(tmp_path)
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    first = await opened(tmp_path)
+    try:
+        await begun(first)
+        before = objects("default")
+        with pytest.raises(BadInput, match="namespace default has another run in it"):
+            await opened(tmp_path)
+        assert objects("default") == before
+        assert first.state("n1") is ProcessState.RUNNING
+    finally:
+        await first.close()
+    assert objects("default") == ""
+
+
+async def test_a_namespace_that_is_deleted_is_no_end_of_the_database(tmp_path: Path) -> None:
+    """Its process is asked to stop, and does in good order, as one that crashes with 0 would."""
+    substrate = await opened(tmp_path)
+    try:
+        _, namespace = pod_of(await begun(substrate, f"trap 'exit 0' TERM; {HANGS}"))
+        kubectl("delete", "namespace", namespace, "--wait=false")
+        await eventually("it to end", lambda: substrate.state("n1") is ProcessState.EXITED)
+        assert "its pod was ended from outside" in substrate.ended_by("n1")
+        await eventually("the namespace to go", lambda: namespace not in namespaces())
+    finally:
+        await substrate.close()
+    assert "pod node-region-1-zone-1-0: gone" in history(tmp_path)
+
+
+@contextmanager
+def no_api_server() -> Iterator[None]:
+    """Nothing passes to or from the API server, neither of this test nor of the machines; nobody is told."""
+    port = json.loads(Path(ADMIN).read_text())["clusters"][0]["cluster"]["server"].rpartition(":")[2]
+    rules = ["add table inet away"]
+    for hook in ("input", "output"):
+        rules.append(f"add chain inet away {hook} {{ type filter hook {hook} priority -10; }}")
+        rules += [f"add rule inet away {hook} tcp {way} {port} drop" for way in ("dport", "sport")]
+    subprocess.run(["nft", "; ".join(rules)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete table inet away"], check=True)
+
+
+async def test_an_api_server_that_is_away_for_half_a_minute_is_waited_for(tmp_path: Path) -> None:
+    substrate = await opened(tmp_path)
+    try:
+        at = await begun(substrate)
+        (other,) = await substrate.place([NodeSpec(name="n2")])
+        with no_api_server():
+            kill = asyncio.create_task(substrate.kill("n1"))
+            start = asyncio.create_task(substrate.start(spec(other, HANGS)))
+            asked = time.monotonic()
+            assert "Unable to connect" in await asyncio.to_thread(kubectl, "get", "nodes", "--request-timeout=5s")
+            await asyncio.sleep(asked + AWAY_S - time.monotonic())
+            assert substrate.state("n1") is ProcessState.RUNNING, "as far as anybody knows"
+        await start
+        try:
+            await kill
+        except HarnessError as error:
+            assert "does not answer" in str(error)  # noqa: PT017 - either will do
+            await substrate.kill("n1")
+        assert substrate.state("n1") is ProcessState.EXITED
+        assert substrate.ended_by("n1") == ""
+        await substrate.start(spec(at, HANGS))
+        assert substrate.state("n1") is substrate.state("n2") is ProcessState.RUNNING
+    finally:
+        await substrate.close()
