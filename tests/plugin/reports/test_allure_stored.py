@@ -46,7 +46,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
         "kill n1 from 20.0 to 32.0 s",
     ):
         assert told in text, told
-    assert "<th>thesis printed</th><td>2000</td>" in text
+    assert '<th scope="row">thesis printed</th><td>2000</td>' in text
 
     phases = result.steps[:6]
     assert [step["name"].split(":")[0] for step in phases] == [

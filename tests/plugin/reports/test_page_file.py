@@ -143,3 +143,16 @@ def test_a_directory_that_cannot_be_written(gate: Gate) -> None:
     assert (
         "report: not written: out/report.html: Permission denied; choose another place with --report FILE" in ran.text
     )
+
+
+def test_every_table_has_a_name_and_every_heading_says_what_it_heads() -> None:
+    """In all that makes tables, for those who have them read aloud; what a run shows depends on what it is of."""
+    files = [
+        file
+        for room in ("plugin", "fixtures")
+        for file in (CHECKOUT / room).rglob("*")
+        if file.suffix in (".py", ".html")
+    ]
+    tags = [(file.name, tag) for file in files for tag in re.findall(r"<(?:table|th)\b[^>]*", file.read_text())]
+    assert len(tags) > 40
+    assert [each for each in tags if not re.search("aria-label=|scope=", each[1])] == []
