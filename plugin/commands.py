@@ -15,6 +15,10 @@ def answer(config: pytest.Config) -> int | None:
     option: Any = config.option
     if option.dry_run and hasattr(option, "numprocesses"):
         option.numprocesses, option.dist, option.tx = None, "no", []
+    given = [name for name in ("claims", "judge", "dry_run") if getattr(option, name)]
+    if len(given) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise pytest.UsageError(f"{names} exclude each other: each answers by itself; give one of them")
     if not (option.claims or option.judge):
         return None
     from _pytest.config import create_terminal_writer

@@ -36,6 +36,8 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--engine", "cockroch"), ["--engine cockroch: is unknown", "did you mean 'cockroach'?"]),
         (("--substrate", "moon"), ["--substrate moon: is unknown", "there are kubernetes, processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),
+        (("--claims", "--judge", "out"), ["--claims and --judge exclude each other", "give one of them"]),
+        (("--dry-run", "--judge", "out"), ["--judge and --dry-run exclude each other", "give one of them"]),
         (("--keep=forever",), ["--keep", "'forever'", "stores", "running"]),
         (("--keep=running",), ["--keep running: leaves the cluster of one test up", "choose one by its node id"]),
         (
