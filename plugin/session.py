@@ -133,10 +133,10 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def prepare(session: pytest.Session) -> None:
     """Look for every database that the collected claims will need, before any cluster starts."""
-    claims = [item for item in session.items if selection.claim_id(item)[0]]
+    run, claims = runs.of(session.config), [item for item in session.items if selection.claim_id(item)[0]]
     look_for_databases(session, claims, needs_engine=selection.needs_engine)
-    if session.items:
-        runs.of(session.config).takes(selection.seconds(claims, runs.of(session.config)))
+    if session.items:  # else they were refused
+        run.takes(selection.seconds(claims, run))
 
 
 def look_for_databases(
@@ -195,7 +195,8 @@ def look_for_undecided(session: pytest.Session) -> None:
         return
     claims = [o for o in heard.outcomes if not o.sabotage]
     described = [stored_object(o.trial / TRIAL_FILE) or {} for o in claims if o.trial]
-    tell_run(session.config, properties_of_run(asdict(run.settings), described, run.settings.run_dir))
+    about = {"settings": asdict(run.settings), **(stored_object(run.settings.run_dir / RUN_FILE) or {})}
+    tell_run(session.config, properties_of_run(about, described, run.settings.run_dir))
     decided = [o for o in claims if o.result.outcome in DECIDED]
     skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
@@ -266,6 +267,7 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         "control": bool(run.control_notice),
         **{name: str(getattr(settings, name)) for name in ("engine", "substrate", "profile", "suite")},
         "seed": settings.seed,
+        "suite_revision": heard.stored.described.get("suite_revision", "") if heard.stored else "",
         "undecided": heard.undecided,
     }
     ending.write(settings.run_dir, ended, told)

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from allure_commons.logger import AllureFileLogger
-from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, StatusDetails, TestResult
+from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, GlobalError, Globals, StatusDetails, TestResult
 
+from clusters.engines import SUBJECT, is_control
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import TRIAL_FILE, write
 from plugin.reports import allure
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
+from plugin.reports.ending import concluded
 from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, run_of, told_of
 from plugin.required import NOT_DECIDED
 from plugin.result import Result
 from plugin.run import Run
+from plugin.status import Conclusion
 
 CATEGORIES = Path(__file__).with_name("assets") / "categories.json"
 
@@ -93,6 +96,13 @@ def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
     sink.report_result(result=result)
 
 
+def write_conclusion(ended: Conclusion, sink: Any) -> None:
+    """Say what did not pass as an error of the whole report, which Allure shows before all results."""
+    if ended.text and not ended.passed:
+        error = GlobalError(message=ended.text, timestamp=int(time.time() * 1e3))
+        sink.report_globals(globals_item=Globals(errors=[error]))
+
+
 def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     """Write the results of every trial of these runs, with categories and environment; how many. Raises ``OSError``.
 
@@ -109,6 +119,9 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     beside += [(problem, NOT_AS_LEFT) for problem in told_of(runs, "problems")]
     for what, why in beside:
         write_broken(what, why, sink, at_ms=int(time.time() * 1e3))
+    control = any(is_control(trial.context.get("engine", SUBJECT)) for trial, _ in trials if not trial.sabotage)
+    if ended := concluded(runs, control=control):
+        write_conclusion(ended, sink)
     write_surroundings(directory, [run.described for run in runs], [trial.described for trial, _ in trials])
     return len(trials) + len(beside)
 

@@ -36,12 +36,14 @@ def properties(
 
 
 def properties_of_run(
-    settings: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path
+    run: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path
 ) -> Sequence[tuple[str, str]]:
     """Names and values of a run's own: what was tested, how, with which seed, and where its evidence is.
 
-    ``described``: the ``trial.json`` of each trial. Engine and version are what trials ran, else what was asked for.
+    ``run`` is its ``run.json``, ``described`` the ``trial.json`` of each trial. Engine and version are what trials ran,
+    else what was asked for.
     """
+    settings: Mapping[str, Any] = run.get("settings") or {}
     contexts = [trial.get("context") or {} for trial in described]
 
     def ran(name: str) -> list[str]:
@@ -53,6 +55,7 @@ def properties_of_run(
         "version": ", ".join(ran("version") or map(str, settings.get("versions", ()))),
         "control": "yes" if any(is_control(name) for name in engines if name not in ("", AUTO)) else "no",
         **{name: str(settings.get(name, "")) for name in ("seed", "profile", "suite", "substrate")},
+        "suite's revision": str(run.get("suite_revision", "")),
         "run directory": str(directory),
     }
     return [(name, redacted(value)) for name, value in found.items()]

@@ -34,6 +34,12 @@ def told_as(kind: str, path: Path) -> list[tuple[str, str]]:
     return [(case.get("name", ""), found.get("message", "")) for case in cases for found in case.iter(kind)]
 
 
+def errors_of_all(results: Path) -> list[str]:
+    """What Allure shows before all results."""
+    told = [json.loads(file.read_text()) for file in results.glob("*-globals.json")]
+    return [error["message"] for each in told for error in each["errors"]]
+
+
 def broken(results: Path) -> list[str]:
     """Names of Allure's results that are neither passed nor skipped."""
     told = [json.loads(file.read_text()) for file in results.glob("*-result.json")]
@@ -55,6 +61,7 @@ def test_every_report_says_what_is_missing(suite: Gate) -> None:
         assert all("REQUIRED AND NOT DECIDED" in why for _, why in errors), place
     for results in (suite.run_dir / "allure-results", suite.path / "again"):
         assert sorted(broken(results)) == sorted(missing)
+        assert errors_of_all(results) == [f"GATE NOT PASSED: {len(missing)} not decided ({', '.join(missing)})"]
     page = (suite.run_dir / "report.html").read_text()
     assert all(f"Required and not decided: {name}" in page for name in missing)
 

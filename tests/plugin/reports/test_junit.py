@@ -111,7 +111,9 @@ def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) ->
         "substrate": "processes",
         "run directory": str(gate.run_dir),
     }
+    told["suite's revision"] = json.loads((gate.run_dir / "run.json").read_text())["suite_revision"]
     assert of_suites(gate.path / "report.xml") == [told]
+    assert json.loads((gate.run_dir / "result.json").read_text())["suite_revision"] == told["suite's revision"]
     gate("--judge", "out", "--junit-xml", "again.xml")
     assert of_suites(gate.path / "again.xml") == [told]
 
