@@ -19,6 +19,7 @@ from tests.kubernetes.at_hand import (
     apply,
     as_account,
     begun,
+    eventually,
     kubectl,
     namespaces,
     objects,
@@ -90,6 +91,8 @@ async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkey
     substrate = await opened(tmp_path)
     try:
         at = await begun(substrate, f"echo some words; {HANGS}")
+        # Killed before its shell has read the order it would end by itself, as the order is gone.
+        await eventually("its words", lambda: substrate.log_tail("n1") == "some words")
         await substrate.kill("n1")
         assert substrate.exit_code("n1") == -signal.SIGKILL
         await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)))
