@@ -111,12 +111,12 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
         r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)"
         r"(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I), rf"\g<user>{HIDDEN}@"),
     # PASSWORD 'x', PASSWORD E'x', PASSWORD $$x$$ and IDENTIFIED BY 'x' of SQL.
-    (("password", "identified"), _form(
-        rf"(?P<sql>\b(?:password|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
+    (("password", "passphrase", "identified"), _form(
+        rf"(?P<sql>\b(?:password|passphrase|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
         rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I), rf"\g<sql>'{HIDDEN}'"),
-    # password x and passphrase x of a sentence or a configuration, with what makes x more than a word.
+    # password x and passphrase is x of a sentence or a configuration, with what makes x more than a word.
     (("passw", "passphrase"), _form(
-        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9})(?!scram-|md5\b)"
+        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9}(?:is[ \t]{1,9})?)(?!scram-|md5\b)"
         r"(?=[^\s\d]{0,99}\d)(?=[^\sA-Za-z]{0,99}[A-Za-z])[^\s\"'=:…]{6,}+", re.I), rf"\g<name>{HIDDEN}"),
     # -u user:x of any command; no numbers of a user and a group.
     (("-u", "--user"), _form(
@@ -155,7 +155,7 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (("scram-sha-", "md5", "$"), _form(
         r"\bSCRAM-SHA-(?:1|256)\$[A-Za-z0-9+/=:$]++|\bmd5[0-9a-f]{32}\b"
         r"|\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}+|\$(?:[156y]|argon2i?d?)\$[^\s\"',:]{8,}+"), HIDDEN),
-    (("crl-",), _form(r"\bcrl-(?=[\w+/=-]{0,99}\d)[\w+/=-]{8,}+"), HIDDEN),
+    (("crl-",), _form(r"\bcrl-(?=[\w+/=-]{0,99}\d)[\w+/=-]{5,}+"), HIDDEN),
     (("eyj",), _form(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"), HIDDEN),
     (("akia", "asia"), _form(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
     (("gh", "glpat", "xox", "sk", "pk"), _form(

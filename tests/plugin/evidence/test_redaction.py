@@ -43,7 +43,9 @@ SHOWN = [
     "ALTER USER root PASSWORD '{} cut off here",
     # Sentences
     "passphrase {}",
+    "passphrase 'two words, {}'",
     "the password {} is wrong",
+    "the password is {}, that of root",
     # Names
     '{{"password": "{}"}}',
     '{{"password": "a\\"{}"}}',
@@ -88,6 +90,7 @@ SHOWN = [
 """Where a secret may stand."""
 FORMS = [
     "crl-0-EJL04ukFGAEiI1Rlc3Qga2V5",
+    "crl-1-xyz",
     "md5" + "0123456789abcdef" * 2,
     "CRDB-BCRYPT$2a$10$vcmoIBvgeHjgScVHWRMWI.Z3v03WMixAw2bBS6qZihljSUuwi88Yq",
     "SCRAM-SHA-256$4096:c2FsdHNhbHQ=$c3RvcmVk:c2VydmVy",
