@@ -26,6 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.add(parser)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
+    """An option of a conftest.py's own that has the name of one of ours is bad input."""
+    from plugin import options
+
+    with options.names_told():
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """``--claims`` and ``--judge`` answer without a session."""

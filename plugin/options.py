@@ -1,7 +1,10 @@
 """The command line: one group of options, read once into a typed ``Settings``."""
 
 import os
+import re
+from argparse import ArgumentError
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -64,6 +67,20 @@ class Settings:
     """Where the page goes; ``None``: into the run directory, or what ``--judge`` was given."""
     sign: Path | None
     """The private key that signs the run."""
+
+
+@contextmanager
+def names_told() -> Iterator[None]:
+    """Raise ``UsageError`` for an option whose name is taken, which pytest answers with a traceback."""
+    try:
+        yield
+    except (ValueError, ArgumentError) as error:
+        if not re.search(r"option.* already (added|used)|conflicting option", str(error)):
+            raise
+        raise pytest.UsageError(
+            f"a conftest.py declares an option whose name is taken: {error}; give it another name "
+            "(pytest --help has those of Roachproof)"
+        ) from error
 
 
 def add(parser: pytest.Parser) -> None:

@@ -181,3 +181,13 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
         assert ran.text.count("CONTROL RUN") == 2
     for ran in (plain, workers):
         assert ran.text.count("why the control: no CockroachDB to test.") == 1
+
+
+@pytest.mark.parametrize("name", ["--keep", "--claim"])
+def test_an_option_of_a_conftest_that_has_the_name_of_one_of_ours(gate: Gate, name: str) -> None:
+    (gate.path / "conftest.py").write_text(f"def pytest_addoption(parser): parser.addoption({name!r}, dest='own')")
+    ran = gate(*gate.tests("passes"))
+    assert ran.status == 4
+    assert "a conftest.py declares an option whose name is taken" in ran.text
+    assert name in ran.text
+    assert "Traceback" not in ran.text
