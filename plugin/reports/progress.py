@@ -103,7 +103,7 @@ class Ticker:
             for worker, said in fresh:
                 # A count that goes on (bytes of a download) is no change worth a line of its own.
                 stage = re.sub(r"\d+", "", said["stage"])
-                if stage and last.get(worker) != stage and worker in self._latest:  # not over meanwhile
+                if stage and last.get(worker) != stage:
                     self._show(worker, said)
                     shown, due = time.monotonic(), False
                 last[worker] = stage

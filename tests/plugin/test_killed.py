@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_a_cluster_that_is_left_running_is_connected_to_and_ended_as_it_was_prin
     assert answer.stdout == "2\n", answer.stderr
     assert "password" not in run.output
     subprocess.run(["/bin/sh", "-c", said["end, and delete its files"]], timeout=30, check=True)
+    with suppress(psutil.NoSuchProcess):  # its end is that of all it started
+        psutil.Process(int(said["end, and delete its files"].split()[-1])).wait(120)
     run.assert_gone()
 
 

@@ -183,7 +183,7 @@ def test_it_says_what_comes_before_the_steps_and_what_goes_on_meanwhile(changes:
     file.write_text(file.read_text() + UNDER_LOAD)
     ran = changes(*changes.tests("loaded"), *BOTH, "--plan", "mine.json", *more)
     assert ran.status == 0, ran.text
-    told = [line.rpartition("     ")[2] for line in ran.text.splitlines()]
+    told = [line.rpartition("     ")[2].removesuffix(" (test_loaded[given-3])") for line in ran.text.splitlines()]
     begin = next(number for number, line in enumerate(told) if line.startswith("preflight"))
     assert told[begin : begin + 4] == [
         "preflight, before any load: builds, version in force, replicas, 1024 MiB of free disk a node, licence",

@@ -255,6 +255,35 @@ def test_an_outage_as_far_as_no_fault_explains_it(away: range, gap: float, whose
     assert measure(whole(probe=None), "gap_undisturbed_s").value is None
 
 
+@pytest.mark.parametrize(
+    "claim", ["survivability", "survivability-disk-lost", "survivability-pause", "survivability-drain"]
+)
+def test_writers_without_an_answer_are_an_outage_whatever_the_probe_sees(claim: str) -> None:
+    """After recovery, and for longer than a fault may take: each writer waits for 5 s, again and again."""
+    lines = history(until=75)
+    away = {one.op for one in lines if isinstance(one, Invoke) and 30 * SECOND <= one.t < 65 * SECOND}
+    *answered, end = [one for one in lines if not (isinstance(one, Invoke | Ok) and one.op in away)]
+    waits: list[HistoryLine] = []
+    for turn in range(42):
+        t, op = (30 + 5 * (turn // 6)) * SECOND + turn, 10**9 + turn
+        waits += [
+            Invoke(t, op, "w2", "n2", Op.INSERT, numbers([70_000 + turn]), 1),
+            Unknown(t + 4_990_000, op, "57014"),
+        ]
+    told = events(writing_end={"at": 75.1}, audit_begin={"at": 75.2}, audit_end={"at": 76.0}, trial_end={"at": 76.1})
+    checks = [check for check in load().claim(claim).checks_for("laptop") if check.metric in ("write_gap_s", "gap_s")]
+    for history_, outcomes in (
+        (lines, {"gap_s": Outcome.PASS, "write_gap_s": Outcome.PASS}),
+        (
+            [*sorted([*answered, *waits], key=lambda one: one.t), end],
+            {"gap_s": Outcome.PASS, "write_gap_s": Outcome.REFUTED},
+        ),
+    ):
+        of = whole(history=history_, events=told, probe=probe(lambda *_: True, until=76))
+        found = {result.check.metric: result.outcome for result in decide(of, checks).results}
+        assert found == outcomes
+
+
 def test_the_gateway_of_a_node_that_nobody_brought_back_is_not_missed() -> None:
     dead = probe(lambda route, tenth: not (route.startswith("n1/") and tenth > 120))
     gone = events(fault_undo=None, fault_undone=None)
