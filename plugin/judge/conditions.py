@@ -11,7 +11,7 @@ from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, Trial
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, names_of
-from plugin.judge.availability import LAG_US, endpoint, holes, late
+from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
 from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
@@ -29,6 +29,9 @@ the share of crowded seconds up to which limits of time count (our own choices).
 CROWDED_STALLED, CROWDED_DISK_OTHERS = 50.0, 25.0
 """Or when all work waited for disks for this percentage of it, and this much of what was read and written was other
 work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices)."""
+
+EXHAUSTED_CPU = 97.0
+"""Percent of the machine's CPU in use from which on nothing was left in a second, whoever used it (our own choice)."""
 
 TAKEN_S = 10
 """Nor do they count where the machine was crowded for so long without a pause: as long as the shortest limit of an
@@ -150,6 +153,14 @@ def _hit(a: Analysis, fault: Fault) -> Answer:
     if fault.leases and not held:
         return False, why
     return cut + broken > 0, why if fault.leases else f"{why} (leases are not reported)"
+
+
+@requires("brought_back", "see in the log why a node was not started again, and run again")
+def _brought_back(a: Analysis) -> Answer:
+    """Every node that a fault took was brought back."""
+    _faults(a)
+    gone = [f"{node}, hit at {seconds(t)}" for node, t in a.timeline.gone.items()]
+    return not gone, some(gone) if gone else "every node that was hit was brought back"
 
 
 @requires("writes_in_window", "hold the fault longer, or write faster")
@@ -301,8 +312,7 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
         return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
     if not found:
         return False, "nobody recorded how much CPU other work took"
-    busy = [s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS for s in found]
-    waiting = [(s.stalled or 0.0) >= CROWDED_STALLED and (s.disk_others or 0.0) >= CROWDED_DISK_OTHERS for s in found]
+    busy, waiting = [*map(_busy, found)], [*map(_waiting, found)]
     crowded = list(map(or_, busy, waiting))
     longest = max((len(list(run)) for taken, run in groupby(crowded) if taken), default=0)
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
@@ -312,6 +322,23 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
         sum(crowded) <= CROWDED_PART * len(found) and longest < TAKEN_S,
         f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest} s at a stretch",
     )
+
+
+def _busy(s: HostSecond) -> bool:
+    return s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS
+
+
+def _waiting(s: HostSecond) -> bool:
+    return (s.stalled or 0.0) >= CROWDED_STALLED and (s.disk_others or 0.0) >= CROWDED_DISK_OTHERS
+
+
+def nothing_left(a: Analysis, window: Window) -> int:
+    """In how many seconds of the window the machine had nothing left to give: crowded by others, or exhausted.
+
+    Own work counts here, unlike in ``machine_free``: a cluster that waits for something leaves the machine idle.
+    """
+    meanwhile = (s for s in a.evidence.host if window[0] < s.t <= window[1] + SECOND)
+    return sum(_busy(s) or _waiting(s) or s.cpu >= EXHAUSTED_CPU for s in meanwhile)
 
 
 KNOWN_CONDITIONS = Known(_OWN, lambda: (workload.conditions for workload in WORKLOADS.values()))

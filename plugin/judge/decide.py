@@ -4,7 +4,7 @@ Conditions come first: a measurement whose conditions are not met is neither pas
 row that was lost, duplicated or otherwise wronged (``MetricInfo.safety``) refutes the claim as soon as the records
 themselves can be relied on, however poor the rest of the evidence is; for a pass it needs everything like any other
 check. And one excuse: a limit of time (``MetricInfo.timed``) that was exceeded while other work had the machine is
-inconclusive, not refuted.
+inconclusive, not refuted; or that is kept but for the seconds in which the machine had nothing left to give.
 
 Where a metric or a condition raises what nobody foresaw, the others are judged all the same: they refute the claim, or
 else it is not decided, and the verdict says where the judge failed (``Verdict.failures``).
@@ -24,7 +24,8 @@ from msgspec import UNSET
 from plugin.evidence.events import TrialEnd, seen
 from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
-from plugin.judge.conditions import advice, condition, errors_by_the_end
+from plugin.judge.conditions import advice, condition, errors_by_the_end, nothing_left
+from plugin.judge.definitions import NotRecorded, seconds
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import (
     Check,
@@ -118,7 +119,8 @@ def decide(
         found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
         if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
             return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
-        return _judge(check, found, needs, excuses, forgiven, unmet, apart)
+        spent = partial(attempt, what, lambda: _spent(evidence, check, found), lambda _: "")
+        return _judge(check, found, needs, excuses, forgiven, unmet, spent, apart)
 
     apart = uncertainty_s(evidence.events)
     forgiven = () if errors_by_the_end(evidence.events) else PASSES
@@ -164,6 +166,30 @@ def _elsewhere(evidence: TrialEvidence, check: Check) -> str:
     return "" if check.kind is Kind.REPORT or info is None else info.elsewhere(analysis(evidence))
 
 
+def _spent(evidence: TrialEvidence, check: Check, found: Measurement) -> str:
+    """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
+
+    A time would be within its limit without the seconds in which nothing was left; of what is no time, those must be
+    half of the stretch.
+    """
+    info = KNOWN_METRICS.get(check.metric)
+    if info is None or info.meanwhile is None or evidence.host_problems:
+        return ""
+    try:
+        window = info.meanwhile(analysis(evidence))
+    except NotRecorded:
+        return ""
+    lost = nothing_left(analysis(evidence), window)
+    if not lost or found.value is None or check.limit is None or check.comparison is None:
+        return ""
+    if check.unit in TIMES:
+        enough = _HOLDS[check.comparison](found.value - lost / TIMES[check.unit], check.limit)
+    else:
+        enough = 2e6 * lost >= window[1] - window[0]
+    told = f"in {lost} s from {seconds(window[0])} to {seconds(window[1])} the machine had no CPU or disk left"
+    return f"{told}: use one with more, or a smaller profile" if enough else ""
+
+
 def _judge(
     check: Check,
     measurement: Measurement,
@@ -171,9 +197,13 @@ def _judge(
     excuses: Sequence[str],
     forgiven: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
+    spent: Callable[[], str],
     apart: float,
 ) -> CheckResult:
-    """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds."""
+    """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds.
+
+    ``spent``: why a limit of time that is exceeded is not by the database's fault, if so.
+    """
 
     def result(outcome: Outcome, why: str) -> CheckResult:
         return CheckResult(check=check, measurement=measurement, outcome=outcome, why=why)
@@ -205,11 +235,14 @@ def _judge(
     info = KNOWN_METRICS.get(check.metric)
     asked = (*excuses, *(EARLIER if excuses and info is not None and info.from_start else ()))
     excused = unmet(asked) if not holds and info is not None and info.timed else []
-    if not holds and info is not None and info.safety and not excused and not unmet(REFUTES):
+    exhausted = "" if holds or excused else spent()
+    if not holds and info is not None and info.safety and not excused and not exhausted and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]
     if missing := [one for one in missing if holds or one.name not in forgiven]:
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {_not_met(missing)}")
+    if exhausted:
+        return result(Outcome.INCONCLUSIVE, f"{compared}, but {exhausted}")
     return result(Outcome.PASS if holds else Outcome.REFUTED, compared)
 
 

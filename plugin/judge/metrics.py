@@ -12,7 +12,7 @@ from plugin.judge.model import Measurement
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
-from plugin.judge.trial import TrialEvidence
+from plugin.judge.trial import TrialEvidence, Window
 from plugin.workloads import WORKLOADS
 
 
@@ -38,6 +38,7 @@ def measure(evidence: TrialEvidence, metric: str) -> Measurement:
 
 
 NO_FAULT = "no fault was recorded"
+NOBODY_ELSE = "no probed endpoint outside the hit nodes"
 NEVER_RECOVERED = "recovery was never declared"
 
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
@@ -47,40 +48,66 @@ _OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **MIXE
 measures = _OWN.declare
 
 
-@measures("gap_s", "s", _PROBE, timed=True)
+def _worst(a: Analysis) -> Window:
+    return _stretch(_longest_gap(a, "worst", NOBODY_ELSE))
+
+
+def _stretch(gap: Gap) -> Window:
+    return gap.begin, gap.end
+
+
+@measures("gap_s", "s", _PROBE, timed=True, meanwhile=_worst)
 def _gap(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway that was not hit itself."""
-    return _longest(a, "worst", "no probed endpoint outside the hit nodes")
+    return _told(a, _longest_gap(a, "worst", NOBODY_ELSE))
 
 
 @measures("victim_gap_s", "s", _PROBE, timed=True)
 def _victim_gap(a: Analysis) -> Measured:
     """Longest stretch without a success of the hit nodes' own clients."""
-    return _longest(a, "victims", "no probed endpoint is a hit node's own")
+    return _told(a, _longest_gap(a, "victims", "no probed endpoint is a hit node's own"))
 
 
-@measures("gap_undisturbed_s", "s", _PROBE, timed=True, from_start=True)
+def _undisturbed(a: Analysis) -> Window:
+    return _stretch(_gap_unexplained(a))
+
+
+@measures("gap_undisturbed_s", "s", _PROBE, timed=True, from_start=True, meanwhile=_undisturbed)
 def _gap_undisturbed(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway, as far as no fault explains it.
 
     From the first write until writing ended: what lies outside of all disturbances, each of which ends with the
     recovery that was declared after it. A victim's own gateway counts, too, unless its node was never brought back.
     """
-    window, routes, lines = watched(a)
-    excused = [one.window for one in a.timeline.excused]
-    gap = undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
-    gap = recorded(gap, "the probe watched no time outside of the disturbances")
+    gap = _gap_unexplained(a)
     return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
 
 
-def _longest(a: Analysis, pick: str, none: str) -> Measured:
+def _gap_unexplained(a: Analysis) -> Gap:
+    window, routes, lines = watched(a)
+    excused = [one.window for one in a.timeline.excused]
+    gap = undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
+    return recorded(gap, "the probe watched no time outside of the disturbances")
+
+
+def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
     found = recorded(a.availability, "there was no probe" if a.evidence.probe is None else NO_FAULT)
     gap: Gap = recorded(getattr(found, pick), none)
+    return gap
+
+
+def _told(a: Analysis, gap: Gap) -> Measured:
     note = f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}"
     return gap.seconds, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", ()
 
 
-@measures("unrecovered", "", ("integrity", "fault_bit"), safety=True, timed=True)
+def _until_given_up(a: Analysis) -> Window:
+    undo, late = [f.undo for f in a.timeline.faults if f.undo is not None], seen(a.evidence.events, NotRecovered)
+    until = recorded(late[-1][0] if late else None, "nobody gave it up")
+    return max((t for t in undo if t <= until), default=until), until
+
+
+@measures("unrecovered", "", ("integrity", "fault_bit"), safety=True, timed=True, meanwhile=_until_given_up)
 def _unrecovered(a: Analysis) -> Measured:
     """1 when the cluster was not whole again within the profile's recovery limit."""
     if not a.timeline.faults:

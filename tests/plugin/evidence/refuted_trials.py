@@ -90,7 +90,7 @@ def _ledger(
     *,
     watched: Callable[[str, int], bool] | None = seen,
     until: int = 31,
-    cpu: float = 97.0,
+    cpu: float = 92.0,
 ) -> dict[str, Iterable[str]]:
     """The files of a trial in which a ledger was written; ``watched`` is what the probe saw, ``until`` that second."""
     files: dict[str, Iterable[str]] = {

@@ -143,6 +143,11 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "proof of another": ("fault_bit", lambda: {"events": events(fault_bit={"node": "n2"})}, "kill of n1"),
     "one of two proven": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": ["n1", "n2"]})}, "kill of n2"),
     "aimed at nobody": ("fault_bit", lambda: {"events": events(fault_begin={"nodes": []})}, "of no node"),
+    "not brought back": (
+        "brought_back",
+        lambda: {"events": events(fault_undo=None, fault_undone=None)},
+        "n1, hit at 12.0 s",
+    ),
     "no lease": ("fault_hit", lambda: {"events": events(fault_begin=NO_LEASE)}, "0 leases and"),
     "no connection": (
         "fault_hit",

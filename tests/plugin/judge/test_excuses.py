@@ -13,7 +13,7 @@ from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe
-from tests.plugin.judge.whole_trial import history, last_read, seen, whole
+from tests.plugin.judge.whole_trial import history, in_vain, last_read, seen, whole
 
 END = 60
 TIMES = {
@@ -22,6 +22,7 @@ TIMES = {
 }  # fmt: skip
 """n1, killed at 12 s, is started again, and all is well again."""
 GROWS = event(12, "scale.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
+LATER = event(49, "scale.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
 LATE = event(59, "not_recovered", limit_s=13.0, why="53 of 88 ranges lack replicas")
 
 
@@ -48,8 +49,9 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "throughput_buckets_kept": (Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44))}),
     "resumed_s": (Comparison.LE, 3, {"history": history(until=END, quiet=range(12, 52))}),
     "unresumed": (Comparison.EQ, 0, {"history": history(until=END, quiet=range(12, END))}),
-    "write_gap_s": (
-        Comparison.LE, 30, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
+    "client_wait_s": (Comparison.LE, 30, {"history": in_vain(history(until=END), 12, 44, "r1"), "events": told(GROWS)}),
+    "failed_scaling": (
+        Comparison.LE, 5, {"history": in_vain(history(until=END), 51, 57), "events": told(LATER)},
     ),
     "write_gap_unscaled_s": (Comparison.LE, 5, {"history": history(until=END, quiet=range(50, 57))}),
     "throughput_kept_scaling": (
@@ -62,7 +64,7 @@ WITHOUT_CLIENTS = {"gap_s", "gap_undisturbed_s", "unrecovered", "unreadable"}
 """What is seen by others than the load's own clients."""
 
 
-def outcome(metric: str, *, others: float = 1.0, **changes: Any) -> Outcome:
+def outcome(metric: str, *, cpu: float = 92.0, others: float = 1.0, **changes: Any) -> Outcome:
     comparison, limit, fields = LASTING[metric]
     lines = changes.get("history", fields.get("history", history(until=END)))
     check = Check(
@@ -75,7 +77,7 @@ def outcome(metric: str, *, others: float = 1.0, **changes: Any) -> Outcome:
             "history": lines,
             "final": last_read(lines),
             "probe": probe(seen, until=END),
-            "host": [HostSecond(t=second * SECOND, cpu=100.0, others=others) for second in range(1, END)],
+            "host": [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, END)],
             **fields,
             **changes,
         }
@@ -89,11 +91,40 @@ def test_it_refutes_unless_other_work_had_the_machine(metric: str) -> None:
     assert outcome(metric, others=60.0) is Outcome.INCONCLUSIVE
 
 
+STRETCHES = ("gap_s", "gap_undisturbed_s", "client_wait_s", "write_gap_unscaled_s", "degraded_s", "unrecovered")
+"""What is lost in one stretch, which the machine is held against by itself, too."""
+
+
+@pytest.mark.parametrize("metric", STRETCHES)
+def test_a_stretch_is_excused_by_a_machine_that_had_nothing_left_then(metric: str) -> None:
+    """Whoever used it: where the run itself exhausts the machine, it is too small for the profile."""
+    assert outcome(metric, cpu=96.0) is Outcome.REFUTED
+    assert outcome(metric, cpu=98.0) is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("seconds", "is_"), [(4, Outcome.REFUTED), (9, Outcome.INCONCLUSIVE)])
+@pytest.mark.parametrize("kind", ["others", "own", "disks"])
+def test_a_burst_in_an_outage_excuses_as_much_as_it_took(kind: str, seconds: int, is_: Outcome) -> None:
+    """Of an outage of 34 s, of which 30 are allowed, in ten minutes that are quiet otherwise."""
+    burst = {
+        "others": {"cpu": 95.0, "others": 40.0},
+        "own": {"cpu": 99.0, "others": 1.0},
+        "disks": {"cpu": 20.0, "others": 1.0, "stalled": 80.0, "disk_others": 70.0},
+    }[kind]
+    quiet = {"cpu": 50.0, "others": 1.0}
+    host = [HostSecond(t=s * SECOND, **(burst if 20 <= s < 20 + seconds else quiet)) for s in range(1, 600)]
+    seen_ = probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 462, until=END)
+    found = outcome("gap_s", probe=seen_, host=host, events=told(recovered={"at": 50}))
+    assert found is is_
+    later = [HostSecond(t=s * SECOND, **(burst if 52 <= s < 52 + seconds else quiet)) for s in range(1, 600)]
+    assert outcome("gap_s", probe=seen_, host=later, events=told(recovered={"at": 50})) is Outcome.REFUTED
+
+
 EARLY: Mapping[str, tuple[float, dict[str, Any]]] = {
     "gap_undisturbed_s": (5, {"probe": probe(lambda _, tenth: not 20 < tenth < 90, until=END)}),
     "write_gap_unscaled_s": (5, {"history": history(until=END, quiet=range(2, 9))}),
     "failed_undisturbed": (1, {"history": unanswered()}),
-    "write_gap_s": (5, {"history": history(until=END, quiet=range(2, 9)), "events": told(GROWS)}),
+    "client_wait_s": (5, {"history": in_vain(history(until=END), 2, 9)}),
 }
 """What lasts too long before the first fault."""
 
@@ -104,7 +135,7 @@ def test_what_came_before_the_first_fault_is_excused_by_what_others_took_there(
     metric: str, others: float, is_: Outcome
 ) -> None:
     limit, fields = EARLY[metric]
-    host = [HostSecond(t=s * SECOND, cpu=100.0, others=others if s < 12 else 1.0) for s in range(1, END)]
+    host = [HostSecond(t=s * SECOND, cpu=92.0, others=others if s < 12 else 1.0) for s in range(1, END)]
     lines = fields.get("history", history(until=END))
     shared: dict[str, Any] = {"events": told(), "history": lines, "final": last_read(lines), "host": host}
     evidence = whole(**{**shared, "probe": probe(seen, until=END), **fields})

@@ -14,8 +14,10 @@ from fixtures.workloads.ledger.records import (
     Invoke,
     Ok,
     Op,
+    Refused,
     RowCount,
     Unknown,
+    answered,
     numbers,
 )
 from fixtures.workloads.tenants.judge.growth import GROWTH_METRICS as TENANT_GROWTH_METRICS
@@ -34,7 +36,7 @@ from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
+from tests.plugin.judge.whole_trial import RATE, history, in_vain, last_read, whole
 
 ROWS = 27 * RATE
 EXPECTED = {
@@ -71,7 +73,9 @@ EXPECTED = {
     "nodes_down_at_once": 1,
     "nodes_with_old_resources": None,
     "throughput_kept_scaling": None,
-    "write_gap_s": 2.003,
+    "client_wait_s": 0.002,
+    "failed_scaling": None,
+    "errors_undisturbed": 0,
     "write_gap_unscaled_s": 0.101,
     "latency_p99_scaling_ms": None,
     "errors_not_retryable": 0,
@@ -255,33 +259,33 @@ def test_an_outage_as_far_as_no_fault_explains_it(away: range, gap: float, whose
     assert measure(whole(probe=None), "gap_undisturbed_s").value is None
 
 
-@pytest.mark.parametrize(
-    "claim", ["survivability", "survivability-disk-lost", "survivability-pause", "survivability-drain"]
-)
-def test_writers_without_an_answer_are_an_outage_whatever_the_probe_sees(claim: str) -> None:
-    """After recovery, and for longer than a fault may take: each writer waits for 5 s, again and again."""
+SERVE = ("survivability", "survivability-disk-lost", "survivability-pause", "survivability-drain", "rebalance")
+
+
+@pytest.mark.parametrize("claim", SERVE)
+@pytest.mark.parametrize("clients", [("w2",), ("r1",), ()], ids=["a writer", "a reader", "all"])
+def test_a_client_that_tries_in_vain_for_long_is_an_outage_whatever_the_probe_sees(
+    claim: str, clients: tuple[str, ...]
+) -> None:
+    """After recovery, and for longer than a fault may take."""
     lines = history(until=75)
-    away = {one.op for one in lines if isinstance(one, Invoke) and 30 * SECOND <= one.t < 65 * SECOND}
-    *answered, end = [one for one in lines if not (isinstance(one, Invoke | Ok) and one.op in away)]
-    waits: list[HistoryLine] = []
-    for turn in range(42):
-        t, op = (30 + 5 * (turn // 6)) * SECOND + turn, 10**9 + turn
-        waits += [
-            Invoke(t, op, "w2", "n2", Op.INSERT, numbers([70_000 + turn]), 1),
-            Unknown(t + 4_990_000, op, "57014"),
-        ]
     told = events(writing_end={"at": 75.1}, audit_begin={"at": 75.2}, audit_end={"at": 76.0}, trial_end={"at": 76.1})
-    checks = [check for check in load().claim(claim).checks_for("laptop") if check.metric in ("write_gap_s", "gap_s")]
-    for history_, outcomes in (
-        (lines, {"gap_s": Outcome.PASS, "write_gap_s": Outcome.PASS}),
-        (
-            [*sorted([*answered, *waits], key=lambda one: one.t), end],
-            {"gap_s": Outcome.PASS, "write_gap_s": Outcome.REFUTED},
-        ),
-    ):
-        of = whole(history=history_, events=told, probe=probe(lambda *_: True, until=76))
-        found = {result.check.metric: result.outcome for result in decide(of, checks).results}
-        assert found == outcomes
+    (check,) = (check for check in load().claim(claim).checks_for("laptop") if check.metric == "client_wait_s")
+    for until, outcome in ((58, Outcome.PASS), (65, Outcome.REFUTED), (80, Outcome.REFUTED)):
+        tried = in_vain(lines, 30, until, *clients)
+        of = whole(history=tried, events=told, probe=probe(lambda *_: True, until=76))
+        (found,) = decide(of, [check]).results
+        assert found.outcome is outcome, found.measurement.note
+        assert not clients or found.measurement.note.startswith(clients)
+
+
+def test_a_client_that_finds_no_node_tries_in_vain_and_one_that_is_not_asked_does_not() -> None:
+    refused = [Refused(second * SECOND, "r1", "n3", "refused") for second in range(20, 28)]
+    none = [line for line in history() if not (isinstance(line, Invoke | Ok) and 19 * SECOND <= line.t < 28 * SECOND)]
+    found = measure(whole(history=sorted([*none, *refused], key=lambda line: line.t)), "client_wait_s")
+    assert found.value == pytest.approx(8.0, abs=0.1)
+    assert found.note.startswith("r1, 20.0 s")
+    assert measure(whole(history=none), "client_wait_s").value == pytest.approx(0.002)
 
 
 def test_the_gateway_of_a_node_that_nobody_brought_back_is_not_missed() -> None:
@@ -480,3 +484,23 @@ def test_errors_of_the_server_while_a_node_is_away_refute(state: str) -> None:
         checks = [c for c in load().claim(claim).checks_for("laptop") if c.metric == "errors_not_retryable"]
         assert decide(evidence, checks).outcome is Outcome.REFUTED, claim
         assert decide(whole(), checks).outcome is Outcome.PASS, claim
+
+
+@pytest.mark.parametrize(("answer", "is_"), [("INSERT 0 0", Outcome.REFUTED), ("ROLLBACK", Outcome.PASS)])
+def test_an_answer_that_is_none_to_what_was_asked_refutes(answer: str, is_: Outcome) -> None:
+    lines = history()
+    told = [line for line in in_vain(lines, 24, 24.01, "w2", detail=answered(answer)) if line not in lines]
+    assert len(told) == 3
+    of = whole(history=in_vain(lines, 24, 24.01, "w2", detail=answered(answer)))
+    (check,) = (c for c in load().claim("survivability").checks_for("laptop") if c.metric == "errors_not_retryable")
+    assert decide(of, [check]).results[0].outcome is is_
+
+
+@pytest.mark.parametrize(("begin", "is_"), [(12.5, Outcome.PASS), (5, Outcome.REFUTED), (24, Outcome.REFUTED)])
+def test_errors_before_and_after_a_majority_was_gone_refute_as_in_any_claim(begin: float, is_: Outcome) -> None:
+    """40 of 5400 are less than one in a hundred."""
+    lines = in_vain(history(), begin, begin + 40 / RATE, "w2", detail="XX000")
+    (check,) = (
+        c for c in load().claim("survivability-quorum").checks_for("laptop") if c.metric == "errors_undisturbed"
+    )
+    assert decide(whole(history=lines, final=last_read(lines)), [check]).results[0].outcome is is_

@@ -5,6 +5,7 @@ from typing import Any
 
 from fixtures.workloads.ledger.records import (
     Connection,
+    Failed,
     FinalLine,
     GeneratorSecond,
     HistoryEnd,
@@ -14,6 +15,7 @@ from fixtures.workloads.ledger.records import (
     Op,
     RowCount,
     SampledRow,
+    Unknown,
     numbers,
     payload,
 )
@@ -61,6 +63,20 @@ def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int, rat
     return (*lines, HistoryEnd(until * SECOND + 100))
 
 
+def in_vain(
+    lines: list[HistoryLine], begin: float, end: float, *clients: str, detail: str = "57014"
+) -> list[HistoryLine]:
+    """The same, but what these clients (all by default) sent meanwhile, in seconds, ends with this error."""
+    sent = {line.op: line for line in lines if isinstance(line, Invoke) and begin <= line.t / SECOND < end}
+    mine = {op: line for op, line in sent.items() if not clients or line.client in clients}
+    return [
+        (Failed if mine[line.op].kind is Op.READ else Unknown)(line.t, line.op, detail)
+        if isinstance(line, Ok) and line.op in mine
+        else line
+        for line in lines
+    ]
+
+
 def keys(lines: list[HistoryLine]) -> list[int]:
     """Of all that was inserted."""
     return [line.keys[0] for line in lines if isinstance(line, Invoke) and line.kind is Op.INSERT]
@@ -81,7 +97,7 @@ def seen(route: str, tenth: int) -> bool:
     return not (route.startswith("n1/") and 120 < tenth < 170) and not (route.endswith("/1") and 120 < tenth < 150)
 
 
-def host(*, others: float | None, cpu: float = 97.0) -> list[HostSecond]:
+def host(*, others: float | None, cpu: float = 92.0) -> list[HostSecond]:
     """The machine's load in each second."""
     return [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, 31)]
 
