@@ -49,6 +49,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "throughput_buckets_kept": (Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44))}),
     "resumed_s": (Comparison.LE, 3, {"history": history(until=END, quiet=range(12, 52))}),
     "unresumed": (Comparison.EQ, 0, {"history": history(until=END, quiet=range(12, END))}),
+    "errors_not_retryable": (Comparison.EQ, 0, {"history": in_vain(history(until=END), 20, 20.1, detail="XXUUU")}),
     "client_wait_s": (Comparison.LE, 30, {"history": in_vain(history(until=END), 12, 44, "r1"), "events": told(GROWS)}),
     "failed_scaling": (
         Comparison.LE, 5, {"history": in_vain(history(until=END), 51, 57), "events": told(LATER)},
@@ -60,8 +61,8 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
 }  # fmt: skip
 """What lasts too long, by the metric that says so, and the check that it exceeds."""
 
-WITHOUT_CLIENTS = {"gap_s", "gap_undisturbed_s", "unrecovered", "unreadable"}
-"""What is seen by others than the load's own clients."""
+WITHOUT_CLIENTS = {"gap_s", "gap_undisturbed_s", "unrecovered", "unreadable", "errors_not_retryable"}
+"""What is seen by others than the load's own clients, or said by the server."""
 
 
 def outcome(metric: str, *, cpu: float = 92.0, others: float = 1.0, **changes: Any) -> Outcome:
