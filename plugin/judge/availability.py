@@ -12,6 +12,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.trial import Window, outside
@@ -82,19 +83,46 @@ def undisturbed(
     Whoever was hit counts like anybody else there, but for nodes that are ``gone``, each since that time. ``None``
     where there is no such part.
     """
+    longest: Gap | None = None
+    for stretch, mine in _of_all(seconds, routes, excused, gone):
+        if longest is not None and stretch.end - stretch.begin <= longest.end - longest.begin:
+            continue
+        for begin, end in outside((stretch.begin, stretch.end), mine):
+            if _overlaps(begin, end, window) and (longest is None or end - begin > longest.end - longest.begin):
+                longest = Gap(route=stretch.route, begin=begin, end=end)
+    return longest
+
+
+def long_stretches(
+    seconds: Sequence[ProbeSecond],
+    routes: Iterable[str],
+    *,
+    window: Window,
+    excused: Sequence[Window] = (),
+    gone: Mapping[str, int] = MappingProxyType({}),
+) -> list[Window]:
+    """All parts of a second and more, as ``undisturbed`` has the longest of them."""
+    return [
+        (begin, end)
+        for stretch, mine in _of_all(seconds, routes, excused, gone)
+        if stretch.end - stretch.begin >= SECOND
+        for begin, end in outside((stretch.begin, stretch.end), mine)
+        if end - begin >= SECOND and _overlaps(begin, end, window)
+    ]
+
+
+def _of_all(
+    seconds: Sequence[ProbeSecond], routes: Iterable[str], excused: Sequence[Window], gone: Mapping[str, int]
+) -> Iterator[tuple[Gap, list[Window]]]:
+    """Each stretch of each route, and what excuses it."""
     if not seconds:
-        return None
-    bounds, longest = _bounds(seconds), None
+        return
+    bounds = _bounds(seconds)
     for name in dict.fromkeys(routes):
         since = gone.get(endpoint(name), bounds[1])
         mine = [*(one for one in excused if one[0] < since), (since, max(since, bounds[1]))]
-        for stretch in _stretches(name, seconds, bounds):
-            if longest is not None and stretch[1] - stretch[0] <= longest.end - longest.begin:
-                continue
-            for begin, end in outside(stretch, mine):
-                if _overlaps(begin, end, window) and (longest is None or end - begin > longest.end - longest.begin):
-                    longest = Gap(route=name, begin=begin, end=end)
-    return longest
+        for begin, end in _stretches(name, seconds, bounds):
+            yield Gap(route=name, begin=begin, end=end), mine
 
 
 def endpoint(route: str) -> str:

@@ -1,8 +1,9 @@
 """Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, takewhile
-from operator import or_
+from itertools import compress, groupby, pairwise, takewhile
+from operator import itemgetter, or_
 
 from msgspec import UNSET
 
@@ -204,7 +205,7 @@ def watched(a: Analysis) -> tuple[Window, Sequence[str], Sequence[ProbeSecond]]:
     """
     header, lines = recorded(a.evidence.probe, "there was no probe")
     line, activity = a.timeline, activity_of(a)
-    first = recorded(_first_fault(a), "no fault was recorded, so there is no window to watch")
+    first = recorded(first_fault(a), "no fault was recorded, so there is no window to watch")
     begins = [*(fault.begin for fault in line.faults[:1]), *(line.baseline or ())[:1]]
     # A cluster may change its size before anybody writes: nobody has to watch that.
     begin = min([*begins, *(activity.attempts[:1] if activity else ())], default=first)
@@ -278,15 +279,15 @@ def _probe_on_time(a: Analysis) -> Answer:
     return not count, f"late in {count} seconds, {why}" if count else why
 
 
-def host_seconds(a: Analysis) -> list[HostSecond]:
-    """The seconds in which other work counts: from the first fault on, where it was recorded."""
-    first = _first_fault(a) or 0
-    return [s for s in a.evidence.host if s.others is not None and s.t >= first]
-
-
-def _first_fault(a: Analysis) -> int | None:
+def first_fault(a: Analysis) -> int | None:
     """When the first fault, or change of the cluster's size, began."""
     return min(_faults_begin(a), default=None)
+
+
+def host_seconds(a: Analysis) -> list[HostSecond]:
+    """The seconds in which other work counts: from the first fault on, where it was recorded."""
+    first = first_fault(a) or 0
+    return [s for s in a.evidence.host if s.others is not None and s.t >= first]
 
 
 def _faults_begin(a: Analysis) -> list[int]:
@@ -303,7 +304,7 @@ def _machine_free(a: Analysis) -> Answer:
 @requires("machine_free_before", "run it again while nothing else uses the machine")
 def _machine_free_before(a: Analysis) -> Answer:
     """Other work left the database the CPU and the disks it asked for before the first fault, too."""
-    first = _first_fault(a)
+    first = first_fault(a)
     return _free(a, [s for s in a.evidence.host if s.others is not None and (first is None or s.t < first)])
 
 
@@ -313,14 +314,23 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
     if not found:
         return False, "nobody recorded how much CPU other work took"
     busy, waiting = [*map(_busy, found)], [*map(_waiting, found)]
-    crowded = list(map(or_, busy, waiting))
-    longest = max((len(list(run)) for taken, run in groupby(crowded) if taken), default=0)
+    lasted_s = [
+        1.0,
+        *((s.t - before.t) / SECOND for before, s in pairwise(found)),
+    ]  # a machine without time records late
+
+    def spent_s(taken: Iterable[bool]) -> float:
+        return sum(compress(lasted_s, taken))
+
+    crowded, all_s = list(map(or_, busy, waiting)), sum(lasted_s)
+    runs = groupby(zip(crowded, lasted_s, strict=True), itemgetter(0))
+    longest = max((sum(s for _, s in run) for taken, run in runs if taken), default=0.0)
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
-    cpu = f"{mean}, and in {sum(busy)} of {len(found)} s a tenth or more while none was left"
-    disks = f"in {sum(waiting)} s everything waited for disks, a quarter or more of whose work was others'"
+    cpu = f"{mean}, and in {spent_s(busy):.0f} of {all_s:.0f} s a tenth or more while none was left"
+    disks = f"in {spent_s(waiting):.0f} s everything waited for disks, a quarter or more of whose work was others'"
     return (
-        sum(crowded) <= CROWDED_PART * len(found) and longest < TAKEN_S,
-        f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest} s at a stretch",
+        spent_s(crowded) <= CROWDED_PART * all_s and longest < TAKEN_S,
+        f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest:.0f} s at a stretch",
     )
 
 
@@ -332,13 +342,20 @@ def _waiting(s: HostSecond) -> bool:
     return (s.stalled or 0.0) >= CROWDED_STALLED and (s.disk_others or 0.0) >= CROWDED_DISK_OTHERS
 
 
-def nothing_left(a: Analysis, window: Window) -> int:
-    """In how many seconds of the window the machine had nothing left to give: crowded by others, or exhausted.
+def nothing_left_s(a: Analysis, window: Window) -> float:
+    """For how much of the window, in seconds, the machine had nothing left to give: crowded by others, or exhausted.
 
     Own work counts here, unlike in ``machine_free``: a cluster that waits for something leaves the machine idle.
     """
-    meanwhile = (s for s in a.evidence.host if window[0] < s.t <= window[1] + SECOND)
-    return sum(_busy(s) or _waiting(s) or s.cpu >= EXHAUSTED_CPU for s in meanwhile)
+    host = a.evidence.host
+    first = bisect_left(host, window[0], key=lambda second: second.t)
+    last = bisect_left(host, window[1], key=lambda second: second.t) + 1
+    begins = [host[first - 1].t if first else host[0].t - SECOND if host else 0, *(s.t for s in host[first:last])]
+    return sum(
+        max(0, min(s.t, window[1]) - max(begin, window[0])) / SECOND
+        for begin, s in zip(begins, host[first:last], strict=False)
+        if _busy(s) or _waiting(s) or s.cpu >= EXHAUSTED_CPU
+    )
 
 
 KNOWN_CONDITIONS = Known(_OWN, lambda: (workload.conditions for workload in WORKLOADS.values()))

@@ -22,10 +22,10 @@ from typing import TypeVar
 from msgspec import UNSET
 
 from plugin.evidence.events import TrialEnd, seen
-from plugin.judge.analysis import analysis
+from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.clocks import uncertainty_s
-from plugin.judge.conditions import advice, condition, errors_by_the_end, nothing_left
-from plugin.judge.definitions import NotRecorded, seconds
+from plugin.judge.conditions import advice, condition, errors_by_the_end, first_fault, nothing_left_s
+from plugin.judge.definitions import MetricInfo, NotRecorded, seconds
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import (
     Check,
@@ -38,7 +38,7 @@ from plugin.judge.model import (
     Outcome,
     Verdict,
 )
-from plugin.judge.trial import TrialEvidence
+from plugin.judge.trial import TrialEvidence, Window
 
 T = TypeVar("T")
 
@@ -119,8 +119,9 @@ def decide(
         found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
         if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
             return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
-        spent = partial(attempt, what, lambda: _spent(evidence, check, found), lambda _: "")
-        return _judge(check, found, needs, excuses, forgiven, unmet, spent, apart)
+        spent = partial(attempt, what, lambda: _spent(evidence, check), lambda _: "")
+        asked = partial(attempt, what, lambda: _asked(evidence, check, excuses), lambda _: excuses)
+        return _judge(check, found, needs, asked, forgiven, unmet, spent, apart)
 
     apart = uncertainty_s(evidence.events)
     forgiven = () if errors_by_the_end(evidence.events) else PASSES
@@ -166,35 +167,58 @@ def _elsewhere(evidence: TrialEvidence, check: Check) -> str:
     return "" if check.kind is Kind.REPORT or info is None else info.elsewhere(analysis(evidence))
 
 
-def _spent(evidence: TrialEvidence, check: Check, found: Measurement) -> str:
+def _spent(evidence: TrialEvidence, check: Check) -> str:
     """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
 
-    A time would be within its limit without the seconds in which nothing was left; of what is no time, those must be
-    half of the stretch.
+    A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
+    of each stretch, or of all from the first fault on.
     """
-    info = KNOWN_METRICS.get(check.metric)
-    if info is None or info.meanwhile is None or evidence.host_problems:
+    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
+    if info is None or not info.timed or evidence.host_problems or not evidence.host:
         return ""
-    try:
-        window = info.meanwhile(analysis(evidence))
-    except NotRecorded:
+    if check.limit is None or check.comparison is None:
         return ""
-    lost = nothing_left(analysis(evidence), window)
-    if not lost or found.value is None or check.limit is None or check.comparison is None:
+    lost = {window: nothing_left_s(a, window) for window in _stretches(a, info)}
+    if not any(lost.values()):
         return ""
-    if check.unit in TIMES:
-        enough = _HOLDS[check.comparison](found.value - lost / TIMES[check.unit], check.limit)
+    if info.stretches is not None and check.unit in TIMES:
+        left = (sum if info.summed else max)((end - begin) / 1e6 - lost[begin, end] for begin, end in lost)
+        enough = _HOLDS[check.comparison](left / TIMES[check.unit], check.limit)
     else:
-        enough = 2e6 * lost >= window[1] - window[0]
-    told = f"in {lost} s from {seconds(window[0])} to {seconds(window[1])} the machine had no CPU or disk left"
+        enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
+    begin, end = max(lost, key=lambda window: lost[window])
+    told = f"for {lost[begin, end]:.0f} s from {seconds(begin)} to {seconds(end)} the machine had no CPU or disk left"
     return f"{told}: use one with more, or a smaller profile" if enough else ""
+
+
+def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:
+    """What was too long where a metric says so, or else all from the first fault on."""
+    if info.stretches is None:
+        return [(first_fault(a) or 0, max(second.t for second in a.evidence.host))]
+    try:
+        return info.stretches(a)
+    except NotRecorded:
+        return []
+
+
+def _asked(evidence: TrialEvidence, check: Check, excuses: Sequence[str]) -> Sequence[str]:
+    """The conditions of the machine: of the half of the trial in which the longest stretch lies, if one does."""
+    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
+    if info is None or not excuses:
+        return ()
+    first, longest = first_fault(a), None
+    if info.stretches is not None:
+        longest = max(_stretches(a, info), key=lambda window: window[1] - window[0], default=None)
+    if longest and first is not None and (longest[1] <= first or longest[0] >= first):
+        return EARLIER if longest[1] <= first else excuses
+    return (*excuses, *(EARLIER if info.from_start else ()))
 
 
 def _judge(
     check: Check,
     measurement: Measurement,
     needs: Sequence[str],
-    excuses: Sequence[str],
+    asked: Callable[[], Sequence[str]],
     forgiven: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
     spent: Callable[[], str],
@@ -202,7 +226,7 @@ def _judge(
 ) -> CheckResult:
     """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds.
 
-    ``spent``: why a limit of time that is exceeded is not by the database's fault, if so.
+    ``asked``: the conditions that must be met for a limit of time to refute; ``spent``: why it does not, if so.
     """
 
     def result(outcome: Outcome, why: str) -> CheckResult:
@@ -233,8 +257,7 @@ def _judge(
         )
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {doubt}")
     info = KNOWN_METRICS.get(check.metric)
-    asked = (*excuses, *(EARLIER if excuses and info is not None and info.from_start else ()))
-    excused = unmet(asked) if not holds and info is not None and info.timed else []
+    excused = unmet(asked()) if not holds and info is not None and info.timed else []
     exhausted = "" if holds or excused else spent()
     if not holds and info is not None and info.safety and not excused and not exhausted and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)

@@ -1,6 +1,6 @@
 """What metrics and conditions are, and how they are declared; ``metrics`` and ``conditions`` have the judge's own."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Generic, TypeVar
@@ -39,8 +39,8 @@ class MetricInfo:
     missing; a pass needs all of ``needs`` all the same. With ``timed`` the limit is one of time, which a machine that
     is busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
     With ``from_start`` it watches what came before the first fault, too, and so does a second condition
-    (``machine_free_before``). ``meanwhile`` has the stretch in which the time was lost that was too long, where it is
-    one: what the machine lacked just then excuses it, too.
+    (``machine_free_before``). ``stretches`` are those of which the metric has the longest, with ``summed`` all
+    together: what the machine lacked just then excuses them, too.
     ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
     it says nothing where there is.
     """
@@ -52,7 +52,8 @@ class MetricInfo:
     safety: bool = False
     timed: bool = False
     from_start: bool = False
-    meanwhile: Callable[[Analysis], Window] | None = None
+    stretches: Callable[[Analysis], Sequence[Window]] | None = None
+    summed: bool = False
     elsewhere: Callable[[Analysis], str] = lambda _: ""
 
 
@@ -70,15 +71,15 @@ class Metrics(dict[str, MetricInfo]):
 
     def declare(
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
-        from_start: bool = False, meanwhile: Callable[[Analysis], Window] | None = None, description: str = "",
-        elsewhere: Callable[[Analysis], str] = lambda _: "",
+        from_start: bool = False, stretches: Callable[[Analysis], Sequence[Window]] | None = None,
+        summed: bool = False, description: str = "", elsewhere: Callable[[Analysis], str] = lambda _: "",
     ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
         def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
                 unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, from_start=from_start,
-                meanwhile=meanwhile, elsewhere=elsewhere, description=description or _described(measure),
+                stretches=stretches, summed=summed, elsewhere=elsewhere, description=description or _described(measure),
             )  # fmt: skip
             return measure
 

@@ -1,11 +1,14 @@
 """What the judge can measure in a trial's evidence, by name; what only a workload knows it measures itself."""
 
-from clusters.events import NodeDeath
-from plugin.evidence.events import NotRecovered, seen
-from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.availability import Gap, undisturbed
+from collections.abc import Mapping, Sequence
+
+from clusters.events import NodeDeath, Provisioned
+from plugin.evidence.events import NotRecovered, ScaleBegin, seen
+from plugin.judge.analysis import Analysis, analysis, names_of
+from plugin.judge.availability import Gap, endpoint, long_stretches, nearby, undisturbed
 from plugin.judge.conditions import watched
 from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, nothing, recorded, seconds
+from plugin.judge.growth import NO_PHASE
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Measurement
@@ -42,21 +45,23 @@ NOBODY_ELSE = "no probed endpoint outside the hit nodes"
 NEVER_RECOVERED = "recovery was never declared"
 
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
+_WATCHED = ("probe_complete", "probe_on_time")
 _RECOVERY = ("integrity", "fault_bit", "recovered")
 
 _OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **MIXED_METRICS, **OBJECTS_METRICS})
 measures = _OWN.declare
 
 
-def _worst(a: Analysis) -> Window:
-    return _stretch(_longest_gap(a, "worst", NOBODY_ELSE))
+def _gaps(a: Analysis) -> Sequence[Window]:
+    header, lines = recorded(a.evidence.probe, "there was no probe")
+    found = list[Window]()
+    for one in a.timeline.disturbances:
+        living = [name for name in names_of(header.get("routes")) if endpoint(name) not in one.victims]
+        found += long_stretches(nearby(lines, living, one.window), living, window=one.window)
+    return found
 
 
-def _stretch(gap: Gap) -> Window:
-    return gap.begin, gap.end
-
-
-@measures("gap_s", "s", _PROBE, timed=True, meanwhile=_worst)
+@measures("gap_s", "s", _PROBE, timed=True, stretches=_gaps)
 def _gap(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway that was not hit itself."""
     return _told(a, _longest_gap(a, "worst", NOBODY_ELSE))
@@ -68,26 +73,75 @@ def _victim_gap(a: Analysis) -> Measured:
     return _told(a, _longest_gap(a, "victims", "no probed endpoint is a hit node's own"))
 
 
-def _undisturbed(a: Analysis) -> Window:
-    return _stretch(_gap_unexplained(a))
+def _gaps_undisturbed(a: Analysis) -> Sequence[Window]:
+    window, routes, lines = watched(a)
+    excused = [one.window for one in a.timeline.excused]
+    return long_stretches(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
 
 
-@measures("gap_undisturbed_s", "s", _PROBE, timed=True, from_start=True, meanwhile=_undisturbed)
+@measures("gap_undisturbed_s", "s", _WATCHED, timed=True, from_start=True, stretches=_gaps_undisturbed)
 def _gap_undisturbed(a: Analysis) -> Measured:
     """Longest stretch without a success of any range at any gateway, as far as no fault explains it.
 
     From the first write until writing ended: what lies outside of all disturbances, each of which ends with the
     recovery that was declared after it. A victim's own gateway counts, too, unless its node was never brought back.
     """
-    gap = _gap_unexplained(a)
-    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
-
-
-def _gap_unexplained(a: Analysis) -> Gap:
     window, routes, lines = watched(a)
     excused = [one.window for one in a.timeline.excused]
     gap = undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
-    return recorded(gap, "the probe watched no time outside of the disturbances")
+    return _gap_told(recorded(gap, "the probe watched no time outside of the disturbances"))
+
+
+def _gap_told(gap: Gap) -> Measured:
+    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
+
+
+# ---- gaps while the cluster grows or shrinks
+
+
+def _scales(a: Analysis) -> tuple[Window, Mapping[str, int]]:
+    """From the first change of size until writing ended, and since when nodes are gone that were not to stay."""
+    (begin, end), _, _ = watched(a)
+    scales = [(t, scale) for t, scale in seen(a.evidence.events, ScaleBegin) if begin <= t < end and scale.nodes]
+    first = recorded(scales[0][0] if scales else None, NO_PHASE)
+    there = {node for _, provisioned in seen(a.evidence.events, Provisioned) for node in provisioned.nodes}
+    gone: dict[str, int] = {}
+    for t, scale in scales:
+        gone |= dict.fromkeys(there - {*scale.nodes} - gone.keys(), t)
+        there |= {*scale.nodes}
+    return (first, end), gone
+
+
+def _gaps_scaling(a: Analysis) -> Sequence[Window]:
+    window, gone = _scales(a)
+    _, routes, lines = watched(a)
+    return long_stretches(lines, routes, window=window, gone=gone)
+
+
+@measures("gap_scaling_s", "s", _WATCHED, timed=True, stretches=_gaps_scaling)
+def _gap_scaling(a: Analysis) -> Measured:
+    """Longest stretch without a success of any range at any gateway that stays, from the first change of size on."""
+    window, gone = _scales(a)
+    _, routes, lines = watched(a)
+    return _gap_told(recorded(undisturbed(lines, routes, window=window, excused=[], gone=gone), "nobody watched"))
+
+
+def _unscaled(a: Analysis) -> Window:
+    (begin, _), _, _ = watched(a)
+    return begin, _scales(a)[0][0]
+
+
+def _gaps_unscaled(a: Analysis) -> Sequence[Window]:
+    _, routes, lines = watched(a)
+    return long_stretches(lines, routes, window=_unscaled(a))
+
+
+@measures("gap_unscaled_s", "s", _WATCHED, timed=True, from_start=True, stretches=_gaps_unscaled)
+def _gap_unscaled(a: Analysis) -> Measured:
+    """The same from the first write until the first change of size."""
+    _, routes, lines = watched(a)
+    gap = undisturbed(lines, routes, window=_unscaled(a), excused=[], gone={})
+    return _gap_told(recorded(gap, "nobody watched"))
 
 
 def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
@@ -101,13 +155,13 @@ def _told(a: Analysis, gap: Gap) -> Measured:
     return gap.seconds, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", ()
 
 
-def _until_given_up(a: Analysis) -> Window:
-    undo, late = [f.undo for f in a.timeline.faults if f.undo is not None], seen(a.evidence.events, NotRecovered)
-    until = recorded(late[-1][0] if late else None, "nobody gave it up")
-    return max((t for t in undo if t <= until), default=until), until
+def _until_given_up(a: Analysis) -> Sequence[Window]:
+    undone = [fault.undo for fault in a.timeline.faults if fault.undo is not None]
+    late = [t for t, _ in seen(a.evidence.events, NotRecovered)]
+    return [(max((undo for undo in undone if undo <= t), default=t), t) for t in late]
 
 
-@measures("unrecovered", "", ("integrity", "fault_bit"), safety=True, timed=True, meanwhile=_until_given_up)
+@measures("unrecovered", "", ("integrity", "fault_bit"), safety=True, timed=True, stretches=_until_given_up)
 def _unrecovered(a: Analysis) -> Measured:
     """1 when the cluster was not whole again within the profile's recovery limit."""
     if not a.timeline.faults:

@@ -31,6 +31,12 @@ def told(*more: Any, **changes: Any) -> list[Any]:
     return sorted([*events(**{**times, **changes}), *more], key=lambda each: each.t)
 
 
+def growing() -> list[Any]:
+    """The cluster grows, and nothing is hurt."""
+    faults = ("fault_begin", "fault_bit", "fault_undo", "fault_undone", "recovered")
+    return told(GROWS, **dict.fromkeys(faults))
+
+
 def unanswered() -> list[HistoryLine]:
     """Every read fails."""
     return [
@@ -54,14 +60,21 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "failed_scaling": (
         Comparison.LE, 5, {"history": in_vain(history(until=END), 51, 57), "events": told(LATER)},
     ),
-    "write_gap_unscaled_s": (Comparison.LE, 5, {"history": history(until=END, quiet=range(50, 57))}),
+    "client_wait_undisturbed_s": (Comparison.LE, 5, {"history": in_vain(history(until=END), 50, 57, "r1")}),
+    "failed_disturbed": (Comparison.LE, 5, {"history": in_vain(history(until=END), 20, 30)}),
+    "gap_scaling_s": (
+        Comparison.LE, 30,
+        {"probe": probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 440, until=END), "events": growing()},
+    ),
     "throughput_kept_scaling": (
         Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
 }  # fmt: skip
 """What lasts too long, by the metric that says so, and the check that it exceeds."""
 
-WITHOUT_CLIENTS = {"gap_s", "gap_undisturbed_s", "unrecovered", "unreadable", "errors_not_retryable"}
+WITHOUT_CLIENTS = {
+    "gap_s", "gap_undisturbed_s", "gap_scaling_s", "unrecovered", "unreadable", "errors_not_retryable",
+}  # fmt: skip
 """What is seen by others than the load's own clients, or said by the server."""
 
 
@@ -92,12 +105,8 @@ def test_it_refutes_unless_other_work_had_the_machine(metric: str) -> None:
     assert outcome(metric, others=60.0) is Outcome.INCONCLUSIVE
 
 
-STRETCHES = ("gap_s", "gap_undisturbed_s", "client_wait_s", "write_gap_unscaled_s", "degraded_s", "unrecovered")
-"""What is lost in one stretch, which the machine is held against by itself, too."""
-
-
-@pytest.mark.parametrize("metric", STRETCHES)
-def test_a_stretch_is_excused_by_a_machine_that_had_nothing_left_then(metric: str) -> None:
+@pytest.mark.parametrize("metric", LASTING)
+def test_what_lasts_is_excused_by_a_machine_that_had_nothing_left(metric: str) -> None:
     """Whoever used it: where the run itself exhausts the machine, it is too small for the profile."""
     assert outcome(metric, cpu=96.0) is Outcome.REFUTED
     assert outcome(metric, cpu=98.0) is Outcome.INCONCLUSIVE
@@ -117,13 +126,45 @@ def test_a_burst_in_an_outage_excuses_as_much_as_it_took(kind: str, seconds: int
     seen_ = probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 462, until=END)
     found = outcome("gap_s", probe=seen_, host=host, events=told(recovered={"at": 50}))
     assert found is is_
+    twice = probe(
+        lambda r, tenth: not (r == "n2/1" and 120 < tenth < 462) and not (r == "n3/2" and 130 < tenth < 470), until=END
+    )
+    each = [HostSecond(t=s * SECOND, **(burst if s == 12 else quiet)) for s in range(1, 600)]
+    assert outcome("gap_s", probe=twice, host=each, events=told(recovered={"at": 50})) is Outcome.REFUTED
     later = [HostSecond(t=s * SECOND, **(burst if 52 <= s < 52 + seconds else quiet)) for s in range(1, 600)]
     assert outcome("gap_s", probe=seen_, host=later, events=told(recovered={"at": 50})) is Outcome.REFUTED
 
 
+def test_seconds_that_were_well_served_excuse_no_degraded_ones() -> None:
+    quiet, full = {"cpu": 50.0, "others": 1.0}, {"cpu": 99.0, "others": 1.0}
+    for taken, is_ in ((range(45, 48), Outcome.REFUTED), (range(20, 24), Outcome.INCONCLUSIVE)):
+        host = [HostSecond(t=s * SECOND, **(full if s in taken else quiet)) for s in range(1, END)]
+        assert outcome("degraded_s", host=host) is is_
+
+
+def test_other_work_in_the_other_half_of_a_trial_excuses_nothing() -> None:
+    """Before the first fault nobody answered for long; after it other work had the machine."""
+    limit, fields = EARLY["gap_undisturbed_s"]
+    for taken, is_ in ((range(30, 50), Outcome.REFUTED), (range(1, 12), Outcome.INCONCLUSIVE)):
+        host = [HostSecond(t=s * SECOND, cpu=92.0, others=60.0 if s in taken else 1.0) for s in range(1, END)]
+        check = Check(
+            metric="gap_undisturbed_s", comparison=Comparison.LE, limit=limit, unit="s", kind=Kind.ABSOLUTE, mark="R",
+            source="us",
+        )  # fmt: skip
+        of = whole(**{"events": told(), "history": history(until=END), "host": host, **fields})
+        assert decide(of, [check]).outcome is is_
+
+
+@pytest.mark.parametrize("metric", ["gap_s", "unrecovered"])
+def test_a_machine_that_has_no_time_records_late_and_each_record_counts_for_its_time(metric: str) -> None:
+    late = [HostSecond(t=round(2.4 * n * SECOND), cpu=100.0, others=1.0) for n in range(1, round(END / 2.4))]
+    assert outcome(metric, host=late) is Outcome.INCONCLUSIVE
+
+
 EARLY: Mapping[str, tuple[float, dict[str, Any]]] = {
     "gap_undisturbed_s": (5, {"probe": probe(lambda _, tenth: not 20 < tenth < 90, until=END)}),
-    "write_gap_unscaled_s": (5, {"history": history(until=END, quiet=range(2, 9))}),
+    "client_wait_undisturbed_s": (5, {"history": in_vain(history(until=END), 2, 9)}),
+    "gap_unscaled_s": (5, {"probe": probe(lambda _, tenth: not 20 < tenth < 90, until=END), "events": growing()}),
     "failed_undisturbed": (1, {"history": unanswered()}),
     "client_wait_s": (5, {"history": in_vain(history(until=END), 2, 9)}),
 }

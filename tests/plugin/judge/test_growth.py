@@ -381,20 +381,20 @@ def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
 
 def test_a_stretch_before_the_cluster_grows_counts_and_has_a_limit_of_its_own() -> None:
     """A fault that nobody made, between the baseline and the first node that is added."""
-    lines = history(until=90, quiet=range(12, 48))
+    lines = in_vain(history(until=90), 12, 48)
     told = [event(0, "trial.begin"), event(1, "baseline.begin"), event(11, "baseline.end")]
     grows = event(50, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
     ends = [event(90.1, "writing.end"), event(91, "trial.end")]
     stood = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
-    found = measure(stood, "write_gap_unscaled_s")
+    found = measure(stood, "client_wait_undisturbed_s")
     assert found.value == pytest.approx(36, abs=0.5), found.note
-    assert found.note.startswith(("from 11.", "from 12."))
-    lines = history(until=90, quiet=range(52, 80))
+    assert ", 12.0 s" in found.note
+    lines = in_vain(history(until=90), 52, 80)
     later = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
-    before = measure(later, "write_gap_unscaled_s")
-    assert before.value is not None
-    assert before.value < 1
-    checks = [c for c in load_catalogue().claim("rebalance").checks_for("laptop") if c.metric.startswith("write_gap")]
+    assert measure(later, "client_wait_undisturbed_s").value == 0
+    assert measure(later, "client_wait_s").value == pytest.approx(28, abs=0.5)
+    claim = load_catalogue().claim("rebalance")
+    checks = [c for c in claim.checks_for("laptop") if c.metric == "client_wait_undisturbed_s"]
     quiet = replace(stood, host=[HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)])
     assert [decide(quiet, [check]).outcome for check in checks] == [Outcome.REFUTED]
 
@@ -437,7 +437,7 @@ PROBES: Mapping[str, tuple[dict[str, Any], Any, Outcome, str]] = {
 @pytest.mark.parametrize("case", PROBES)
 def test_a_stretch_without_a_write_refutes_where_a_probe_watched_throughout(case: str) -> None:
     begin, seen, outcome, why = PROBES[case]
-    lines = history(until=90, quiet=range(12, 48))
+    lines = in_vain(history(until=90), 12, 48)
     told = [
         event(0, "trial.begin", **begin), event(0.1, "provisioned", nodes=THREE),
         event(1, "baseline.begin"), event(11, "baseline.end"),
@@ -448,7 +448,7 @@ def test_a_stretch_without_a_write_refutes_where_a_probe_watched_throughout(case
     of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
     for claim in ("rebalance", "rebalance-scale-in"):
         checks = load_catalogue().claim(claim).checks_for("laptop")
-        (gap,) = (check for check in checks if check.metric == "write_gap_unscaled_s")
+        (gap,) = (check for check in checks if check.metric == "client_wait_undisturbed_s")
         assert decide(of, [gap]).outcome is outcome
     assert why in condition(of, "probe_complete").why
 
@@ -521,3 +521,33 @@ def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
     )
     only = measure(whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_scaling")
     assert only.value is None
+
+
+@pytest.mark.parametrize("claim", ["rebalance", "rebalance-scale-in"])
+@pytest.mark.parametrize(
+    ("route", "since", "until", "refuted"),
+    [
+        ("n2/1", 55, 80, None),
+        ("n2/1", 55, 87, "gap_scaling_s"),
+        ("n2/1", 20, 31, "gap_unscaled_s"),
+        ("n3/2", 55, 92, None),
+    ],
+    ids=["short", "a range while it changes", "a range before", "a node that leaves"],
+)
+def test_a_range_that_is_away_at_every_gateway_refutes_though_no_client_waits(
+    claim: str, route: str, since: int, until: int, refuted: str | None
+) -> None:
+    """And a node that is not to stay is not missed."""
+    lines = history(until=92)
+    told = [
+        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=THREE), event(1, "baseline.begin"),
+        event(11, "baseline.end"), event(50, "scale.begin", kind="in", nodes=["n1", "n2"], quiet_s=20, stall_s=24),
+        event(92.1, "writing.end"), event(93, "trial.end"),
+    ]  # fmt: skip
+    seen = probe(lambda name, tenth: name != route or not 10 * since <= tenth < 10 * until, until=93)
+    host = [HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 93)]
+    of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
+    checks = [c for c in load_catalogue().claim(claim).checks_for("laptop") if c.metric.startswith("gap_")]
+    assert {c.metric for c in checks} == {"gap_scaling_s", "gap_unscaled_s"}
+    found = {r.check.metric: r.outcome for r in decide(of, checks).results}
+    assert {metric for metric, outcome in found.items() if outcome is not Outcome.PASS} == ({refuted} - {None})

@@ -35,6 +35,7 @@ from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
+from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import RATE, history, in_vain, last_read, whole
 
@@ -73,10 +74,13 @@ EXPECTED = {
     "nodes_down_at_once": 1,
     "nodes_with_old_resources": None,
     "throughput_kept_scaling": None,
-    "client_wait_s": 0.002,
+    "client_wait_s": 0.0,
+    "client_wait_undisturbed_s": 0.0,
     "failed_scaling": None,
+    "failed_disturbed": 0,
+    "gap_scaling_s": None,
+    "gap_unscaled_s": None,
     "errors_undisturbed": 0,
-    "write_gap_unscaled_s": 0.101,
     "latency_p99_scaling_ms": None,
     "errors_not_retryable": 0,
     "read_back_wrong": None,
@@ -279,13 +283,45 @@ def test_a_client_that_tries_in_vain_for_long_is_an_outage_whatever_the_probe_se
         assert not clients or found.measurement.note.startswith(clients)
 
 
+@pytest.mark.parametrize("claim", [*SERVE[:4], "survivability-quorum", "scale-up"])
+def test_where_no_fault_explains_it_a_client_tries_in_vain_for_less(claim: str) -> None:
+    """From 25 s on nothing is disturbed, and of the wait that began before only the rest counts."""
+    lines = history(until=75)
+    told = events(
+        recovered={"at": 25}, writing_end={"at": 75.1}, audit_begin={"at": 75.2}, audit_end={"at": 76.0},
+        trial_end={"at": 76.1},
+    )  # fmt: skip
+    checks = load().claim(claim).checks_for("laptop")
+    (check,) = (each for each in checks if each.metric == "client_wait_undisturbed_s")
+    for since, until, value in ((15, 34, 9), (15, 37, 12), (40, 51, 11), (5, 20, 7)):
+        of = whole(
+            history=in_vain(lines, since, until, "r1"), events=told, probe=probe(lambda *_: True, until=76),
+            host=[HostSecond(t=t * SECOND, cpu=50.0, others=1.0) for t in range(1, 77)],
+        )  # fmt: skip
+        (found,) = decide(of, [check]).results
+        assert found.measurement.value == pytest.approx(value, abs=0.2), found.measurement.note
+        assert found.outcome is (Outcome.REFUTED if value > 10 else Outcome.PASS)
+
+
+@pytest.mark.parametrize(("what", "is_"), [("reads", Outcome.REFUTED), ("few", Outcome.PASS)])
+def test_what_fails_while_a_fault_and_its_recovery_last_has_a_limit(what: str, is_: Outcome) -> None:
+    """Every read but a few fails, and no write; nobody waits long."""
+    lines = in_vain(history(), 12, 20, *(("r1",) if what == "reads" else ()))
+    if what == "few":
+        lines = in_vain(history(), 12, 12.3)
+    for claim in ("survivability", "hot-swap", "scale-up", "tenancy-survivability"):
+        checks = load().claim(claim).checks_for("laptop")
+        (check,) = (each for each in checks if each.metric == "failed_disturbed")
+        assert decide(whole(history=lines, final=last_read(lines)), [check]).results[0].outcome is is_, claim
+
+
 def test_a_client_that_finds_no_node_tries_in_vain_and_one_that_is_not_asked_does_not() -> None:
     refused = [Refused(second * SECOND, "r1", "n3", "refused") for second in range(20, 28)]
     none = [line for line in history() if not (isinstance(line, Invoke | Ok) and 19 * SECOND <= line.t < 28 * SECOND)]
     found = measure(whole(history=sorted([*none, *refused], key=lambda line: line.t)), "client_wait_s")
     assert found.value == pytest.approx(8.0, abs=0.1)
     assert found.note.startswith("r1, 20.0 s")
-    assert measure(whole(history=none), "client_wait_s").value == pytest.approx(0.002)
+    assert measure(whole(history=none), "client_wait_s").value == 0
 
 
 def test_the_gateway_of_a_node_that_nobody_brought_back_is_not_missed() -> None:

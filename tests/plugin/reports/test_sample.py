@@ -25,8 +25,13 @@ def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
     told = re.findall("(?:same verdict as stored|differs: .+)", text)
     # checks that the run did not have
     younger = {
-        True: ["errors_undisturbed absolute =="],
-        False: ["errors_not_retryable absolute ==", "client_wait_s absolute <="],
+        True: ["errors_undisturbed absolute ==", "client_wait_undisturbed_s absolute <="],
+        False: [
+            "errors_not_retryable absolute ==",
+            "client_wait_s absolute <=",
+            "failed_disturbed absolute <=",
+            "client_wait_undisturbed_s absolute <=",
+        ],
     }
     newer = {quorum: [f"differs: check {check} is new" for check in checks] for quorum, checks in younger.items()}
     claims = re.findall("claim .*:", text)
