@@ -6,7 +6,7 @@ evidence is read back and what reports show is asked of all that are declared. S
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from clusters.declared import Place, Rule, keyed, read, text
 from clusters.engines import EngineKind
 from clusters.errors import BadInput
-from clusters.events import Happened
-from clusters.registry import Registry
-from plugin.judge.activity import Activity
-from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import ConditionInfo, Known, MetricInfo
-from plugin.judge.trial import TrialEvidence
+from clusters.registry import Known, Registry
 
 if TYPE_CHECKING:
+    from clusters.events import Happened
+    from plugin.judge.activity import Activity
+    from plugin.judge.analysis import Analysis
+    from plugin.judge.definitions import ConditionInfo, MetricInfo
+    from plugin.judge.trial import TrialEvidence
     from plugin.reports.section import Section
 
 S = TypeVar("S")
@@ -95,7 +95,8 @@ class Workload(Generic[S]):
     as a table. ``answers`` gives by metric, of the results of all checks by theirs, what was measured for a column of a
     source's table, and the ratio; ``None`` where it is a number like any other. ``section`` gives what reports show,
     given the limits of checks by metric; ``None`` for nothing. ``costs``: by name what parts of a test take; a claim
-    names its own. The module is imported at every start of the suite, so what is heavy is imported inside of functions.
+    names its own. The module is imported at every start of the suite, so what is heavy is imported inside of functions,
+    or named for later (``clusters.registry.later``).
     """
 
     name: str
@@ -106,13 +107,13 @@ class Workload(Generic[S]):
     files: str = ""
     read: Callable[[Path, list[str]], Any] = lambda directory, problems: None
     progress: Callable[[Path], str] = lambda directory: ""
-    events: Sequence[type[Happened]] = ()
-    phases: Mapping[str, tuple[type[Happened], Sequence[type[Happened]], str]] = field(default_factory=dict)
+    events: "Sequence[type[Happened]]" = ()
+    phases: "Mapping[str, tuple[type[Happened], Sequence[type[Happened]], str]]" = field(default_factory=dict)
     parameters: Mapping[str, Rule[Any]] = field(default_factory=dict)
-    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
-    conditions: Mapping[str, ConditionInfo] = field(default_factory=dict)
-    contradictions: Callable[[Analysis], Sequence[str]] = lambda analysis: ()
-    activity: Callable[[Analysis], Activity | None] = lambda analysis: None
+    metrics: "Mapping[str, MetricInfo]" = field(default_factory=dict)
+    conditions: "Mapping[str, ConditionInfo]" = field(default_factory=dict)
+    contradictions: "Callable[[Analysis], Sequence[str]]" = lambda analysis: ()
+    activity: "Callable[[Analysis], Activity | None]" = lambda analysis: None
     audited: Sequence[str] = ()
     answers: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str] | None]] = field(default_factory=dict)
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
@@ -123,10 +124,15 @@ class Workload(Generic[S]):
         return bool(self.files) and next(directory.glob(self.files), None) is not None
 
 
-def activity_of(analysis: Analysis) -> Activity | None:
+def activity_of(analysis: "Analysis") -> "Activity | None":
     """What a trial's clients did in time, as far as the workload of its load tells it."""
     told = (WORKLOADS[name].activity(analysis) for name in analysis.evidence.workloads)
     return next((activity for activity in told if activity is not None), None)
+
+
+def users() -> Iterator[Workload[Any]]:
+    """Those that a user's catalogues declared."""
+    return (WORKLOADS[name] for name in WORKLOADS if name not in OWN_NAMES)
 
 
 def declared(document: Mapping[str, Any], top: Place) -> Mapping[str, str]:
@@ -139,6 +145,8 @@ WORKLOADS: Registry[Workload[Any]] = Registry("workload", declared(*read(OWN)))
 
 KNOWN_COSTS: Known[CostOf] = Known({}, lambda: (workload.costs for workload in WORKLOADS.values()))
 """What parts of tests take, of all workloads by name: a claim names its own."""
+
+OWN_NAMES = frozenset(WORKLOADS)
 
 _PLACES = {name: read(OWN)[1] / "workloads" / name for name in WORKLOADS}
 """Where each was declared."""

@@ -33,13 +33,12 @@ from clusters.declared import (
 )
 from clusters.errors import BadInput
 from clusters.model import Capability, NodeResources
+from clusters.registry import Known
 from clusters.topology import MOST_NODES
 from plugin import profiles
 from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
-from plugin.judge.conditions import KNOWN_CONDITIONS
-from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Comparison, Kind
-from plugin.workloads import KNOWN_COSTS, NAMES, WORKLOADS, declare, declared
+from plugin.workloads import KNOWN_COSTS, NAMES, OWN_NAMES, WORKLOADS, declare, declared, users
 
 HOME = Path(__file__).parent
 FAMILIES = (
@@ -48,7 +47,15 @@ FAMILIES = (
 )
 SHIPPED = tuple(HOME / f"{family}.toml" for family in FAMILIES)
 """The suite's own files, in the order in which their claims are listed."""
+SCHEMA = HOME / "catalogue.schema.json"
 T = TypeVar("T")
+
+_NAMES = json.loads(SCHEMA.read_text("utf-8"))["$defs"]
+# By name alone: what measures and asks them is the judge's, which is imported only once there is evidence.
+KNOWN_METRICS = Known(dict.fromkeys(_NAMES["metric"]["enum"]), lambda: (dict.fromkeys(one.metrics) for one in users()))
+KNOWN_CONDITIONS = Known(
+    dict.fromkeys(_NAMES["condition"]["enum"]), lambda: (dict.fromkeys(one.conditions) for one in users())
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,9 +204,10 @@ def _limit(value: Any, place: Place) -> float | Mapping[str, float]:
 
 
 _METRIC = text(pattern=r"[a-z][a-z0-9]*(_[a-z0-9]+)*", what="snake_case: small letters, digits and single underscores")
-_KNOWN_CONDITION = name_of(KNOWN_CONDITIONS, "an evidence condition")
 # An editor proposes the suite's own, and cannot know those of a user's workload.
-_CONDITION = Rule(_KNOWN_CONDITION, {"anyOf": [_KNOWN_CONDITION.schema, _METRIC.schema]})
+_CONDITION = Rule(
+    name_of(KNOWN_CONDITIONS, "an evidence condition"), {"anyOf": [{"$ref": "#/$defs/condition"}, _METRIC.schema]}
+)
 
 _KNOWN_COST = name_of(KNOWN_COSTS, "a cost")
 _COST = Rule(_KNOWN_COST, {"anyOf": [_KNOWN_COST.schema, _METRIC.schema]})
@@ -281,7 +289,17 @@ _CLAIM = form(
 
 
 def schema() -> dict[str, Any]:
-    """The form of a catalogue file as JSON schema, which ``catalogue.schema.json`` holds for editors."""
+    """The form of a catalogue file as JSON schema, which ``catalogue.schema.json`` holds for editors.
+
+    Its ``$defs`` are the names of what the suite itself measures and asks of evidence, for editors and for ``load``.
+    """
+    from plugin.judge import conditions, metrics
+
+    own = [WORKLOADS[name] for name in OWN_NAMES]
+    names = {
+        "metric": {*metrics.KNOWN_METRICS.own, *(name for one in own for name in one.metrics)},
+        "condition": {*conditions.KNOWN_CONDITIONS.own, *(name for one in own for name in one.conditions)},
+    }
     tables = {
         "claims": {**keyed(_ID, anything).schema, "additionalProperties": _CLAIM.schema},
         "checks": keyed(_ID, several(_check, at_least=1)).schema,
@@ -294,13 +312,14 @@ def schema() -> dict[str, Any]:
         "type": "object",
         "properties": tables,
         "additionalProperties": False,
+        "$defs": {what: {"enum": sorted(known)} for what, known in names.items()},
     }
 
 
 def write_schema() -> None:
     """Write ``catalogue.schema.json`` anew."""
     text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-    (HOME / "catalogue.schema.json").write_text(text, encoding="utf-8")
+    SCHEMA.write_text(text, encoding="utf-8")
 
 
 def _claim(name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]]) -> Claim:

@@ -8,13 +8,14 @@ from operator import itemgetter, or_
 from msgspec import UNSET
 
 from clusters.events import FaultBegin, Provisioned, Replicated
+from clusters.registry import Known
 from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, TrialEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
 from plugin.judge.clocks import unread
-from plugin.judge.definitions import Answer, Conditions, Known, NotRecorded, recorded, seconds, some
+from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, seconds, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
 from plugin.judge.objects import OBJECTS_CONDITIONS

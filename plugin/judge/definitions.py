@@ -1,9 +1,9 @@
 """What metrics and conditions are, and how they are declared; ``metrics`` and ``conditions`` have the judge's own."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from plugin.judge.analysis import Analysis
 from plugin.judge.trial import Window
@@ -121,27 +121,3 @@ def some(problems: Iterable[str], most: int = 3) -> str:
 def seconds(t: int) -> str:
     """A time of the timeline, in microseconds, in words."""
     return f"{t / 1e6:.1f} s"
-
-
-class Known(Mapping[str, T], Generic[T]):
-    """What is known by name: the judge's ``own``, and what each workload that is declared adds."""
-
-    def __init__(self, own: Mapping[str, T], added: Callable[[], Iterable[Mapping[str, T]]]) -> None:
-        self.own = own
-        self._added = added
-
-    def __getitem__(self, name: str) -> T:
-        if name in self.own:
-            return self.own[name]
-        for added in self._added():
-            if name in added:
-                return added[name]
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.own
-        for added in self._added():
-            yield from added
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from clusters.events import NodeDeath, Provisioned
+from clusters.registry import Known
 from plugin.evidence.events import NotRecovered, ScaleBegin, seen
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import Gap, endpoint, long_stretches, nearby, undisturbed
 from plugin.judge.conditions import watched
-from plugin.judge.definitions import Known, Measured, Metrics, NotRecorded, nothing, recorded, seconds
+from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, seconds
 from plugin.judge.growth import NO_PHASE
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.mixed import MIXED_METRICS
