@@ -69,16 +69,16 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what is tested, on what, with which seed."""
-    from plugin.reports import terminal
+    from plugin.reports.header import header
 
-    return terminal.header(config)
+    return header(config)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Say how long the claims' tests will take."""
-    from plugin.reports import listing
+    from plugin import session
 
-    return listing.expected(config, items)
+    return session.expected(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -128,9 +128,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim; a machine that other work had decides nothing."""
-    from plugin import conclusion
+    from plugin import session
 
-    return (yield from conclusion.judging_early_end(item))
+    return (yield from session.judging_early_end(item))
 
 
 pytest_runtest_setup = pytest_runtest_call
@@ -140,17 +140,17 @@ pytest_runtest_setup = pytest_runtest_call
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
     report = yield
-    from plugin import conclusion
+    from plugin import session
 
-    conclusion.classify(item, call, report)
+    session.classify(item, call, report)
     return report
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """An inconclusive claim has a letter and a word of its own."""
-    from plugin.reports import terminal
+    from plugin.reports.header import status_of
 
-    return terminal.status_of(report)
+    return status_of(report)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -181,9 +181,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the claim table."""
-    from plugin.reports import terminal
+    from plugin import session
 
-    terminal.summary(terminalreporter, config)
+    session.summarise(terminalreporter, config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

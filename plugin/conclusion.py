@@ -20,7 +20,8 @@ from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verd
 from plugin.judge.model import Outcome
 from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
-from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED, Result, result_of
+from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED, Result
+from plugin.results import result_of
 
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""

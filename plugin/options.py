@@ -17,7 +17,6 @@ from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
 from clusters.substrates import LOCAL, SUBSTRATES
 from plugin.claims import Suite
-from plugin.evidence.store import TRIAL_FILE
 from plugin.workloads import WORKLOADS, FileOption
 
 AUTO = "auto"
@@ -258,8 +257,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
     report = (home / get("report")).absolute() if get("report") else None
     if report and report.suffix != ".html":
         raise BadInput(f"--report {report}: must be named .html, so that nothing else is overwritten")
-    if report and (trial := next((d for d in report.parents if (d / TRIAL_FILE).exists()), None)):
-        raise BadInput(f"--report {report}: {trial} is sealed evidence; give a place outside of it")
+    if report:
+        from plugin.evidence.store import TRIAL_FILE
+
+        if trial := next((d for d in report.parents if (d / TRIAL_FILE).exists()), None):
+            raise BadInput(f"--report {report}: {trial} is sealed evidence; give a place outside of it")
     return Settings(
         engine=engine,
         substrate=get("substrate"),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plugin.reports.progress import Ticker
 from plugin.result import Result
 from plugin.status import Conclusion
 
 if TYPE_CHECKING:
+    from plugin.reports.progress import Ticker
     from plugin.reports.stored_run import StoredRun
 
 PROPERTY = "roachproof"
@@ -44,7 +44,7 @@ class Session:
     """What was required and nobody decided; without a suite, what was collected is required."""
     missing: list[str] = field(default_factory=list)
     """What of it a suite requires. No test of the session need stand for it, so that reports name it themselves."""
-    ticker: Ticker | None = None
+    ticker: "Ticker | None" = None
     stored: "StoredRun | None" = None
     """What it left, as reports see it."""
     page: str = ""

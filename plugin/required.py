@@ -6,12 +6,8 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
-from plugin.judge.model import Outcome
-
 NOT_DECIDED = "REQUIRED AND NOT DECIDED"
 """What reports call it."""
-
-DECIDED = (Outcome.PASS, Outcome.REFUTED, Outcome.INCONCLUSIVE)
 
 
 class Required(Struct, frozen=True, kw_only=True):

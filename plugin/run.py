@@ -20,29 +20,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from msgspec import to_builtins
 
 from clusters import topology
 from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Engine, EngineKind, Wanted, control_notice, is_control
 from clusters.errors import BadInput
 from clusters.model import Topology
-from clusters.sql.pgwire import DRIVER
-from plugin.catalogue import SHIPPED, Catalogue, load
-from plugin.claims import Claim
-from plugin.evidence.records import SCHEMA
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.evidence.run_seal import RUN_FILE
-from plugin.evidence.store import make_run_directory, write_json
 from plugin.host import Host, measure
 from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
-from plugin.required import Required
 from plugin.workloads import Workload
 
 if TYPE_CHECKING:
     from fixtures.objects.catalogue import ObjectCheck
     from fixtures.swapping.given import Given
+    from plugin.catalogue import Catalogue
+    from plugin.claims import Claim
+    from plugin.required import Required
 
 S = TypeVar("S")
 
@@ -60,13 +55,15 @@ class Run:
     """Why the control runs where ``auto`` found no CockroachDB."""
     tell: Callable[[Mapping[str, Any]], None] | None = None
     """Hears what is said before there is a run directory."""
-    required: Sequence[Required] = ()
+    required: "Sequence[Required]" = ()
     """What a suite requires to be decided."""
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     @cached_property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> "Catalogue":
         """All claims: ours and the user's."""
+        from plugin.catalogue import SHIPPED, load
+
         return load([*SHIPPED, *self.settings.catalogues])
 
     @cached_property
@@ -100,7 +97,7 @@ class Run:
 
         return given(self.settings.plan, self.settings.home, self.targets, partial(old_joins, self.kind))
 
-    def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
+    def parameters_for(self, claim: "Claim") -> Mapping[str, tuple[object, ...]]:
         """The values of each argument of the claim's test: the suite's, but for the path of a plan that is given."""
         values = claim.parameters_for(self.settings.suite)
         if self.plan and claim.changes_versions and "path" in values:
@@ -262,7 +259,7 @@ class Run:
 
     def check(self) -> None:
         """Refuse, before anything starts, a run directory or a key that cannot be used. Raises ``BadInput``."""
-        if (self.settings.run_dir / RUN_FILE).exists():
+        if self.begun:
             home = self.settings.run_dir
             raise BadInput(f"--run-dir {home}: holds the evidence of an earlier run; give an empty or new directory")
         if self.settings.sign and not self.settings.at_hand_only:
@@ -270,11 +267,26 @@ class Run:
 
             check_key(self.settings.sign)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the run directory is described already, by this process or another."""
+        if not self.settings.run_dir.is_dir():
+            return False
+        from plugin.evidence.run_seal import RUN_FILE
+
+        return (self.settings.run_dir / RUN_FILE).exists()
+
     def begin(self) -> None:
         """Make and describe the run directory, unless another process of this run has. Raises ``BadInput``."""
+        from msgspec import to_builtins
+
+        from plugin.evidence.records import SCHEMA
+        from plugin.evidence.run_seal import RUN_FILE
+        from plugin.evidence.store import make_run_directory, write_json
+
         directory = make_run_directory(self.settings.run_dir)
         (directory / "progress").mkdir(exist_ok=True)
-        if (directory / RUN_FILE).exists():
+        if self.begun:
             return
         about = {
             "schema": SCHEMA,
@@ -312,6 +324,8 @@ def _revision() -> str:
 def _packages() -> Mapping[str, str]:
     """Versions of what runs, drives and measures the databases from here."""
     from importlib import metadata
+
+    from clusters.sql.pgwire import DRIVER
 
     found = {}
     engines = (name for kind in ENGINES.values() for name in kind.packages)

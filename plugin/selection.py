@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.mark.expression import Expression
@@ -17,16 +17,16 @@ from clusters.model import Capability, Topology
 from clusters.substrates import SUBSTRATES
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
-from plugin.catalogue import SHIPPED
-from plugin.claims import Claim
-from plugin.costs import check_room
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries
 from plugin.options import AUTO, Keep
 from plugin.profiles import node_of_size, profile_named, shipped
-from plugin.required import Required
 from plugin.run import Run
 from plugin.workloads import WORKLOADS, Where, Workload
+
+if TYPE_CHECKING:
+    from plugin.claims import Claim
+    from plugin.required import Required
 
 MARKERS = (
     "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
@@ -175,6 +175,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         else:
             _has_sizes(item, run)
             if not sabotage and claim.costs:
+                from plugin.costs import check_room
+
                 check_room(claim, run, where(item, run))
     if run.plan and kept:
         _take_plan(kept, run)
@@ -271,7 +273,7 @@ def sabotaged_engine(item: pytest.Item) -> str | None:
     return engine
 
 
-def reason_not_evaluated(claim: Claim, nodes: int, run: Run, engine: str | None = None) -> str | None:
+def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | None = None) -> str | None:
     """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
     if claim.status == "planned":
         return "its test is planned, not written yet"
@@ -295,7 +297,7 @@ def _choosing_versions(run: Run, times: str) -> str:
     return f": give the old and the new one with {kind.choice.version}, {times}"
 
 
-def _too_large(claim: Claim, nodes: int, run: Run) -> str | None:
+def _too_large(claim: "Claim", nodes: int, run: Run) -> str | None:
     """Why this host cannot give nodes the sizes of the claim's parameters; a control group grants cores nobody has."""
     if Capability.NODE_RESOURCES not in claim.capabilities:
         return None
@@ -317,7 +319,7 @@ def _named(missing: frozenset[Capability], run: Run) -> str:
     return ", ".join(sorted(missing)) + (f" ({why})" if why else "")
 
 
-def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capability]:
+def offered(run: Run, claim: "Claim", engine: str | None = None) -> frozenset[Capability]:
     """Which of the claim's capabilities engine and substrate have together; known without starting either."""
     chosen = engine or run.settings.engine
     if chosen == AUTO:
@@ -325,14 +327,14 @@ def offered(run: Run, claim: Claim, engine: str | None = None) -> frozenset[Capa
     return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
 
 
-def evaluable(run: Run) -> list[Claim]:
+def evaluable(run: Run) -> "list[Claim]":
     """The claims of the suite that can be evaluated here."""
     suite = run.settings.suite
     chosen = (claim for claim in run.catalogue if suite in claim.suites and claim.id in run.chosen)
     return [claim for claim in chosen if reason_not_evaluated(claim, _most_nodes(claim, run), run) is None]
 
 
-def _most_nodes(claim: Claim, run: Run, begins: int = 0) -> int:
+def _most_nodes(claim: "Claim", run: Run, begins: int = 0) -> int:
     """How many nodes a trial of the claim has at the most, with those that join by a plan which is given.
 
     ``begins``: how many the cluster of a test begins with; as the claim's parameters say where that is not given.
@@ -344,8 +346,10 @@ def _most_nodes(claim: Claim, run: Run, begins: int = 0) -> int:
     return max(most, (begins or max(declared, default=0)) + run.plan.joining)
 
 
-def required(run: Run) -> list[Required]:
+def required(run: Run) -> "list[Required]":
     """What the suite requires: of each claim that can be evaluated here each trial on each target."""
+    from plugin.required import Required
+
     return [
         Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
         for claim in evaluable(run)
@@ -357,6 +361,8 @@ def required(run: Run) -> list[Required]:
 
 def left_out(tested: Set[str], run: Run) -> list[str]:
     """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
+    from plugin.catalogue import SHIPPED
+
     files = set(map(shown_path, SHIPPED))
     if not any(claim.id in tested for claim in run.catalogue if claim.file in files):
         return []
@@ -400,7 +406,7 @@ def mark_hardware(item: pytest.Item, run: Run) -> None:
         item.add_marker(marker)
 
 
-def _evaluates(profile: str, claim: Claim, item: pytest.Item, run: Run) -> bool:
+def _evaluates(profile: str, claim: "Claim", item: pytest.Item, run: Run) -> bool:
     """Whether a profile has the sizes that a test asks for, and a limit for one of its claim's checks at the least."""
     sized = {*shipped()[profile].sizes, *run.catalogue.sizes.get(profile, ())}
     limited = any(check.resolve(profile).limit is not None for check in claim.checks)
@@ -443,7 +449,7 @@ def _in_claims(item: pytest.Item, config: pytest.Config) -> bool:
     return str(item.path).startswith(os.path.join(config.rootpath, "tests", "claims", ""))  # noqa: PTH118
 
 
-def _check_sentence(item: pytest.Item, claim: Claim, config: pytest.Config) -> None:
+def _check_sentence(item: pytest.Item, claim: "Claim", config: pytest.Config) -> None:
     """The docstring of a claim's own test is the claim's sentence."""
     said = " ".join((getattr(getattr(item, "obj", None), "__doc__", None) or "").split())
     if said != claim.sentence and _in_claims(item, config):

@@ -1,8 +1,11 @@
-"""What the hooks do: one session, from its settings to its exit status."""
+"""What the hooks do: one session, from its settings to its exit status.
+
+What only claims need is imported with the first of them: a session without one takes little longer than pytest.
+"""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
@@ -12,16 +15,12 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
-from plugin import changes, options, selection
+from plugin import options, selection
 from plugin import run as runs
-from plugin.evidence.load import describe_trial
 from plugin.evidence.redaction import hide_given
-from plugin.evidence.run_seal import RUN_FILE, seal_run
-from plugin.evidence.store import TRIAL_FILE, stored_object, write_json
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
-from plugin.required import DECIDED, undecided
-from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
+from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status
 from plugin.workloads import WORKLOADS
 
@@ -38,7 +37,9 @@ def configure(config: pytest.Config) -> None:
         run = runs.open_run(config)
         if run.controller:
             run.check()
-        _ = run.chosen, run.profile, run.topology, run.plan
+        _ = run.profile, run.topology, run.plan
+        if run.settings.catalogues or run.settings.claims:
+            _ = run.chosen  # else it is the suite's own, and is read with the first claim
         _ = run.settings.objects and run.objects
         if not config.option.collectonly:
             selection.check_marker_expression(config.option.markexpr, run.profile.name)
@@ -149,6 +150,9 @@ def look_for_databases(
     run = runs.of(session.config)
     if not items or session.config.option.collectonly:
         return
+    from plugin import changes
+    from plugin.evidence.store import write_json
+
     try:
         if run.settings.dry_run:
             changes.refuse_unnamed(run)
@@ -163,6 +167,32 @@ def look_for_databases(
         changes.refuse_forbidden(items, run)
     except BadInput as error:
         refuse(session.config, session.items, error)
+
+
+def expected(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """See ``listing.expected``."""
+    if not any(map(selection.needs_engine, items)):
+        return []
+    from plugin.reports import listing
+
+    return listing.expected(config, items)
+
+
+def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
+    """See ``conclusion.judging_early_end``."""
+    if selection.claim_id(item)[0] is None:
+        return (yield)
+    from plugin import conclusion
+
+    return (yield from conclusion.judging_early_end(item))
+
+
+def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """See ``conclusion.classify``."""
+    if selection.claim_id(item)[0] is not None:
+        from plugin import conclusion
+
+        conclusion.classify(item, call, report)
 
 
 def introduce(config: pytest.Config) -> None:
@@ -187,12 +217,18 @@ def hear_worker(node: Any, error: object) -> None:
 
 def look_for_undecided(session: pytest.Session) -> None:
     """See what was required and nobody decided; say it in JUnit XML, too, and there what the run is about."""
-    from plugin.reports.junit import tell_run, tell_undecided
-    from plugin.reports.properties import properties_of_run
-
     run, heard = _of_controller(session), session.config.stash.get(KEY, None)
     if run is None or heard is None or heard.refusals:
         return
+    if not (heard.outcomes or run.settings.strict_suite or session.config.getoption("xmlpath", None)):
+        return  # there was no claim, and nobody to be told what the run is about
+    from plugin.evidence.load import describe_trial
+    from plugin.evidence.run_seal import RUN_FILE
+    from plugin.evidence.store import TRIAL_FILE, stored_object
+    from plugin.reports.junit import tell_run, tell_undecided
+    from plugin.reports.properties import properties_of_run
+    from plugin.required import undecided
+
     claims = [o for o in heard.outcomes if not o.sabotage]
     described = [stored_object(o.trial / TRIAL_FILE) or {} for o in claims if o.trial]
     about = {"settings": asdict(run.settings), **(stored_object(run.settings.run_dir / RUN_FILE) or {})}
@@ -240,7 +276,8 @@ def finish(session: pytest.Session) -> None:
         passed=heard.status == 0,
         control=bool(run.control_notice),
     )
-    if (run.settings.run_dir / RUN_FILE).exists():
+    if run.begun:
+        from plugin.evidence.run_seal import seal_run
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
 
@@ -271,6 +308,15 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         "undecided": heard.undecided,
     }
     ending.write(settings.run_dir, ended, told)
+
+
+def summarise(terminalreporter: Any, config: pytest.Config) -> None:
+    """See ``terminal.summary``."""
+    heard = config.stash.get(KEY, None)
+    if heard and (heard.outcomes or heard.undecided or heard.refusals or heard.page):
+        from plugin.reports import terminal
+
+        terminal.summary(terminalreporter, config)
 
 
 def _sign(config: pytest.Config, key: Path, directory: Path) -> None:

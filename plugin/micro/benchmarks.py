@@ -209,7 +209,7 @@ class NotEvaluated:
         """Say what was not measured, with the reason and the way out."""
         if not self._reasons:
             return
-        from plugin.reports.terminal import wrapped
+        from plugin.reports.text import wrapped
 
         terminalreporter.write_sep("=", "micro benchmarks")
         for reason, number in self._reasons.items():

@@ -12,7 +12,7 @@ from typing import Any
 from clusters.engines import ENGINES, is_control
 from clusters.errors import BadInput
 from plugin.judge.student import student_quantile
-from plugin.reports.terminal import WIDTH, wrapped
+from plugin.reports.text import WIDTH, wrapped
 
 OWN = "roachproof"
 """Under this name the records of pytest-benchmark say what was measured, and where."""

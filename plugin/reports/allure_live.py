@@ -22,7 +22,7 @@ from plugin.outcomes import KEY, trial_of
 from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
 from plugin.reports.stored_run import run_of, stored_trial
-from plugin.reports.terminal import wrapped
+from plugin.reports.text import wrapped
 from plugin.required import NOT_DECIDED
 from plugin.result import HARNESS, Result
 from plugin.run import Run

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.run_seal import RUN_FILE
-from plugin.evidence.store import write_json
 from plugin.outcomes import TestOutcome
-from plugin.reports.stored_run import StoredRun, told_of
 from plugin.reports.text import word
 from plugin.status import MEANING, Conclusion
+
+if TYPE_CHECKING:
+    from plugin.reports.stored_run import StoredRun
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "summary.md"
 
@@ -80,11 +80,13 @@ def conclusion(
 _UNTOLD = ("pass", "not evaluated")
 
 
-def concluded(runs: Sequence[StoredRun], *, control: bool) -> Conclusion | None:
+def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | None:
     """The same of stored runs, by what is stored: one claim passed, nothing came to anything worse, none is missing.
 
     ``None`` where nothing of a claim is stored.
     """
+    from plugin.reports.stored_run import told_of
+
     trials = [trial for run in runs for trial in run.trials]
     outcomes, undecided = [t.result.outcome for t in trials if not t.sabotage], told_of(runs, "undecided")
     if not outcomes and not undecided:
@@ -101,14 +103,18 @@ def status_told(status: int) -> str:
     return f"exit status {status}: {MEANING.get(status, 'pytest ended early')}"
 
 
-def _is_gate(run: StoredRun) -> bool:
+def _is_gate(run: "StoredRun") -> bool:
     """Whether it is a whole run that asked for all that a suite requires."""
+    from plugin.evidence.run_seal import RUN_FILE
+
     settings = run.described.get("settings") or {}
     return (run.directory / RUN_FILE).exists() and bool(settings.get("strict_suite")) and not settings.get("claims")
 
 
 def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any]) -> None:
     """Write both files. ``told``: status, conclusion, what was tested and how, and what was not decided."""
+    from plugin.evidence.store import write_json
+
     found = redacted_json({"schema": 1, **told, "claims": [asdict(row) for row in rows]})
     write_json(directory / RESULT_FILE, found)
     (directory / SUMMARY_FILE).write_text(_markdown(found), encoding="utf-8")

@@ -11,8 +11,8 @@ from plugin import changes, costs, selection
 from plugin import run as runs
 from plugin.claims import Claim, Status, Suite
 from plugin.judge.model import Kind
-from plugin.reports.terminal import WIDTH, columns, wrapped
-from plugin.reports.text import duration, number
+from plugin.reports.terminal import columns
+from plugin.reports.text import WIDTH, duration, number, wrapped
 from plugin.run import Run
 
 NARROW = 80

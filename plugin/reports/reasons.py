@@ -9,7 +9,8 @@ from plugin.judge.decide import ALWAYS, CLOCKS, EARLIER, EXCUSES, UNJUDGED, need
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import capital
-from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED, ended_early
+from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED
+from plugin.results import ended_early
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

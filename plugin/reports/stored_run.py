@@ -25,8 +25,9 @@ from plugin.judge.trial import TrialEvidence
 from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
 from plugin.reports.series import Series, series
-from plugin.required import DECIDED, required_of, undecided
-from plugin.result import Result, must_be, result_of, stored_result
+from plugin.required import required_of, undecided
+from plugin.result import DECIDED, Result
+from plugin.results import must_be, result_of, stored_result
 from plugin.workloads import WORKLOADS
 
 NOT_AS_LEFT = "NOT AS THE RUN LEFT IT"

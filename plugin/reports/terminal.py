@@ -1,4 +1,4 @@
-"""The terminal: the header, an inconclusive test's letter, and the table of claims at the end. At most 100 columns."""
+"""The terminal: the table of claims at the end, in at most 100 columns; ``header`` has what comes before."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,18 +14,17 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.outcomes import KEY as SESSION
-from plugin.outcomes import TestOutcome, said_of
+from plugin.outcomes import TestOutcome
 from plugin.reports import ending, source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
-from plugin.reports.text import measured_text, number, shown, typed, word
+from plugin.reports.text import WIDTH, measured_text, number, shown, typed, word, wrapped
 from plugin.required import NOT_DECIDED
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED, Result
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredTrial
 
-WIDTH = 100
 MARKUP: Mapping[str, Mapping[str, bool]] = {
     "pass": {"green": True},
     "refuted": {"red": True, "bold": True},
@@ -33,32 +32,6 @@ MARKUP: Mapping[str, Mapping[str, bool]] = {
     **{name: {"red": True} for name in (NOT_AS_EXPECTED, BAD_INPUT, *NO_VERDICT)},
     "not evaluated": {},
 }
-
-
-def header(config: pytest.Config) -> list[str]:
-    """What is tested, where, with which seed."""
-    run = config.stash.get(runs.KEY, None)
-    if run is None:
-        return []
-    settings, host = run.settings, run.host
-    versions = ", ".join(settings.versions) or settings.path or "as found"
-    lines = [
-        *([f"why the control: {run.why_control}"] if run.why_control else []),
-        *([f"testing {run.found}"] if run.found else []),
-        f"roachproof: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
-        f"suite {settings.suite}, seed {settings.seed}",
-        f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
-        f"evidence: {typed(settings.run_dir, config.rootpath)}",
-    ]
-    return [part for line in lines for part in wrapped(line, "")]
-
-
-def status_of(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """The category, letter and word of a test that was inconclusive."""
-    said = said_of(report) if hasattr(report, "user_properties") else None
-    if said and report.failed and said["outcome"] == "inconclusive":
-        return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
-    return None
 
 
 def summary(terminal: Any, config: pytest.Config) -> None:
@@ -193,15 +166,6 @@ def paper_lines(claim: Claim, verdict: Mapping[str, Any], sections: Iterable[Sec
             figures = (f"{head} {cell}" for head, cell in zip(table.head[1:], cells, strict=True) if cell != "-")
             lines += wrapped(f"{table.title}, {name}: {', '.join(figures)}")
     return lines
-
-
-def wrapped(text: str, indent: str = "  ", *, most: int | None = None, width: int = WIDTH) -> list[str]:
-    """Text in lines of at most 100 columns; what does not fit in ``most`` lines is cut off with an ellipsis."""
-    lines = textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent,
-        break_on_hyphens=False, max_lines=most, placeholder=" …",
-    )  # fmt: skip
-    return lines or [indent]
 
 
 def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:

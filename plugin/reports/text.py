@@ -1,11 +1,15 @@
 """How values and outcomes are written in every report."""
 
 import math
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
+
+WIDTH = 100
+"""Columns of what is printed."""
 
 ASSETS = Path(__file__).with_name("assets")
 WORDS = {HARNESS: "HARNESS FAILED"}
@@ -65,6 +69,15 @@ def machine(host: Mapping[str, Any]) -> str:
         return ""
     cores, memory = number(host.get("cores")), number(host.get("memory_total_gib"))
     return ", ".join(filter(None, [f"{cores} cores", f"{memory} GiB memory", str(host.get("kernel") or "")]))
+
+
+def wrapped(text: str, indent: str = "  ", *, most: int | None = None, width: int = WIDTH) -> list[str]:
+    """Text in lines of at most 100 columns; what does not fit in ``most`` lines is cut off with an ellipsis."""
+    lines = textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent,
+        break_on_hyphens=False, max_lines=most, placeholder=" …",
+    )  # fmt: skip
+    return lines or [indent]
 
 
 def typed(path: Path, home: Path) -> str:

@@ -14,8 +14,8 @@ from plugin.result import (
     SKIPPED,
     UNREADABLE,
     Result,
-    result_of,
 )
+from plugin.results import result_of
 from tests.plugin.recorded import recorded
 
 END = recorded(9, "trial.end", {})

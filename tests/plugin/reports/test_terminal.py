@@ -11,14 +11,12 @@ from plugin.evidence.redaction import redacted
 from plugin.judge.model import Check, CheckResult, Comparison, Condition, Kind, Measurement, Outcome, Verdict
 from plugin.reports.terminal import (
     MARKUP,
-    WIDTH,
     as_table,
     origin_lines,
     paper_lines,
     verdict_lines,
-    wrapped,
 )
-from plugin.reports.text import number, word
+from plugin.reports.text import WIDTH, number, word, wrapped
 from tests.plugin.conftest import Gate
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,20}(_[a-z0-9]{1,20}){0,2}", fullmatch=True).filter(
