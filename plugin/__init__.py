@@ -5,18 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = [
-    "fixtures.trial",
-    "fixtures.cluster",
-    "fixtures.growth",
-    "fixtures.probe",
-    "fixtures.fault",
-    "fixtures.resizing",
-    "fixtures.swapping.fixture",
-    "fixtures.swapping.planned",
-    "fixtures.objects.fixture",
-    "fixtures.judge",
-]
+pytest_plugins = ["fixtures.registered"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

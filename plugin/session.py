@@ -46,9 +46,8 @@ def configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
-    for workload in WORKLOADS.values():
-        for module in dict.fromkeys(workload.fixtures.values()):
-            config.pluginmanager.register(import_module(module), module)
+    for module in dict.fromkeys(module for workload in WORKLOADS.values() for module in workload.fixtures.values()):
+        config.pluginmanager.register(import_module(module), module)
     wanted = getattr(config.option, "allure_report_dir", None) or run.settings.strict_suite
     if wanted and config.pluginmanager.hasplugin("allure_pytest"):
         from plugin.reports import allure_live

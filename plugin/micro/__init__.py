@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["fixtures.micro"]
+pytest_plugins = ["fixtures.micro_registered"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

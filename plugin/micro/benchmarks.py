@@ -17,7 +17,6 @@ from clusters.errors import BadInput, HarnessError
 from plugin import run as runs
 from plugin import selection
 from plugin.evidence.redaction import redacted_json
-from plugin.evidence.store import slug, write_json
 from plugin.host import carries
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import said_of, tell
@@ -271,6 +270,7 @@ def settings(run: Run) -> Mapping[str, Any]:
 
 def keep(config: pytest.Config, measured: Measured, storage: Any, about: Mapping[str, Any]) -> list[str]:
     """Write the records of what was measured; returns the lines of the table."""
+    from plugin.evidence.store import write_json
     from plugin.micro.table import newest, table, turns
 
     def record(benchmarks: Sequence[Any], *, data: bool) -> dict[str, Any]:
@@ -328,6 +328,8 @@ def _save(measured: Measured, version: str, storage: Any, record: Any, *, keep_d
     missing = sum(len(measured.wanted[name] - measured.ended.get(name, set())) for name in targets)
     if missing:
         return f"{version} is not stored as a baseline: {missing} of its benchmarks failed or were not run."
+    from plugin.evidence.store import slug
+
     name = slug(f"{mine[0].extra_info['roachproof']['engine']}-{version}")
     try:
         storage.save(record(mine, data=keep_data), name)
