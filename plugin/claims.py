@@ -8,20 +8,7 @@ from typing import Any
 
 from clusters.model import Capability
 from plugin.judge.model import Check, Comparison, Kind
-
-
-class Suite(StrEnum):
-    """A named choice of claims with a time budget."""
-
-    GATE = "gate"
-    NIGHTLY = "nightly"
-    PAPER = "paper"
-    CURVE = "curve"
-    """What goes as far as the machine carries; chosen by name alone."""
-
-
-EVERY = (Suite.GATE, Suite.NIGHTLY, Suite.PAPER)
-"""The suites of a claim that names none."""
+from plugin.suites import EVERY, Suite
 
 
 class Status(StrEnum):

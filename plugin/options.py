@@ -16,11 +16,15 @@ from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
 from clusters.substrates import LOCAL, SUBSTRATES
-from plugin.claims import Suite
+from plugin.suites import Suite
 from plugin.workloads import WORKLOADS, FileOption
 
 AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
+
+
+PROFILE = "laptop"
+"""The profile that is meant where none is named."""
 
 
 class Keep(StrEnum):
@@ -106,9 +110,9 @@ def add(parser: pytest.Parser) -> None:
     )
     option(
         "--profile",
-        default="laptop",
+        default=PROFILE,
         metavar="NAME",
-        help="class of hardware and size of work (default: laptop; see plugin/profiles.toml)",
+        help=f"class of hardware and size of work (default: {PROFILE}; see plugin/profiles.toml)",
     )
     option(
         "--suite",

@@ -37,12 +37,15 @@ def configure(config: pytest.Config) -> None:
         run = runs.open_run(config)
         if run.controller:
             run.check()
-        _ = run.profile, run.topology, run.plan
+        # What is the suite's own is read with the first claim.
         if run.settings.catalogues or run.settings.claims:
-            _ = run.chosen  # else it is the suite's own, and is read with the first claim
+            _ = run.chosen
+        if run.settings.profile != options.PROFILE:
+            _ = run.profile
+        _ = run.topology, run.plan
         _ = run.settings.objects and run.objects
         if not config.option.collectonly:
-            selection.check_marker_expression(config.option.markexpr, run.profile.name)
+            selection.check_marker_expression(config.option.markexpr, run.settings.profile)
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
@@ -64,7 +67,7 @@ def announce(config: pytest.Config) -> None:
     """Look for the databases that were asked for by name, and say first of all that a run is of the control."""
     run = runs.of(config)
     if ticker := config.stash[KEY].ticker:
-        ticker.at_once = int(run.host.cores) // run.capacity
+        ticker.at_once = lambda: int(run.host.cores) // run.capacity
         ticker.go_live(config)
     if not run.controller or not run.looks_early or config.option.collectonly:
         return
@@ -170,7 +173,7 @@ def look_for_databases(
 
 def expected(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """See ``listing.expected``."""
-    if not any(map(selection.needs_engine, items)):
+    if config.option.collectonly or not any(map(selection.needs_engine, items)):
         return []
     from plugin.reports import listing
 

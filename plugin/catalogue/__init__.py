@@ -36,8 +36,9 @@ from clusters.model import Capability, NodeResources
 from clusters.registry import Known
 from clusters.topology import MOST_NODES
 from plugin import profiles
-from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Suite
+from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status
 from plugin.judge.model import Comparison, Kind
+from plugin.suites import Suite
 from plugin.workloads import KNOWN_COSTS, NAMES, OWN_NAMES, WORKLOADS, declare, declared, users
 
 HOME = Path(__file__).parent

@@ -9,11 +9,12 @@ from clusters.engines import Engine
 from clusters.errors import BadInput
 from plugin import changes, costs, selection
 from plugin import run as runs
-from plugin.claims import Claim, Status, Suite
+from plugin.claims import Claim, Status
 from plugin.judge.model import Kind
 from plugin.reports.terminal import columns
 from plugin.reports.text import WIDTH, duration, number, wrapped
 from plugin.run import Run
+from plugin.suites import Suite
 
 NARROW = 80
 """Columns of the table of claims: what a terminal has that nobody made wider."""

@@ -10,7 +10,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -41,8 +41,8 @@ class Ticker:
     LIVE_S = 1.0
 
     def __init__(self, directory: Path, descriptor: int) -> None:
-        self.at_once = 1
-        """How many claims the machine has room for at a time."""
+        self.at_once: Callable[[], int] = lambda: 1
+        """How many claims the machine has room for at a time: asked once there are any."""
         self._directory = directory
         self._descriptor = descriptor
         self._stop = threading.Event()
@@ -162,7 +162,7 @@ class Ticker:
         if not ends and not waiting:
             return None
         going = [max(0.0, end - now) for end in ends.values()]
-        lanes = max(1, min(self.at_once, len(self._latest)))
+        lanes = max(1, min(self.at_once(), len(self._latest)))
         return max(sum([*going, *waiting]) / lanes, *going, 0.0)
 
 

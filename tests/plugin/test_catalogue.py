@@ -11,8 +11,9 @@ import pytest
 from clusters.errors import BadInput
 from clusters.model import Capability
 from plugin.catalogue import HOME, SHIPPED, load, schema
-from plugin.claims import EVERY, Estimate, Mark, Status, Suite
+from plugin.claims import Estimate, Mark, Status
 from plugin.judge.model import Check, Comparison, Kind
+from plugin.suites import EVERY, Suite
 from tests.docs.extending.pages import example
 
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]

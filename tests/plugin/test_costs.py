@@ -12,9 +12,10 @@ from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from plugin import costs
 from plugin.catalogue import load
-from plugin.claims import Claim, Suite
+from plugin.claims import Claim
 from plugin.costs import check_room, refuse_too_much, told
 from plugin.profiles import profile_named, shipped
+from plugin.suites import Suite
 from plugin.workloads import Cost, Where
 from tests.plugin.conftest import Gate
 from tests.plugin.test_host import PLENTY

@@ -2,8 +2,14 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
+
+from plugin.workloads import WORKLOADS
 
 CHECKOUT = Path(__file__).parents[2]
 FILES = {
@@ -54,3 +60,28 @@ def test_circles_are_of_two_files_in_one_room() -> None:
         circle = {name} | {other for other in found if name in all_reached[other]}
         assert len(circle) <= 2, sorted(circle)
         assert len({FILES[one].parent for one in circle}) == 1, sorted(circle)
+
+
+FIRST_CLAIM = ("plugin.judge.", "plugin.catalogue", "plugin.replay", "hdrh", "jinja2", "msgspec", "rich")
+"""What is imported with the first claim."""
+
+
+def test_a_session_without_a_claim_imports_neither_judge_nor_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "test_ordinary.py").write_text(
+        f"import sys\n\n\ndef test_imported():\n"
+        f"    assert [name for name in sys.modules if name.startswith({FIRST_CLAIM})] == []\n"
+    )
+    argv = [sys.executable, "-m", "pytest", "-q", "-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(tmp_path)]
+    ran = subprocess.run([*argv, "test_ordinary.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "1 passed" in ran.stdout
+
+
+def test_what_workloads_name_for_later_is_there() -> None:
+    def named(value: Any) -> list[Any]:
+        each = value.values() if isinstance(value, dict) else [value]
+        return [one._found() for one in each if type(one).__name__ == "_Later"]
+
+    found = [one for kind in WORKLOADS.values() for field in fields(kind) for one in named(getattr(kind, field.name))]
+    assert len(found) > 20
+    assert all(found)

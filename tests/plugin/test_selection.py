@@ -13,8 +13,8 @@ from fixtures.swapping.given import Given
 from fixtures.swapping.plan import draw
 from plugin import selection
 from plugin.catalogue import load
-from plugin.claims import Suite
 from plugin.profiles import profile_named
+from plugin.suites import Suite
 from tests.plugin.test_host import PLENTY
 
 
