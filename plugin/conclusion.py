@@ -21,7 +21,7 @@ from plugin.judge.model import Outcome
 from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
 from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED, Result
-from plugin.results import result_of
+from plugin.trial_result import result_of
 
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""

@@ -1,4 +1,4 @@
-"""What a trial can come to, in words; ``plugin.results`` works it out."""
+"""What a trial can come to, in words; ``plugin.trial_result`` works it out."""
 
 from dataclasses import dataclass
 

@@ -12,7 +12,7 @@ from plugin.reports.section import Step
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import limit_text, measured_text, word
 from plugin.result import ENDED_EARLY, HARNESS, NOT_AS_EXPECTED
-from plugin.results import ended_early
+from plugin.trial_result import ended_early
 from plugin.workloads import WORKLOADS
 
 STATUS: Mapping[str, str] = {

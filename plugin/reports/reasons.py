@@ -10,7 +10,7 @@ from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import capital
 from plugin.result import ENDED_EARLY, NOT_AS_EXPECTED
-from plugin.results import ended_early
+from plugin.trial_result import ended_early
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -27,7 +27,7 @@ from plugin.reports.section import Section
 from plugin.reports.series import Series, series
 from plugin.required import required_of, undecided
 from plugin.result import DECIDED, Result
-from plugin.results import must_be, result_of, stored_result
+from plugin.trial_result import must_be, result_of, stored_result
 from plugin.workloads import WORKLOADS
 
 NOT_AS_LEFT = "NOT AS THE RUN LEFT IT"

@@ -15,7 +15,7 @@ import pytest
 
 from plugin.evidence.store import RESULT, VERDICT
 from plugin.result import HARNESS, NO_VERDICT
-from plugin.results import stored_result
+from plugin.trial_result import stored_result
 from tests.plugin.conftest import CHECKOUT, Gate
 
 PAGE = CHECKOUT / "docs" / "exit-status.md"

@@ -15,7 +15,7 @@ from plugin.result import (
     UNREADABLE,
     Result,
 )
-from plugin.results import result_of
+from plugin.trial_result import result_of
 from tests.plugin.recorded import recorded
 
 END = recorded(9, "trial.end", {})
