@@ -171,17 +171,21 @@ def _spent(evidence: TrialEvidence, check: Check) -> str:
     """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
 
     A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
-    of each stretch, or of all from the first fault on.
+    of each stretch.
     """
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
-    if info is None or not info.timed or evidence.host_problems or not evidence.host:
-        return ""
-    if check.limit is None or check.comparison is None:
+    if (
+        info is None
+        or info.stretches is None
+        or evidence.host_problems
+        or check.limit is None
+        or check.comparison is None
+    ):
         return ""
     lost = {window: nothing_left_s(a, window) for window in _stretches(a, info)}
     if not any(lost.values()):
         return ""
-    if info.stretches is not None and check.unit in TIMES:
+    if check.unit in TIMES:
         left = (sum if info.summed else max)((end - begin) / 1e6 - lost[begin, end] for begin, end in lost)
         enough = _HOLDS[check.comparison](left / TIMES[check.unit], check.limit)
     else:
@@ -192,23 +196,20 @@ def _spent(evidence: TrialEvidence, check: Check) -> str:
 
 
 def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:
-    """What was too long where a metric says so, or else all from the first fault on."""
-    if info.stretches is None:
-        return [(first_fault(a) or 0, max(second.t for second in a.evidence.host))]
     try:
-        return info.stretches(a)
+        return info.stretches(a) if info.stretches is not None else []
     except NotRecorded:
         return []
 
 
 def _asked(evidence: TrialEvidence, check: Check, excuses: Sequence[str]) -> Sequence[str]:
-    """The conditions of the machine: of the half of the trial in which the longest stretch lies, if one does."""
+    """The conditions of the machine: of a time, those of the half of the trial in which its longest stretch lies."""
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
     if info is None or not excuses:
         return ()
-    first, longest = first_fault(a), None
-    if info.stretches is not None:
-        longest = max(_stretches(a, info), key=lambda window: window[1] - window[0], default=None)
+    first = first_fault(a)
+    stretches = _stretches(a, info) if check.unit in TIMES else []
+    longest = max(stretches, key=lambda window: window[1] - window[0], default=None)
     if longest and first is not None and (longest[1] <= first or longest[0] >= first):
         return EARLIER if longest[1] <= first else excuses
     return (*excuses, *(EARLIER if info.from_start else ()))

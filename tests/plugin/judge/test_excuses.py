@@ -91,7 +91,7 @@ def outcome(metric: str, *, cpu: float = 92.0, others: float = 1.0, **changes: A
             "history": lines,
             "final": last_read(lines),
             "probe": probe(seen, until=END),
-            "host": [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, END)],
+            "host": [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, END + 2)],
             **fields,
             **changes,
         }
