@@ -71,7 +71,7 @@ async def test_harness(judge):
 
 def busy(trial, others):
     """For a minute other work has this part of the machine's CPU."""
-    seconds = [{"t": 1000 * s, "cpu_percent": 97.0, "others_percent": others} for s in range(60)]
+    seconds = [{"t": 1_000_000 * (s + 1), "cpu_percent": 97.0, "others_percent": others} for s in range(60)]
     (trial.store.directory / HOST).write_text("".join(json.dumps(second) + chr(10) for second in seconds))
 
 
