@@ -10,27 +10,25 @@ Where a metric or a condition raises what nobody foresaw, the others are judged 
 else it is not decided, and the verdict says where the judge failed (``Verdict.failures``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import isfinite, isinf
-from operator import eq, ge, gt, le, lt
 from traceback import format_exception
 from typing import TypeVar
 
 from msgspec import UNSET
 
 from plugin.evidence.events import TrialEnd, seen
-from plugin.judge.analysis import Analysis, analysis
+from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
-from plugin.judge.conditions import advice, condition, errors_by_the_end, first_fault, nothing_left_s
-from plugin.judge.definitions import MetricInfo, NotRecorded, seconds
+from plugin.judge.conditions import advice, condition, errors_by_the_end
+from plugin.judge.excuses import EARLIER, EXCUSES, HOLDS, TIMES, machine_asked, machine_spent
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import (
     Check,
     CheckResult,
-    Comparison,
     Condition,
     Failure,
     Kind,
@@ -38,7 +36,7 @@ from plugin.judge.model import (
     Outcome,
     Verdict,
 )
-from plugin.judge.trial import TrialEvidence, Window
+from plugin.judge.trial import TrialEvidence
 
 T = TypeVar("T")
 
@@ -49,31 +47,14 @@ PASSES = ("no_errors",)
 """Conditions that a refutation does not need where they are broken by what came after the trial's end: all its evidence
 had been gathered by then."""
 
-EXCUSES = ("machine_free",)
-"""What a limit of time must be able to rely on to refute the claim. Evidence of older releases does not tell it."""
-
-EARLIER = ("machine_free_before",)
-"""The same of what came before the first fault, for metrics that begin there."""
-
 CLOCKS = ("clocks_read",)
 """What a check of a time rests on, where a clock was not read."""
 
 REFUTES = ("integrity",)
 """All that a violation of safety needs to refute the claim: records that can be relied on."""
 
-TIMES: Mapping[str, float] = {"s": 1.0, "min": 60.0}
-"""Units of checks of a time, in seconds. Not of milliseconds: latencies are of one process, so of one clock."""
-
 UNJUDGED = (Outcome.REPORTED, Outcome.NOT_EVALUATED)
 """Outcomes of checks that decide nothing."""
-
-_HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
-    Comparison.EQ: eq,
-    Comparison.LE: le,
-    Comparison.LT: lt,
-    Comparison.GE: ge,
-    Comparison.GT: gt,
-}
 
 
 def needed(metric: str, own: Sequence[str], claim: Sequence[str] = ()) -> tuple[str, ...]:
@@ -119,9 +100,9 @@ def decide(
         found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
         if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
             return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
-        spent = partial(attempt, what, lambda: _spent(evidence, check), lambda _: "")
-        asked = partial(attempt, what, lambda: _asked(evidence, check, excuses), lambda _: excuses)
-        return _judge(check, found, needs, asked, forgiven, unmet, spent, apart)
+        lost = partial(attempt, what, lambda: machine_spent(evidence, check), lambda _: "")
+        must = partial(attempt, what, lambda: machine_asked(evidence, check, excuses), lambda _: excuses)
+        return _judge(check, found, needs, must, forgiven, unmet, lost, apart)
 
     apart = uncertainty_s(evidence.events)
     forgiven = () if errors_by_the_end(evidence.events) else PASSES
@@ -167,67 +148,19 @@ def _elsewhere(evidence: TrialEvidence, check: Check) -> str:
     return "" if check.kind is Kind.REPORT or info is None else info.elsewhere(analysis(evidence))
 
 
-def _spent(evidence: TrialEvidence, check: Check) -> str:
-    """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
-
-    A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
-    of each stretch.
-    """
-    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
-    if (
-        info is None
-        or info.stretches is None
-        or evidence.host_problems
-        or check.limit is None
-        or check.comparison is None
-    ):
-        return ""
-    lost = {window: nothing_left_s(a, window) for window in _stretches(a, info)}
-    if not any(lost.values()):
-        return ""
-    if check.unit in TIMES:
-        left = (sum if info.summed else max)((end - begin) / 1e6 - lost[begin, end] for begin, end in lost)
-        enough = _HOLDS[check.comparison](left / TIMES[check.unit], check.limit)
-    else:
-        enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
-    begin, end = max(lost, key=lambda window: lost[window])
-    told = f"for {lost[begin, end]:.0f} s from {seconds(begin)} to {seconds(end)} the machine had no CPU or disk left"
-    return f"{told}: use one with more, or a smaller profile" if enough else ""
-
-
-def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:
-    try:
-        return info.stretches(a) if info.stretches is not None else []
-    except NotRecorded:
-        return []
-
-
-def _asked(evidence: TrialEvidence, check: Check, excuses: Sequence[str]) -> Sequence[str]:
-    """The conditions of the machine: of a time, those of the half of the trial in which its longest stretch lies."""
-    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
-    if info is None or not excuses:
-        return ()
-    first = first_fault(a)
-    stretches = _stretches(a, info) if check.unit in TIMES else []
-    longest = max(stretches, key=lambda window: window[1] - window[0], default=None)
-    if longest and first is not None and (longest[1] <= first or longest[0] >= first):
-        return EARLIER if longest[1] <= first else excuses
-    return (*excuses, *(EARLIER if info.from_start else ()))
-
-
 def _judge(
     check: Check,
     measurement: Measurement,
     needs: Sequence[str],
-    asked: Callable[[], Sequence[str]],
+    must: Callable[[], Sequence[str]],
     forgiven: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
-    spent: Callable[[], str],
+    lost: Callable[[], str],
     apart: float,
 ) -> CheckResult:
     """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds.
 
-    ``asked``: the conditions that must be met for a limit of time to refute; ``spent``: why it does not, if so.
+    ``must``: the conditions that must be met for a limit of time to refute; ``lost``: why it does not, if so.
     """
 
     def result(outcome: Outcome, why: str) -> CheckResult:
@@ -249,7 +182,7 @@ def _judge(
         return result(Outcome.INCONCLUSIVE, f"not measured: {measurement.note or 'no reason is given'}")
     if not isfinite(value):
         return result(Outcome.INCONCLUSIVE, f"measured as {value}, which is no number to judge")
-    holds = _HOLDS[check.comparison](value, check.limit)
+    holds = HOLDS[check.comparison](value, check.limit)
     unit = f" {check.unit}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
     if check.unit in TIMES and abs(value - check.limit) * TIMES[check.unit] < apart:
@@ -258,8 +191,8 @@ def _judge(
         )
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {doubt}")
     info = KNOWN_METRICS.get(check.metric)
-    excused = unmet(asked()) if not holds and info is not None and info.timed else []
-    exhausted = "" if holds or excused else spent()
+    excused = unmet(must()) if not holds and info is not None and info.timed else []
+    exhausted = "" if holds or excused else lost()
     if not holds and info is not None and info.safety and not excused and not exhausted and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]

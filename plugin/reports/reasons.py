@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
-from plugin.judge.decide import ALWAYS, CLOCKS, EARLIER, EXCUSES, UNJUDGED, needed
+from plugin.judge.decide import ALWAYS, CLOCKS, UNJUDGED, needed
+from plugin.judge.excuses import EARLIER, EXCUSES
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.text import capital

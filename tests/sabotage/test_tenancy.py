@@ -23,6 +23,7 @@ from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.load_fixture import TenantLoads
 from fixtures.workloads.tenants.load_workload import KIND as LOAD
+from fixtures.workloads.tenants.site import Spoken
 from tests.claims.test_survivability import write_through
 from tests.sabotage.test_survivability_cockroach import LONGER_S, healed, keep_one_replica
 from tests.slow import slow
@@ -58,6 +59,22 @@ async def test_a_table_of_a_tenant_of_cockroachdb_is_missing(few_tenants: Tenant
         await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP TABLE {TABLE}")
         await few_tenants.count()
     assert judge.refuted("tables_missing", "tenants_missing")
+
+
+@pytest.mark.sabotage("tenancy-drop", engine="postgres")
+async def test_a_tenant_is_left_though_every_drop_was_answered(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement that should drop it does nothing."""
+    drop, drop_roles = Spoken.drop, Spoken.drop_roles
+    monkeypatch.setattr(Spoken, "drop", lambda spoken, one: "SELECT 1" if one.number == 3 else drop(spoken, one))
+    monkeypatch.setattr(
+        Spoken, "drop_roles", lambda spoken, some: drop_roles(spoken, [one for one in some if one.number != 3])
+    )
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.drop()
+    assert judge.refuted("tenants_left")
 
 
 async def written_too_early(cluster: Cluster, few_tenants: Tenants) -> None:

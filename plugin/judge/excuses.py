@@ -1,0 +1,76 @@
+"""What excuses a limit that was missed: other work on the machine, or a machine that had nothing left just then."""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import eq, ge, gt, le, lt
+
+from plugin.judge.analysis import Analysis, analysis
+from plugin.judge.conditions import first_fault, nothing_left_s
+from plugin.judge.definitions import MetricInfo, NotRecorded, seconds
+from plugin.judge.metrics import KNOWN_METRICS
+from plugin.judge.model import Check, Comparison
+from plugin.judge.trial import TrialEvidence, Window
+
+EXCUSES = ("machine_free",)
+"""What a limit of time must be able to rely on to refute the claim. Evidence of older releases does not tell it."""
+
+EARLIER = ("machine_free_before",)
+"""The same of what came before the first fault, for metrics that begin there."""
+
+TIMES: Mapping[str, float] = {"s": 1.0, "min": 60.0}
+"""Units of checks of a time, in seconds. Not of milliseconds: latencies are of one process, so of one clock."""
+
+HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
+    Comparison.EQ: eq,
+    Comparison.LE: le,
+    Comparison.LT: lt,
+    Comparison.GE: ge,
+    Comparison.GT: gt,
+}
+
+
+def machine_spent(evidence: TrialEvidence, check: Check) -> str:
+    """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
+
+    A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
+    of each stretch.
+    """
+    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
+    if (
+        info is None
+        or info.stretches is None
+        or evidence.host_problems
+        or check.limit is None
+        or check.comparison is None
+    ):
+        return ""
+    lost = {window: nothing_left_s(a, window) for window in _stretches(a, info)}
+    if not any(lost.values()):
+        return ""
+    if check.unit in TIMES:
+        left = (sum if info.summed else max)((end - begin) / 1e6 - lost[begin, end] for begin, end in lost)
+        enough = HOLDS[check.comparison](left / TIMES[check.unit], check.limit)
+    else:
+        enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
+    begin, end = max(lost, key=lambda window: lost[window])
+    told = f"for {lost[begin, end]:.0f} s from {seconds(begin)} to {seconds(end)} the machine had no CPU or disk left"
+    return f"{told}: use one with more, or a smaller profile" if enough else ""
+
+
+def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:
+    try:
+        return info.stretches(a) if info.stretches is not None else []
+    except NotRecorded:
+        return []
+
+
+def machine_asked(evidence: TrialEvidence, check: Check, excuses: Sequence[str]) -> Sequence[str]:
+    """The conditions of the machine: of a time, those of the half of the trial in which its longest stretch lies."""
+    info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
+    if info is None or not excuses:
+        return ()
+    first = first_fault(a)
+    stretches = _stretches(a, info) if check.unit in TIMES else []
+    longest = max(stretches, key=lambda window: window[1] - window[0], default=None)
+    if longest and first is not None and (longest[1] <= first or longest[0] >= first):
+        return EARLIER if longest[1] <= first else excuses
+    return (*excuses, *(EARLIER if info.from_start else ()))
