@@ -1,5 +1,6 @@
 """Many tenants that are wrong on purpose: one is not whole, one reaches another, one is slow, one takes everything."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +25,7 @@ from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.load_fixture import TenantLoads
 from fixtures.workloads.tenants.load_workload import KIND as LOAD
 from fixtures.workloads.tenants.site import Spoken
+from fixtures.workloads.tenants.tenant import Tenant
 from tests.claims.test_survivability import write_through
 from tests.sabotage.test_survivability_cockroach import LONGER_S, healed, keep_one_replica
 from tests.slow import slow
@@ -139,24 +141,46 @@ async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
     assert judge.refuted("foreign_objects_read", "isolation_granted")
 
 
+async def throttle(tenants: Tenants, some: Iterable[Tenant]) -> None:
+    """Let each row that they read or write take a twentieth of a second longer, by a policy made by hand."""
+    for held in some:
+        await tenants.administer(
+            held.database,
+            "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE AS "
+            "$$ BEGIN PERFORM pg_sleep(0.05); RETURN true; END $$",
+            f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
+            f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY late ON {TABLE} USING (late())",
+            f"GRANT EXECUTE ON FUNCTION late() TO {quoted(held.role)}",
+        )
+
+
 @slow
 @pytest.mark.sabotage("tenancy", engine="postgres")
 async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
-    """Each row that one tenant reads or writes takes a hundredth of a second longer, by a policy made by hand."""
+    """Four of them are."""
     async with tenants.provisioning():
         await tenants.provision()
-        for held in tenants.made_for(MIX)[:4]:
-            await tenants.administer(
-                held.database,
-                "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE AS "
-                "$$ BEGIN PERFORM pg_sleep(0.05); RETURN true; END $$",
-                f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
-                f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
-                f"CREATE POLICY late ON {TABLE} USING (late())",
-                f"GRANT EXECUTE ON FUNCTION late() TO {quoted(held.role)}",
-            )
+        await throttle(tenants, tenants.made_for(MIX)[:4])
         await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
     assert judge.refuted("tenant_slowest")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-larger-not-slower", engine="postgres")
+async def test_all_tenants_are_throttled_once_there_are_more(
+    tenants: Tenants, tenant_load: TenantLoads, judge: Judge
+) -> None:
+    """As if the rest of the tables made them slower."""
+    async with tenants.provisioning():
+        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
+        for side, part in tenants.sides.items():
+            there = await tenants.provision(part)
+            if part == max(tenants.sides.values()):
+                await throttle(tenants, some)
+            for block in range(3):
+                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
+    assert judge.refuted("larger_p99_interval")
 
 
 @slow
