@@ -19,10 +19,11 @@ from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
 from plugin.profiles import profile_named
-from plugin.reports import terminal
+from plugin.reports import ending, terminal
+from plugin.reports.text import wrapped
 from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED
 from plugin.run import Run
-from plugin.status import exit_status
+from plugin.status import Status, exit_status
 
 
 def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
@@ -136,7 +137,7 @@ def replay(
         raise BadInput("; ".join(unreadable))
     stored = [stored_run(directory, run.catalogue, verdicts, failed, signed_by) for directory in chosen]
     trials = {trial.directory: (each, trial) for each in stored for trial in each.trials if trial.directory in verdicts}
-    notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values())
+    notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values() if not trial.sabotage)
     if notice:
         writer.line(notice)
     outcomes, differs = [], {trial: differences(stored_verdict(trial), verdicts[trial]) for trial in trials}
@@ -170,10 +171,8 @@ def replay(
     problems = [f"{each.directory}: {problem}" for each in stored for problem in each.problems]
     for message in (*unreadable, *problems, *(f"{directory}: {why}" for directory, why in failed.items())):
         writer.line(f"ERROR: {message}", red=True)
-    if notice:
-        writer.line(f"\n{notice}")
     left = any(o not in (Outcome.PASS, Outcome.NOT_EVALUATED) for o in outcomes) or Outcome.PASS not in outcomes
-    return exit_status(
+    status = exit_status(
         0,
         bad_input=bool(unreadable) or BAD_INPUT in outcomes,
         refuted=Outcome.REFUTED in outcomes,
@@ -183,3 +182,9 @@ def replay(
         claims_collected=True,
         gate=False,
     )
+    if ended := ending.concluded(stored, control=bool(notice)):
+        writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
+    writer.line(ending.status_told(status))
+    if notice:
+        writer.line(f"\n{notice}")
+    return status

@@ -272,7 +272,7 @@ def finish(session: pytest.Session) -> None:
 
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
     heard.conclusion = ending.conclusion(
-        [o.result.outcome for o in claims],
+        [(one.claim, one.result.outcome) for one in claims],
         heard.undecided,
         gate=gate,
         passed=heard.status == 0,

@@ -4,7 +4,6 @@
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,24 +59,36 @@ def ended_of(outcomes: Iterable[TestOutcome], directory: Path) -> list[Ended]:
     ]
 
 
+_BETTER = ("skipped", "not evaluated", "pass")
+_UNTOLD = ("pass", "not evaluated")
+
+
+def _severity(outcome: str) -> int:
+    """The worse, the more; a claim is what the worst of its tests came to."""
+    return 4 if outcome == "refuted" else 2 if outcome == "inconclusive" else -1 if outcome in _BETTER else 3
+
+
 def conclusion(
-    outcomes: Iterable[str], undecided: Sequence[str], *, gate: bool, passed: bool, control: bool = False
+    outcomes: Iterable[tuple[str, str]], undecided: Sequence[str], *, gate: bool, passed: bool, control: bool = False
 ) -> Conclusion:
-    """What the run came to. ``outcomes``: of the claims' tests; ``gate``: all of a suite was asked for.
+    """What the run came to. ``outcomes``: claim and outcome of each test; ``gate``: all of a suite was asked for.
 
     Of a ``control``, and of chosen claims alone, it is never said that a gate was passed.
     """
-    counts, what = Counter(outcomes), "CONTROL" if control else "GATE" if gate else "RUN"
+    what, worst = "CONTROL" if control else "GATE" if gate else "RUN", dict[str, str]()
+    for claim, outcome in outcomes:
+        found = (outcome, worst.get(claim, outcome))
+        worst[claim] = max(found, key=lambda one: (_severity(one), _BETTER.index(one) if one in _BETTER else 0))
+    count = sum(outcome == "pass" for outcome in worst.values())
     if passed:
-        count = counts["pass"]
         return Conclusion(f"{what} PASSED: {count} {'claim' if count == 1 else 'claims'}", passed)
-    told = [f"{count} {word(outcome).lower()}" for outcome, count in counts.items() if outcome not in _UNTOLD]
+    told = []
+    for outcome in sorted({*worst.values()} - {*_UNTOLD}, key=lambda one: (-_severity(one), one)):
+        claims = [claim for claim, came in worst.items() if came == outcome]
+        told.append(f"{len(claims)} {word(outcome).lower()} ({', '.join(claims)})")
     told += [f"{len(undecided)} not decided ({', '.join(undecided)})"] if undecided else []
-    otherwise = "what was decided passed, and something else is wrong" if counts["pass"] else "nothing was decided"
+    otherwise = "what was decided passed, and something else is wrong" if count else "nothing was decided"
     return Conclusion(f"{what} NOT PASSED: {', '.join(told) or otherwise}", passed)
-
-
-_UNTOLD = ("pass", "not evaluated")
 
 
 def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | None:
@@ -88,12 +99,14 @@ def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | Non
     from plugin.reports.stored_run import told_of
 
     trials = [trial for run in runs for trial in run.trials]
-    outcomes, undecided = [t.result.outcome for t in trials if not t.sabotage], told_of(runs, "undecided")
+    outcomes = [(trial.claim_id, trial.result.outcome) for trial in trials if not trial.sabotage]
+    undecided = told_of(runs, "undecided")
     if not outcomes and not undecided:
         return None
     failed = any(trial.sabotage and trial.result.outcome != "pass" for trial in trials)
     worse = undecided or told_of(runs, "problems") or failed
-    passed = not worse and "pass" in outcomes and all(outcome in _UNTOLD for outcome in outcomes)
+    came = {outcome for _, outcome in outcomes}
+    passed = not worse and "pass" in came and came <= {*_UNTOLD}
     gate = all(map(_is_gate, runs))
     return conclusion(outcomes, undecided, gate=gate, passed=passed, control=control)
 

@@ -78,7 +78,7 @@ def summary(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(ending.status_told(session.status))
     if claims or sabotages:
         evidence = typed(run.settings.run_dir, config.rootpath)
-        terminal.write_line(f"evidence: {evidence}  (pytest --judge=DIR judges it again)")
+        terminal.write_line(f"evidence: {evidence}  (--judge {evidence} judges it again)")
     for line in kept(run.settings.run_dir, config.rootpath):
         terminal.write_line(line)
     if session.page:
@@ -96,10 +96,13 @@ def kept(run_dir: Path, root: Path) -> list[str]:
 
 
 def ended_line(row: ending.Ended) -> str:
-    """What one test of a claim came to: verdict, seconds, claim and test, and the reason as far as there is room."""
+    """What one test of a claim came to: verdict, seconds, claim and test, and the reason, below where it is long."""
     told = f"{word(row.outcome):<14}{row.seconds:>6.0f} s  {row.claim}  {row.test}"
     whole = f"{told}  {row.reason}".rstrip()
-    return whole if len(whole) <= WIDTH else f"{whole[: WIDTH - 2]} …"
+    if len(whole) <= WIDTH:
+        return whole
+    told = told if len(told) <= WIDTH else f"{told[: WIDTH - 2]} …"
+    return "\n".join([told, *(wrapped(row.reason, " " * 24, most=2) if row.reason else [])])
 
 
 def print_undecided(terminal: Any, undecided: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from tests.plugin.conftest import Gate
 
 
 def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
-    assert conclusion(["pass"], [], gate=True, passed=True, control=True).text == "CONTROL PASSED: 1 claim"
+    assert conclusion([("a", "pass")], [], gate=True, passed=True, control=True).text == "CONTROL PASSED: 1 claim"
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,39 @@ def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
     [
         (["pass"], [], True, True, "GATE PASSED: 1 claim"),
         (["pass", "pass", "not evaluated"], [], False, True, "RUN PASSED: 2 claims"),
-        (["pass", "refuted", "inconclusive", "refuted"], [], True, False, "GATE NOT PASSED: 2 refuted, 1 inconclusive"),
+        (
+            ["pass", "inconclusive", "refuted", "harness", "refuted"],
+            [],
+            True,
+            False,
+            "GATE NOT PASSED: 2 refuted (c, e), 1 harness failed (d), 1 inconclusive (b)",
+        ),
         (["pass"], ["parity", "stress"], True, False, "GATE NOT PASSED: 2 not decided (parity, stress)"),
         ([], [], False, False, "RUN NOT PASSED: nothing was decided"),
         (["pass"], [], True, False, "GATE NOT PASSED: what was decided passed, and something else is wrong"),
     ],
 )
 def test_conclusion(outcomes: list[str], undecided: list[str], gate: bool, passed: bool, told: str) -> None:
-    assert conclusion(outcomes, undecided, gate=gate, passed=passed) == Conclusion(told, passed)
+    assert conclusion(zip("abcde", outcomes, strict=False), undecided, gate=gate, passed=passed) == Conclusion(
+        told, passed
+    )
+
+
+def test_a_claim_is_what_the_worst_of_its_tests_came_to() -> None:
+    several = [("a", "pass"), ("a", "refuted"), ("a", "inconclusive"), ("b", "inconclusive"), ("b", "pass")]
+    told = conclusion(several, [], gate=True, passed=False).text
+    assert told == "GATE NOT PASSED: 1 refuted (a), 1 inconclusive (b)"
+    twice = [("a", "pass"), ("a", "pass"), ("b", "not evaluated"), ("b", "pass")]
+    assert conclusion(twice, [], gate=True, passed=True).text == "GATE PASSED: 2 claims"
 
 
 def stored(*outcomes: str, undecided: Sequence[str] = (), problems: Sequence[str] = (), **settings: Any) -> StoredRun:
     """A run whose claims came to this; one that begins with ! is a sabotage's."""
     results = [(Result(outcome=one.lstrip("!"), why=""), one.startswith("!")) for one in outcomes]
-    trials: list[Any] = [SimpleNamespace(result=result, sabotage=sabotage) for result, sabotage in results]
+    trials: list[Any] = [
+        SimpleNamespace(result=result, sabotage=sabotage, claim_id=f"claim-{number}")
+        for number, (result, sabotage) in enumerate(results)
+    ]
     return StoredRun(
         directory=Path(), described={"settings": settings}, trials=trials, undecided=undecided, problems=problems
     )
@@ -105,7 +124,7 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     assert last[0].endswith(" s  answer  test_passes")
     assert "REFUTED" in last[1]
     assert last[1].endswith("answer  test_refuted  answer: 41, must be == 42")
-    assert "RUN NOT PASSED: 1 refuted, 1 not decided (question)" in last
+    assert "RUN NOT PASSED: 1 refuted (answer), 1 not decided (question)" in last
     assert "exit status 1: a claim is refuted, or a test of the suite's own failed" in last
     assert not any(line.startswith("answer  PASS") for line in lines), "a pass among others is one line"
     told = json.loads((gate.run_dir / "result.json").read_text())
@@ -113,14 +132,17 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     assert [(row["claim"], row["outcome"]) for row in told["claims"]] == [("answer", "pass"), ("answer", "refuted")]
     assert all((gate.run_dir / row["evidence"] / "verdict.json").exists() for row in told["claims"])
     summary = (gate.run_dir / "summary.md").read_text()
-    assert summary.startswith("## RUN NOT PASSED: 1 refuted, 1 not decided (question)\n")
+    assert summary.startswith("## RUN NOT PASSED: 1 refuted (answer), 1 not decided (question)\n")
     assert "| REFUTED | answer |" in summary
     assert "| NOT DECIDED | question |" in summary
     page = (gate.run_dir / "report.html").read_text()
-    assert "<title>RUN NOT PASSED: 1 refuted, 1 not decided (question) – Roachproof" in page
+    assert "<title>RUN NOT PASSED: 1 refuted (answer), 1 not decided (question) – Roachproof" in page
     again = gate("--judge", "out", "--report", "again.html")
     assert again.status == 1
-    assert "<title>RUN NOT PASSED: 1 refuted, 1 not decided (question) – " in (gate.path / "again.html").read_text()
+    assert (
+        "<title>RUN NOT PASSED: 1 refuted (answer), 1 not decided (question) – "
+        in (gate.path / "again.html").read_text()
+    )
 
 
 def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) -> None:
