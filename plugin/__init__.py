@@ -135,6 +135,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Say why a module of a user's own is not found where a package of the suite's has its name."""
+    from plugin import session
+
+    session.explain_shadowed(report)
+
+
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """An inconclusive claim has a letter and a word of its own."""
     from plugin.reports.header import status_of

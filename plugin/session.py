@@ -4,6 +4,7 @@ What only claims need is imported with the first of them: a session without one 
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
@@ -187,6 +188,16 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
     from plugin import conclusion
 
     return (yield from conclusion.judging_early_end(item))
+
+
+def explain_shadowed(report: pytest.CollectReport) -> None:
+    """Of a directory of a user's own that is called as a package of the suite's: say so instead of a traceback."""
+    found = re.search(r"No module named '((clusters|fixtures|plugin)\.[\w.]+)'", str(report.longrepr or ""))
+    if found and report.failed:
+        report.longrepr = (
+            f"{report.nodeid}: there is no module {found[1]}: {found[2]} is the name of a package of Roachproof's, "
+            "beside which no other of that name can be imported. Give your directory another name."
+        )
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
