@@ -315,10 +315,8 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
     if not found:
         return False, "nobody recorded how much CPU other work took"
     busy, waiting = [*map(_busy, found)], [*map(_waiting, found)]
-    lasted_s = [
-        1.0,
-        *((s.t - before.t) / SECOND for before, s in pairwise(found)),
-    ]  # a machine without time records late
+    # One record a second is meant; a machine without time records late, and what it says is of all that time.
+    lasted_s = [1.0, *(max(1.0, (s.t - before.t) / SECOND) for before, s in pairwise(found))]
 
     def spent_s(taken: Iterable[bool]) -> float:
         return sum(compress(lasted_s, taken))
