@@ -1,6 +1,9 @@
 """What the judge can measure in a trial's evidence, by name; what only a workload knows it measures itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
 from clusters.events import NodeDeath, Provisioned
 from clusters.registry import Known
@@ -46,7 +49,6 @@ NOBODY_ELSE = "no probed endpoint outside the hit nodes"
 NEVER_RECOVERED = "recovery was never declared"
 
 _PROBE = ("fault_bit", "fault_hit", "recovered", "probe_complete", "probe_on_time")
-_WATCHED = ("probe_complete", "probe_on_time")
 _RECOVERY = ("integrity", "fault_bit", "recovered")
 
 _OWN = Metrics({**GROWTH_METRICS, **RESIZING_METRICS, **SWAPPING_METRICS, **MIXED_METRICS, **OBJECTS_METRICS})
@@ -74,34 +76,21 @@ def _victim_gap(a: Analysis) -> Measured:
     return _told(a, _longest_gap(a, "victims", "no probed endpoint is a hit node's own"))
 
 
-def _gaps_undisturbed(a: Analysis) -> Sequence[Window]:
-    window, routes, lines = watched(a)
-    excused = [one.window for one in a.timeline.excused]
-    return long_stretches(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
+class Watched(NamedTuple):
+    """Where stretches without a success count: a window, what excuses them in it, and since when nodes are gone."""
+
+    window: Window
+    excused: Sequence[Window] = ()
+    gone: Mapping[str, int] = MappingProxyType({})
 
 
-@measures("gap_undisturbed_s", "s", _WATCHED, timed=True, from_start=True, stretches=_gaps_undisturbed)
-def _gap_undisturbed(a: Analysis) -> Measured:
-    """Longest stretch without a success of any range at any gateway, as far as no fault explains it.
-
-    From the first write until writing ended: what lies outside of all disturbances, each of which ends with the
-    recovery that was declared after it. A victim's own gateway counts, too, unless its node was never brought back.
-    """
-    window, routes, lines = watched(a)
-    excused = [one.window for one in a.timeline.excused]
-    gap = undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
-    return _gap_told(recorded(gap, "the probe watched no time outside of the disturbances"))
+def _explained(a: Analysis) -> Watched:
+    window, _, _ = watched(a)
+    return Watched(window, [one.window for one in a.timeline.excused], a.timeline.gone)
 
 
-def _gap_told(gap: Gap) -> Measured:
-    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
-
-
-# ---- gaps while the cluster grows or shrinks
-
-
-def _scales(a: Analysis) -> tuple[Window, Mapping[str, int]]:
-    """From the first change of size until writing ended, and since when nodes are gone that were not to stay."""
+def _scaled(a: Analysis) -> Watched:
+    """From the first change of size until writing ended; nodes that are not to stay are gone from that change on."""
     (begin, end), _, _ = watched(a)
     scales = [(t, scale) for t, scale in seen(a.evidence.events, ScaleBegin) if begin <= t < end and scale.nodes]
     first = recorded(scales[0][0] if scales else None, NO_PHASE)
@@ -110,39 +99,46 @@ def _scales(a: Analysis) -> tuple[Window, Mapping[str, int]]:
     for t, scale in scales:
         gone |= dict.fromkeys(there - {*scale.nodes} - gone.keys(), t)
         there |= {*scale.nodes}
-    return (first, end), gone
+    return Watched((first, end), gone=gone)
 
 
-def _gaps_scaling(a: Analysis) -> Sequence[Window]:
-    window, gone = _scales(a)
-    _, routes, lines = watched(a)
-    return long_stretches(lines, routes, window=window, gone=gone)
-
-
-@measures("gap_scaling_s", "s", _WATCHED, timed=True, stretches=_gaps_scaling)
-def _gap_scaling(a: Analysis) -> Measured:
-    """Longest stretch without a success of any range at any gateway that stays, from the first change of size on."""
-    window, gone = _scales(a)
-    _, routes, lines = watched(a)
-    return _gap_told(recorded(undisturbed(lines, routes, window=window, excused=[], gone=gone), "nobody watched"))
-
-
-def _unscaled(a: Analysis) -> Window:
+def _unscaled(a: Analysis) -> Watched:
     (begin, _), _, _ = watched(a)
-    return begin, _scales(a)[0][0]
+    return Watched((begin, _scaled(a).window[0]))
 
 
-def _gaps_unscaled(a: Analysis) -> Sequence[Window]:
+def _gap_where(where: Callable[[Analysis], Watched], a: Analysis) -> Measured:
+    window, excused, gone = where(a)
     _, routes, lines = watched(a)
-    return long_stretches(lines, routes, window=_unscaled(a))
+    gap = undisturbed(lines, routes, window=window, excused=excused, gone=gone)
+    return _gap_told(recorded(gap, "the probe watched no time in which a gap counts"))
 
 
-@measures("gap_unscaled_s", "s", _WATCHED, timed=True, from_start=True, stretches=_gaps_unscaled)
-def _gap_unscaled(a: Analysis) -> Measured:
-    """The same from the first write until the first change of size."""
+def _gaps_where(where: Callable[[Analysis], Watched], a: Analysis) -> Sequence[Window]:
+    window, excused, gone = where(a)
     _, routes, lines = watched(a)
-    gap = undisturbed(lines, routes, window=_unscaled(a), excused=[], gone={})
-    return _gap_told(recorded(gap, "nobody watched"))
+    return long_stretches(lines, routes, window=window, excused=excused, gone=gone)
+
+
+_WHERE: Mapping[str, tuple[Callable[[Analysis], Watched], str]] = {
+    "gap_undisturbed_s": (
+        _explained,
+        "longest stretch without a success of any range at any gateway, as far as no fault explains it: from the first "
+        "write until writing ended, outside of all disturbances; a victim's own gateway counts, too, unless its node "
+        "was never brought back",
+    ),
+    "gap_unscaled_s": (_unscaled, "the same until the first change of size"),
+    "gap_scaling_s": (_scaled, "the same from the first change of size on, at gateways that stay"),
+}
+for _name, (_at, _what) in _WHERE.items():
+    measures(
+        _name, "s", ("probe_complete", "probe_on_time"), timed=True, from_start=_at is not _scaled,
+        stretches=partial(_gaps_where, _at), description=_what,
+    )(partial(_gap_where, _at))  # fmt: skip
+
+
+def _gap_told(gap: Gap) -> Measured:
+    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
 
 
 def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
@@ -152,8 +148,8 @@ def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
 
 
 def _told(a: Analysis, gap: Gap) -> Measured:
-    note = f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}"
-    return gap.seconds, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", ()
+    value, note, examples = _gap_told(gap)
+    return value, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", examples
 
 
 def _until_given_up(a: Analysis) -> Sequence[Window]:

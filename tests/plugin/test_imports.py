@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from fixtures.workloads.tenants import load_records, provisioning
+from fixtures.workloads.tpcc import evidence
 from plugin.workloads import WORKLOADS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -85,3 +87,9 @@ def test_what_workloads_name_for_later_is_there() -> None:
     found = [one for kind in WORKLOADS.values() for field in fields(kind) for one in named(getattr(kind, field.name))]
     assert len(found) > 20
     assert all(found)
+
+
+def test_what_reads_a_workload_s_evidence_looks_for_the_files_that_are_its_own() -> None:
+    """A workload names them, too, so that what reads them is imported only once there are some."""
+    kinds = {"tpcc": evidence.FILES, "tenant_load": load_records.FILES, "tenants": provisioning.FILE}
+    assert {name: WORKLOADS[name].files for name in kinds} == kinds
