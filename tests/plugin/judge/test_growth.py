@@ -1,23 +1,21 @@
 """What is measured of a cluster that grows, from events and samples made by hand."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
 
-from fixtures.workloads.ledger.records import Ok, Unknown
-from plugin.catalogue import load as load_catalogue
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.conditions import condition
 from plugin.judge.decide import decide
 from plugin.judge.growth import phases
 from plugin.judge.metrics import KNOWN_METRICS, measure
 from plugin.judge.model import Check, Comparison, Kind, Outcome
-from plugin.judge.trial import HostSecond, TrialEvidence
-from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import history, in_vain, last_read, whole
+from plugin.judge.trial import TrialEvidence
+from tests.plugin.judge.histories import SECOND, event, events, trial
+from tests.plugin.judge.whole_trial import whole
 
 THREE, SIX, NINE = ([f"n{number}" for number in range(1, size + 1)] for size in (3, 6, 9))
 
@@ -379,96 +377,6 @@ def test_metrics_that_were_not_asked_for_a_while_are_a_hole() -> None:
     assert "at the end" in lacking.note
 
 
-def test_a_stretch_before_the_cluster_grows_counts_and_has_a_limit_of_its_own() -> None:
-    """A fault that nobody made, between the baseline and the first node that is added."""
-    lines = in_vain(history(until=90), 12, 48)
-    told = [event(0, "trial.begin"), event(1, "baseline.begin"), event(11, "baseline.end")]
-    grows = event(50, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)
-    ends = [event(90.1, "writing.end"), event(91, "trial.end")]
-    stood = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
-    found = measure(stood, "client_wait_undisturbed_s")
-    assert found.value == pytest.approx(36, abs=0.5), found.note
-    assert ", 12.0 s" in found.note
-    lines = in_vain(history(until=90), 52, 80)
-    later = whole(history=lines, final=last_read(lines), events=[*told, grows, *ends], probe=None)
-    assert measure(later, "client_wait_undisturbed_s").value == 0
-    assert measure(later, "client_wait_s").value == pytest.approx(28, abs=0.5)
-    claim = load_catalogue().claim("rebalance")
-    checks = [c for c in claim.checks_for("laptop") if c.metric == "client_wait_undisturbed_s"]
-    quiet = replace(stood, host=[HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)])
-    assert [decide(quiet, [check]).outcome for check in checks] == [Outcome.REFUTED]
-
-
-@pytest.mark.parametrize("claim", ["rebalance", "rebalance-scale-in"])
-@pytest.mark.parametrize(("share", "is_"), [(0.02, Outcome.PASS), (0.5, Outcome.REFUTED)])
-def test_operations_that_fail_while_the_cluster_changes_its_size_refute(claim: str, share: float, is_: Outcome) -> None:
-    """Half of the writes for 29 s, too short for any gap, and nobody waits long."""
-    lines = history(until=90)
-    told = [event(0, "trial.begin"), event(1, "baseline.begin"), event(11, "baseline.end")]
-    told += [event(20, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24)]
-    told += [event(90.1, "writing.end"), event(91, "trial.end")]
-    failing = {line.op for line in in_vain(lines, 30, 59) if isinstance(line, Unknown) and line.op % 100 < 100 * share}
-    tried = [Unknown(x.t, x.op, "timeout") if isinstance(x, Ok) and x.op in failing else x for x in lines]
-    of = whole(history=tried, final=last_read(tried), events=told, probe=watched())
-    (check,) = (c for c in load_catalogue().claim(claim).checks_for("laptop") if c.metric == "failed_scaling")
-    assert decide(of, [check]).results[0].outcome is is_
-    assert measure(of, "client_wait_s").value == pytest.approx(0.17 if share == 0.5 else 0.009, abs=0.05)
-
-
-def watched(seconds: Iterable[int] = range(91), *, lag_us: int = 1000) -> Any:
-    """What a probe saw in which these seconds are, all as it should be, but that it was late in second 20."""
-    header, lines = probe(lambda *_: True, until=91)
-    told = (changed(line, lag_us=lag_us) if line.t == 20 * SECOND else line for line in lines)
-    return header, [line for line in told if line.t // SECOND in seconds]
-
-
-PROBES: Mapping[str, tuple[dict[str, Any], Any, Outcome, str]] = {
-    "watched": ({"probe": True}, watched(), Outcome.REFUTED, "5 routes of 3 endpoints watched without a hole"),
-    "late": ({"probe": True}, watched(lag_us=600_000), Outcome.INCONCLUSIVE, "5 routes of 3 endpoints"),
-    "a hole": ({"probe": True}, watched({*range(91)} - {30, 31}), Outcome.INCONCLUSIVE, "nothing is recorded between"),
-    "ended": ({"probe": True}, watched(range(70)), Outcome.INCONCLUSIVE, "the probe ends at 69.0 s"),
-    "gone": ({"probe": True}, None, Outcome.INCONCLUSIVE, "there was no probe"),
-    "not asked for": ({"probe": False}, None, Outcome.INCONCLUSIVE, "there was no probe"),
-    "of an older release": ({}, None, Outcome.REFUTED, "no probe watched a change of size"),
-}
-"""Trials that begin with these facts, with what the probe saw: what becomes of a stretch of 36 s without a write."""
-
-
-@pytest.mark.parametrize("case", PROBES)
-def test_a_stretch_without_a_write_refutes_where_a_probe_watched_throughout(case: str) -> None:
-    begin, seen, outcome, why = PROBES[case]
-    lines = in_vain(history(until=90), 12, 48)
-    told = [
-        event(0, "trial.begin", **begin), event(0.1, "provisioned", nodes=THREE),
-        event(1, "baseline.begin"), event(11, "baseline.end"),
-        event(50, "scale.begin", kind="out", nodes=SIX, quiet_s=20, stall_s=24), event(90.1, "writing.end"),
-        event(91, "trial.end"),
-    ]  # fmt: skip
-    host = [HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 90)]
-    of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
-    for claim in ("rebalance", "rebalance-scale-in"):
-        checks = load_catalogue().claim(claim).checks_for("laptop")
-        (gap,) = (check for check in checks if check.metric == "client_wait_undisturbed_s")
-        assert decide(of, [gap]).outcome is outcome
-    assert why in condition(of, "probe_complete").why
-
-
-def test_what_changes_its_size_before_anybody_writes_need_not_be_watched() -> None:
-    """The cluster of a scale-in is grown first; a route must have been seen before the first change under load."""
-    told = [
-        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=THREE),
-        event(10, "scale.begin", kind="out", nodes=SIX), event(31, "baseline.begin"), event(41, "baseline.end"),
-        event(50, "scale.begin", kind="in", nodes=SIX[:5]), event(90.1, "writing.end"), event(91, "trial.end"),
-    ]  # fmt: skip
-    lines = history(first=31, until=90)
-    of = whole(history=lines, events=told, probe=watched(range(30, 91)))
-    assert condition(of, "probe_complete").met, condition(of, "probe_complete").why
-    header, late = probe(lambda route, tenth: route != "n3/2" or tenth > 600, until=91)
-    late = [line for line in late if line.t >= 30 * SECOND]
-    found = condition(replace(of, probe=(header, late)), "probe_complete")
-    assert found.why == "route n3/2 had no success before the first fault or change of size"
-
-
 def test_rest_while_writers_still_write_is_not_rest_without_traffic() -> None:
     ended = whole(events=[*events(), event(30.2, "scale.begin", nodes=SIX), event(30.5, "quiet.begin")])
     assert condition(ended, "traffic_ended").met
@@ -521,33 +429,3 @@ def test_throughput_meanwhile_counts_from_the_first_change_under_load() -> None:
     )
     only = measure(whole(events=sorted([*events(), quiet], key=lambda each: each.t)), "throughput_kept_scaling")
     assert only.value is None
-
-
-@pytest.mark.parametrize("claim", ["rebalance", "rebalance-scale-in"])
-@pytest.mark.parametrize(
-    ("route", "since", "until", "refuted"),
-    [
-        ("n2/1", 55, 80, None),
-        ("n2/1", 55, 87, "gap_scaling_s"),
-        ("n2/1", 20, 31, "gap_unscaled_s"),
-        ("n3/2", 55, 92, None),
-    ],
-    ids=["short", "a range while it changes", "a range before", "a node that leaves"],
-)
-def test_a_range_that_is_away_at_every_gateway_refutes_though_no_client_waits(
-    claim: str, route: str, since: int, until: int, refuted: str | None
-) -> None:
-    """And a node that is not to stay is not missed."""
-    lines = history(until=92)
-    told = [
-        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=THREE), event(1, "baseline.begin"),
-        event(11, "baseline.end"), event(50, "scale.begin", kind="in", nodes=["n1", "n2"], quiet_s=20, stall_s=24),
-        event(92.1, "writing.end"), event(93, "trial.end"),
-    ]  # fmt: skip
-    seen = probe(lambda name, tenth: name != route or not 10 * since <= tenth < 10 * until, until=93)
-    host = [HostSecond(t=second * SECOND, cpu=60.0, others=1.0) for second in range(1, 93)]
-    of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
-    checks = [c for c in load_catalogue().claim(claim).checks_for("laptop") if c.metric.startswith("gap_")]
-    assert {c.metric for c in checks} == {"gap_scaling_s", "gap_unscaled_s"}
-    found = {r.check.metric: r.outcome for r in decide(of, checks).results}
-    assert {metric for metric, outcome in found.items() if outcome is not Outcome.PASS} == ({refuted} - {None})

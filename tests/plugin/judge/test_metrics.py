@@ -1,7 +1,7 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
@@ -14,10 +14,7 @@ from fixtures.workloads.ledger.records import (
     Invoke,
     Ok,
     Op,
-    Refused,
     RowCount,
-    Unknown,
-    answered,
     numbers,
 )
 from fixtures.workloads.tenants.judge.growth import GROWTH_METRICS as TENANT_GROWTH_METRICS
@@ -25,7 +22,6 @@ from fixtures.workloads.tenants.judge.load_metrics import LOAD_METRICS
 from fixtures.workloads.tenants.judge.metrics import TENANTS_METRICS
 from fixtures.workloads.tpcc.judge.beside import BESIDE_METRICS
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
-from plugin.catalogue import load
 from plugin.evidence.events import Event
 from plugin.judge.conditions import KNOWN_CONDITIONS
 from plugin.judge.decide import decide
@@ -35,9 +31,8 @@ from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
-from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import RATE, history, in_vain, last_read, whole
+from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
 
 ROWS = 27 * RATE
 EXPECTED = {
@@ -152,52 +147,6 @@ def test_inserts_shortfall() -> None:
     assert measure(whole(parameters={}), "inserts_shortfall").value is None
 
 
-def with_failures(kind: Op, at: Iterable[float], answer: type[Failed | Unknown] = Failed) -> list[HistoryLine]:
-    """The whole trial's history with an operation beside that fails after a tenth of a second, at each of these times.
-
-    None of those reads that were answered is left where reads fail.
-    """
-    reads = {line.op for line in history() if isinstance(line, Invoke) and line.kind is Op.READ and kind is Op.READ}
-    lines = [line for line in history()[:-1] if not (isinstance(line, Invoke | Ok) and line.op in reads)]
-    for number, t in enumerate(at):
-        op, key = 10**9 + number, 0 if kind is Op.READ else ROWS + number
-        lines.append(Invoke(round(t * SECOND), op, "w3", "n3", kind, numbers([key]), int(kind is not Op.READ)))
-        lines.append(answer(round((t + 0.1) * SECOND), op, "XX000"))
-    return [*sorted(lines, key=lambda line: line.t), history()[-1]]
-
-
-EACH_TENTH = [second + 0.05 + tenth / 10 for second in range(1, 30) for tenth in range(10)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "at", "answer", "share"),
-    [
-        (Op.INSERT, EACH_TENTH, Failed, 100 / 31),
-        (Op.INSERT, EACH_TENTH, Unknown, 100 / 31),
-        (Op.READ, EACH_TENTH, Failed, 100),
-        (Op.INSERT, [t for t in EACH_TENTH if 12 < t < 19.9], Failed, 0),
-        (Op.INSERT, [11.95, 30.05], Failed, 0),
-        (Op.INSERT, [t for t in EACH_TENTH if 21 < t < 22], Failed, 100 * 10 / (10 + 21 * RATE)),
-    ],
-    ids=["writes", "unknown", "reads", "disturbed", "over the edge", "once recovered"],
-)
-def test_the_share_that_fails_while_nothing_is_disturbed(
-    kind: Op, at: Sequence[float], answer: type[Failed | Unknown], share: float
-) -> None:
-    """The baseline, what is before and after it, and what comes once recovery was declared."""
-    found = measure(whole(history=with_failures(kind, at, answer)), "failed_undisturbed")
-    assert found.value == pytest.approx(share, rel=0.02)
-    assert "reads" in found.note
-
-
-def test_operations_that_fail_while_the_cluster_changes_its_size_are_not_undisturbed() -> None:
-    lines = with_failures(Op.INSERT, [t for t in EACH_TENTH if t > 13])
-    told = [event(1, "baseline.begin"), event(11, "baseline.end"), event(30.1, "writing.end")]
-    assert measure(whole(history=lines, events=told), "failed_undisturbed").value == pytest.approx(2.0, rel=0.1)
-    grows = event(12, "scale.begin", kind="out", nodes=["n1", "n2", "n3", "n4"])
-    assert measure(whole(history=lines, events=[*told[:2], grows, *told[2:]]), "failed_undisturbed").value == 0
-
-
 def blocked(
     *writes: tuple[float, float], late: Mapping[int, int] | None = None, cut: float | None = None
 ) -> float | None:
@@ -261,67 +210,6 @@ def test_an_outage_as_far_as_no_fault_explains_it(away: range, gap: float, whose
     found = measure(whole(probe=watched), "gap_undisturbed_s")
     assert found.value == pytest.approx(gap)
     assert measure(whole(probe=None), "gap_undisturbed_s").value is None
-
-
-SERVE = ("survivability", "survivability-disk-lost", "survivability-pause", "survivability-drain", "rebalance")
-
-
-@pytest.mark.parametrize("claim", SERVE)
-@pytest.mark.parametrize("clients", [("w2",), ("r1",), ()], ids=["a writer", "a reader", "all"])
-def test_a_client_that_tries_in_vain_for_long_is_an_outage_whatever_the_probe_sees(
-    claim: str, clients: tuple[str, ...]
-) -> None:
-    """After recovery, and for longer than a fault may take."""
-    lines = history(until=75)
-    told = events(writing_end={"at": 75.1}, audit_begin={"at": 75.2}, audit_end={"at": 76.0}, trial_end={"at": 76.1})
-    (check,) = (check for check in load().claim(claim).checks_for("laptop") if check.metric == "client_wait_s")
-    for until, outcome in ((58, Outcome.PASS), (65, Outcome.REFUTED), (80, Outcome.REFUTED)):
-        tried = in_vain(lines, 30, until, *clients)
-        of = whole(history=tried, events=told, probe=probe(lambda *_: True, until=76))
-        (found,) = decide(of, [check]).results
-        assert found.outcome is outcome, found.measurement.note
-        assert not clients or found.measurement.note.startswith(clients)
-
-
-@pytest.mark.parametrize("claim", [*SERVE[:4], "survivability-quorum", "scale-up"])
-def test_where_no_fault_explains_it_a_client_tries_in_vain_for_less(claim: str) -> None:
-    """From 25 s on nothing is disturbed, and of the wait that began before only the rest counts."""
-    lines = history(until=75)
-    told = events(
-        recovered={"at": 25}, writing_end={"at": 75.1}, audit_begin={"at": 75.2}, audit_end={"at": 76.0},
-        trial_end={"at": 76.1},
-    )  # fmt: skip
-    checks = load().claim(claim).checks_for("laptop")
-    (check,) = (each for each in checks if each.metric == "client_wait_undisturbed_s")
-    for since, until, value in ((15, 34, 9), (15, 37, 12), (40, 51, 11), (5, 20, 7)):
-        of = whole(
-            history=in_vain(lines, since, until, "r1"), events=told, probe=probe(lambda *_: True, until=76),
-            host=[HostSecond(t=t * SECOND, cpu=50.0, others=1.0) for t in range(1, 77)],
-        )  # fmt: skip
-        (found,) = decide(of, [check]).results
-        assert found.measurement.value == pytest.approx(value, abs=0.2), found.measurement.note
-        assert found.outcome is (Outcome.REFUTED if value > 10 else Outcome.PASS)
-
-
-@pytest.mark.parametrize(("what", "is_"), [("reads", Outcome.REFUTED), ("few", Outcome.PASS)])
-def test_what_fails_while_a_fault_and_its_recovery_last_has_a_limit(what: str, is_: Outcome) -> None:
-    """Every read but a few fails, and no write; nobody waits long."""
-    lines = in_vain(history(), 12, 20, *(("r1",) if what == "reads" else ()))
-    if what == "few":
-        lines = in_vain(history(), 12, 12.3)
-    for claim in ("survivability", "hot-swap", "scale-up", "tenancy-survivability"):
-        checks = load().claim(claim).checks_for("laptop")
-        (check,) = (each for each in checks if each.metric == "failed_disturbed")
-        assert decide(whole(history=lines, final=last_read(lines)), [check]).results[0].outcome is is_, claim
-
-
-def test_a_client_that_finds_no_node_tries_in_vain_and_one_that_is_not_asked_does_not() -> None:
-    refused = [Refused(second * SECOND, "r1", "n3", "refused") for second in range(20, 28)]
-    none = [line for line in history() if not (isinstance(line, Invoke | Ok) and 19 * SECOND <= line.t < 28 * SECOND)]
-    found = measure(whole(history=sorted([*none, *refused], key=lambda line: line.t)), "client_wait_s")
-    assert found.value == pytest.approx(8.0, abs=0.1)
-    assert found.note.startswith("r1, 20.0 s")
-    assert measure(whole(history=none), "client_wait_s").value == 0
 
 
 def test_the_gateway_of_a_node_that_nobody_brought_back_is_not_missed() -> None:
@@ -504,39 +392,3 @@ def test_whatever_goes_wrong_while_a_plan_looks_at_the_cluster_counts() -> None:
     ]
     wrong = sorted([*lines[:-1], *failed], key=lambda line: line.t) + lines[-1:]
     assert measure(whole(events=looking(12.0, 30.0), history=wrong), "errors_not_retryable").value == 1
-
-
-@pytest.mark.parametrize("state", ["XX000", "XXUUU"])
-def test_errors_of_the_server_while_a_node_is_away_refute(state: str) -> None:
-    """500 a second for eight seconds: nothing is lost, nothing stands still, and it is no promise kept."""
-    failed: list[HistoryLine] = []
-    for number in range(8 * 500):
-        at, op = 13 * SECOND + number * 2000, 10**7 + number
-        failed += [Invoke(at, op, "w1", "n2", Op.INSERT, numbers([10**6 + number]), 1), Failed(at + 900, op, state)]
-    lines = history()
-    wrong = sorted([*lines[:-1], *failed], key=lambda line: line.t) + lines[-1:]
-    evidence = whole(history=wrong, final=last_read(wrong))
-    for claim in ("survivability", "survivability-disk-lost", "rebalance", "tenancy-survivability", "hot-swap"):
-        checks = [c for c in load().claim(claim).checks_for("laptop") if c.metric == "errors_not_retryable"]
-        assert decide(evidence, checks).outcome is Outcome.REFUTED, claim
-        assert decide(whole(), checks).outcome is Outcome.PASS, claim
-
-
-@pytest.mark.parametrize(("answer", "is_"), [("INSERT 0 0", Outcome.REFUTED), ("ROLLBACK", Outcome.PASS)])
-def test_an_answer_that_is_none_to_what_was_asked_refutes(answer: str, is_: Outcome) -> None:
-    lines = history()
-    told = [line for line in in_vain(lines, 24, 24.01, "w2", detail=answered(answer)) if line not in lines]
-    assert len(told) == 3
-    of = whole(history=in_vain(lines, 24, 24.01, "w2", detail=answered(answer)))
-    (check,) = (c for c in load().claim("survivability").checks_for("laptop") if c.metric == "errors_not_retryable")
-    assert decide(of, [check]).results[0].outcome is is_
-
-
-@pytest.mark.parametrize(("begin", "is_"), [(12.5, Outcome.PASS), (5, Outcome.REFUTED), (24, Outcome.REFUTED)])
-def test_errors_before_and_after_a_majority_was_gone_refute_as_in_any_claim(begin: float, is_: Outcome) -> None:
-    """40 of 5400 are less than one in a hundred."""
-    lines = in_vain(history(), begin, begin + 40 / RATE, "w2", detail="XX000")
-    (check,) = (
-        c for c in load().claim("survivability-quorum").checks_for("laptop") if c.metric == "errors_undisturbed"
-    )
-    assert decide(whole(history=lines, final=last_read(lines)), [check]).results[0].outcome is is_
