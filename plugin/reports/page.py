@@ -72,7 +72,7 @@ def write_page(
         runs=[{"name": name, "facts": _run_facts(run)} for run, name in zip(runs, names, strict=True)],
         trials=shown,
         groups=(("", claims), (SABOTAGES, sabotages)),
-        summary="; ".join(filter(None, [_counted("Claims", claims), _counted("sabotages", sabotages)])),
+        summary="; ".join(filter(None, [_counted("Trials", claims), _counted("sabotages", sabotages)])),
         undecided=told_of(runs, "undecided"),
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,

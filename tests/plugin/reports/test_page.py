@@ -114,8 +114,8 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     seen = opened(chromium, two)
     seen.drawn()
     page = seen.page
-    assert page.title() == "RUN PASSED: 2 claims – Roachproof: cockroach v24.1.3, cockroach v24.2.0"
-    assert page.locator("p.sum").inner_text() == "Claims: 2 pass"
+    assert page.title() == "RUN PASSED: 1 claim – Roachproof: cockroach v24.1.3, cockroach v24.2.0"
+    assert page.locator("p.sum").inner_text() == "Trials: 2 pass"
     cost = page.locator("section.trial").first.locator(".wide").first.inner_text()
     assert "kill n1" in cost
     assert "20.0 to 32.0 s" in cost
