@@ -352,9 +352,10 @@ def _of_controller(session: pytest.Session) -> runs.Run | None:
 
 
 def _as_without_workers(session: pytest.Session) -> int:
-    """Pytest's own exit status; pytest-xdist calls it an interruption where ``--maxfail`` ends a session."""
+    """Pytest's exit status, but no interruption where ``--stepwise`` ended it, or ``--maxfail`` with workers."""
     status, most = int(session.exitstatus), session.config.getoption("maxfail") or 0
-    ended_early = status == pytest.ExitCode.INTERRUPTED and 0 < most <= session.testsfailed
+    stopped = 0 < most <= session.testsfailed or (session.shouldstop and session.testsfailed)
+    ended_early = status == pytest.ExitCode.INTERRUPTED and stopped
     return int(pytest.ExitCode.TESTS_FAILED) if ended_early else status
 
 

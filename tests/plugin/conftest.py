@@ -6,7 +6,6 @@ that ask for it are skipped where there is none.
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.plugin import forked
 from tests.plugin.reports.browser import NoBrowserError, headless
 
 CHECKOUT = Path(__file__).parents[2]
@@ -241,9 +241,14 @@ def test_ordinary_failure():
 '''
 
 
+def options(path: Path) -> list[str]:
+    """How pytest is told that it runs with the plugin, in ``path``."""
+    return ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(path), "-p", "no:cacheprovider"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How a run ended: its exit status, and what it printed, standard error last."""
+    """How a run ended: its exit status, and what it printed."""
 
     status: int
     text: str
@@ -272,21 +277,18 @@ class Gate:
         """The trials in the run directory ``out``."""
         return sorted(file.parent for file in self.run_dir.glob("claims/*/*/trial.json"))
 
+    def arguments(self, *args: str, catalogue: bool = True) -> list[str]:
+        return [*options(self.path), *(["--catalogue", "claims.toml"] if catalogue else []), *args]
+
     def command(self, *args: str, catalogue: bool = True) -> list[str]:
-        own = ["--catalogue", "claims.toml"] if catalogue else []
-        config = ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(self.path)]
-        return [sys.executable, "-m", "pytest", *config, "-p", "no:cacheprovider", *own, *args]
+        """The same as a process of its own."""
+        return [sys.executable, "-m", "pytest", *self.arguments(*args, catalogue=catalogue)]
 
     def __call__(self, *args: str, catalogue: bool = True, timeout: float = 100) -> Ran:
-        done = subprocess.run(
-            self.command(*args, catalogue=catalogue),
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        return Ran(status=done.returncode, text=done.stdout + done.stderr)
+        output = self.path / "output.txt"
+        output.unlink(missing_ok=True)
+        status = forked.run(self.arguments(*args, catalogue=catalogue), self.path, output, timeout)
+        return Ran(status=status, text=output.read_text())
 
     def both(self, *args: str) -> tuple[Ran, Ran]:
         """The same run without and with workers."""
@@ -317,6 +319,7 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A directory of one's own with two claims and their tests, and no CockroachDB to be had."""
+    forked.server()
     for name in (
         "COCKROACH_BINARY",
         "PYTEST_ADDOPTS",
