@@ -227,6 +227,7 @@ async def test_a_generator_that_is_held_back(tpcc: Tpcc, judge: Judge, engine: E
     assert judge.inconclusive("generator_not_starved", may=SHORT)
 
 
+@slow
 @pytest.mark.sabotage("stress", engine="postgres")
 async def test_a_wrong_mix(tpcc: Tpcc, judge: Judge, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator deals itself four new-orders and sixteen payments of 23 cards, instead of ten and ten."""
