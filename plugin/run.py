@@ -30,6 +30,7 @@ from plugin.evidence.redaction import redacted, redacted_json
 from plugin.host import Host, measure
 from plugin.options import AUTO, Settings, read
 from plugin.profiles import Profile, profile_named
+from plugin.release import release
 from plugin.workloads import Workload
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ class Run:
             "settings": asdict(self.settings),
             "host": {**asdict(self.host), "python": platform.python_version(), "system": platform.platform()},
             "required": to_builtins(self.required),
-            "suite_revision": _revision(),
+            "suite_revision": release(),
             "packages": _packages(),
         }
         write_json(directory / RUN_FILE, redacted_json(about))
@@ -309,16 +310,6 @@ def open_run(config: pytest.Config) -> Run:
         return Run(settings=settings)
     settings = replace(settings, run_dir=Path(given["run_dir"]), seed=given["seed"])
     return Run(settings=settings, worker=config.workerinput["workerid"], controller=False)  # type: ignore[attr-defined]
-
-
-def _revision() -> str:
-    """The commit of this checkout, ``+`` where it was changed since; nothing where it is none."""
-    import subprocess
-
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--abbrev=12"]
-    with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    return ""
 
 
 def _packages() -> Mapping[str, str]:

@@ -4,6 +4,7 @@ import pytest
 
 from plugin import run as runs
 from plugin.outcomes import said_of
+from plugin.release import release
 from plugin.reports.text import typed, wrapped
 
 
@@ -17,7 +18,7 @@ def header(config: pytest.Config) -> list[str]:
     lines = [
         *([f"why the control: {run.why_control}"] if run.why_control else []),
         *([f"testing {run.found}"] if run.found else []),
-        f"roachproof: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
+        f"roachproof {release()}: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
         f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
         f"evidence: {typed(settings.run_dir, config.rootpath)}",

@@ -117,9 +117,7 @@ def test_progress_is_shown_for_each_worker(gate: Gate) -> None:
             line for line in ran.lines if re.fullmatch(rf"  \[ +\d+ s\] {columns}  {who}thinking \(test_it\)", line)
         ]
         assert len(lines) == 1, ran.text
-        assert ran.lines.index(lines[0]) > next(
-            n for n, line in enumerate(ran.lines) if line.startswith("roachproof: ")
-        )
+        assert ran.lines.index(lines[0]) > next(n for n, line in enumerate(ran.lines) if line.startswith("roachproof "))
 
 
 def test_an_aa_run_and_two_versions(gate: Gate) -> None:
