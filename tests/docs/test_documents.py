@@ -13,8 +13,9 @@ DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 README_WORDS = 900
 """So many words of prose are read in the first ten minutes; code is not counted."""
 FOREIGN = {"--quiet", "--junit-xml", "--alluredir", "--deselect", "--benchmark-storage", "--benchmark-max-time",
-           "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version"}  # fmt: skip
-"""Options of pytest and its plugins that the documents name."""
+           "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version",
+           "--build-arg", "--userns", "--tags", "--always", "--long"}  # fmt: skip
+"""Options of pytest and its plugins, and of programs that are not ours, that the documents name."""
 
 
 def prose(text: str) -> str:
