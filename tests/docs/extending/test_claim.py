@@ -7,12 +7,16 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clusters.engines import control_notice
 from plugin import catalogue
 from plugin.evidence.store import VERDICT
+from plugin.reports.ending import RESULT_FILE
+from plugin.suites import EVERY
+from tests.benchmarks.test_example import MOST_S
 from tests.docs.extending.pages import CHECKOUT, PAGES, counted, example, tables
 from tests.plugin.conftest import Gate, gate
 
@@ -42,6 +46,12 @@ def ran(command: str, mine: Path, run_dir: Path) -> subprocess.CompletedProcess[
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+def charted(run: Path) -> list[tuple[str, list[Any]]]:
+    """What the page calls each trial of a run, and the charts of its timeline."""
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', (run / "report.html").read_text())
+    return [(trial["label"], trial["groups"]["time"]) for trial in json.loads(data)["trials"]]
 
 
 @pytest.fixture
@@ -80,6 +90,12 @@ def test_it_passes_is_refuted_by_its_sabotage_and_is_judged_again(gate: Gate, mi
     assert [str(value).split()[0] for name, value in properties if name == "tested"] == ["postgres"] * 2
     assert len([value for name, value in properties if name == "postgres sha256"]) == 2
     assert {condition["name"] for condition in verdicts[good]["conditions"]} >= {"fault_bit", "integrity"}
+    for label, charts in charted(out):
+        assert re.search(r"orders-survive . postgres v\d", label)
+        assert [lane["name"] for chart in charts for lane in chart["lanes"]] == ["test", "n1"]
+        assert "killed" in {state["name"] for chart in charts for state in chart["lanes"][1]["states"]}
+    (claim,) = json.loads((out / RESULT_FILE).read_text())["claims"]
+    assert claim["seconds"] > 0
 
     again = ran(judge, mine, out)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -100,6 +116,13 @@ def test_the_commands_fit_tox_and_refuse_what_is_not_there(gate: Gate, mine: Pat
     missing = ran(judge, mine, gate.path / "nowhere")
     assert missing.returncode == 4
     assert "no such directory" in missing.stderr
+
+
+def test_it_declares_that_it_ends_soon(mine: Path) -> None:
+    """Whether it does is measured on a machine without other work: ``tests/benchmarks/test_example.py``."""
+    claim = catalogue.load([mine / "claims.toml"]).claim("orders-survive")
+    told = [claim.estimate_for(suite) for suite in EVERY]
+    assert [one for one in told if one is None or not 0 < one.seconds <= MOST_S] == []
 
 
 def test_the_page_lists_every_key() -> None:
