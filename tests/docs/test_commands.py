@@ -118,7 +118,7 @@ def called(block: str, home: Path, sample: Path) -> list[Words]:
     """What a block calls, with paths that lead to what a reader would have there: each stored run is the sample."""
     block = re.sub(r"\.roachproof/<\w+>", f".roachproof/{sample.name}", block)
     given: Mapping[str, str] = {"VERSION": "v24.1.3", "GITHUB_STEP_SUMMARY": str(home / "summary")}
-    there = ("./cockroach", ".roachproof/", "drawn/", "images.json")
+    there = ("./cockroach", ".roachproof/", "drawn/", "images.json", "result.xml")
     return [
         tuple(
             str(sample) if option == "--judge" else str(home / word) if word.startswith(there) else word
