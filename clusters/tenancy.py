@@ -95,6 +95,10 @@ class Tenancy:
     )
     space: tuple[str, ...] = ()
     """Queries for one row ``ranges, mib`` of the whole cluster; the first that the server knows is asked."""
+    space_unsure: str = ""
+    """Why ``mib`` does not tell what was given back of what is dropped; empty where it does."""
+    uncleared: str = ""
+    """A query for how many tables are dropped and still have their rows; empty where files go with the statement."""
 
     drop_database: str = "DROP DATABASE IF EXISTS {database}"
     drop_roles: str = "DROP ROLE IF EXISTS {roles}"

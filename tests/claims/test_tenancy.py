@@ -27,10 +27,10 @@ async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: J
 
 @pytest.mark.claim("tenancy-drop")
 @pytest.mark.topology(nodes="nodes")
-async def test_tenants_are_dropped(tenants: Tenants, judge: Judge, nodes: int) -> None:
+async def test_tenants_are_dropped(tenants: Tenants, judge: Judge, part: float, nodes: int) -> None:
     """Tenants that are dropped are gone, their roles, too, and servers give back what they had."""
     async with tenants.provisioning():
-        await tenants.provision()
+        await tenants.provision(part)
         await tenants.drop()
     assert judge.decide()
 

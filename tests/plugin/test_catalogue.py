@@ -91,7 +91,7 @@ def test_gate_suite_keeps_to_its_time() -> None:
     claims = [claim for claim in ready if not claim.takes_versions]
     seconds = sum(estimate.seconds for claim in claims if (estimate := claim.estimate_for(Suite.GATE)))
     assert claims
-    assert seconds <= 17 * 60, "the whole of the gate, on two cores"
+    assert seconds <= 18 * 60, "the whole of the gate, on two cores"
 
 
 def limits(claim_id: str, profile: str) -> dict[str, float | None]:

@@ -33,8 +33,8 @@ def test_the_others_are_not_required_and_it_is(gate: Gate) -> None:
         (["--claim", "anwser"], "--claim anwser: no claim is called so; did you mean 'answer'?"),
         (["--claim", "z*"], "--claim z*: no claim is called so; there are "),
         (
-            ["--claim", "tenancy-drop"],
-            "--claim tenancy-drop: is not in the suite gate; give --suite, one of nightly, paper",
+            ["--claim", "tenancy-isolation"],
+            "--claim tenancy-isolation: is not in the suite gate; give --suite, one of nightly, paper",
         ),
     ],
 )

@@ -79,6 +79,36 @@ async def test_a_tenant_is_left_though_every_drop_was_answered(
     assert judge.refuted("tenants_left")
 
 
+@slow
+@pytest.mark.sabotage("tenancy-drop", engine="postgres")
+async def test_space_of_dropped_tenants_is_not_given_back(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files as large as those of one tenant stay, under a name that is no tenant's."""
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=4))
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.administer("postgres", "CREATE DATABASE kept")
+        await few_tenants.drop()
+    assert judge.refuted("space_kept")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-drop", engine="cockroach")
+async def test_dropped_tables_keep_their_rows(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody gave the tenants' databases four hours in which what is dropped can be brought back."""
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=90))
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        for one in few_tenants.plan:
+            longer = f"ALTER DATABASE {quoted(one.database)} CONFIGURE ZONE USING gc.ttlseconds = 14400"
+            await few_tenants.administer("system", longer)
+        await few_tenants.drop()
+    assert judge.refuted("tables_uncleared")
+
+
 async def written_too_early(cluster: Cluster, few_tenants: Tenants) -> None:
     """Let the roll call the last tenant whole while nothing but its database is there; whoever goes on passes it by."""
     async with few_tenants.provisioning():

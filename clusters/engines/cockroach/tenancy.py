@@ -52,6 +52,8 @@ TENANCY = Tenancy(
         "(SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576 AS mib",
         "SELECT count(*)::INT8 AS ranges, 0::FLOAT8 AS mib FROM [SHOW CLUSTER RANGES]",
     ),
+    space_unsure="stores keep what was cleared away until they compact it, and servers write statistics meanwhile",
+    uncleared='SELECT count(*)::INT8 FROM "".crdb_internal.tables WHERE drop_time IS NOT NULL',
     drop_database="DROP DATABASE IF EXISTS {database} CASCADE",
     settings=(
         Setting(name="spanconfig.host_coalesce_adjacent.enabled", value="true", why=_ARTICLE, lasting=True),
@@ -81,6 +83,11 @@ TENANCY = Tenancy(
             read="SELECT substring(raw_config_sql, 'gc.ttlseconds = ([0-9]+)') "
             "FROM [SHOW ZONE CONFIGURATION FOR RANGE default]",
             write="ALTER RANGE default CONFIGURE ZONE USING gc.ttlseconds = {value}",
+        ),
+        Setting(
+            name="sql.gc_job.wait_for_gc.interval",
+            value="5s",
+            why="how often the job that clears dropped tables away looks whether it is done; five minutes by default",
         ),
     ),
     read_settings="SELECT * FROM [SHOW ALL CLUSTER SETTINGS]",
