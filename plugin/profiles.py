@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from clusters.declared import (
     Place,
+    anything,
     form,
     integer,
     keyed,
@@ -23,6 +24,7 @@ from clusters.declared import (
 )
 from clusters.errors import BadInput
 from clusters.model import NodeResources
+from plugin.suites import Suite
 from plugin.workloads import WORKLOADS, Workload, sizes_missing
 
 S = TypeVar("S")
@@ -94,6 +96,18 @@ class Swapping:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Sized:
+    """The size of a workload's work: of ``every`` suite, but for those that declare another."""
+
+    every: Any
+    by_suite: Mapping[Suite, Any]
+
+    def of(self, suite: Suite | None = None) -> Any:
+        """The suite's; without one, that of every suite that declares none."""
+        return self.every if suite is None else self.by_suite.get(suite, self.every)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """A class of hardware and the size of work that suits it."""
 
@@ -111,14 +125,14 @@ class Profile:
     swapping: Swapping
     place: Place
     """Where it is declared, for messages."""
-    sizes: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, Sized] = field(default_factory=dict)
     """The size of the work of each workload that has a table here, by its name; see ``size``."""
 
-    def size(self, workload: Workload[S]) -> S:
-        """The size of a workload's work. Raises ``BadInput`` where the profile has no table of it."""
+    def size(self, workload: Workload[S], suite: Suite | None = None) -> S:
+        """The size of a workload's work in a suite. Raises ``BadInput`` where the profile has no table of it."""
         if workload.name not in self.sizes:
             raise sizes_missing(workload, self.place)
-        found: S = self.sizes[workload.name]
+        found: S = self.sizes[workload.name].of(suite)
         return found
 
     def needs(self, nodes: int) -> HostNeeds:
@@ -176,10 +190,28 @@ def _profile(value: Any, place: Place) -> dict[str, Any]:
     return {**_PROFILE(own, place), "place": place, "sizes": sizes_of(tables, place)}
 
 
-def sizes_of(tables: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
-    """The sizes of workloads, each by its own rule. Raises ``BadInput``."""
+def sizes_of(tables: Mapping[str, Any], place: Place) -> Mapping[str, Sized]:
+    """The sizes of workloads, each by its own rule; a table of a suite's name has what differs there.
+
+    Raises ``BadInput``.
+    """
     known = name_of(WORKLOADS, "a workload")
-    return {name: WORKLOADS[known(name, place / name)].sizes(item, place / name) for name, item in tables.items()}
+    return {name: _sized(WORKLOADS[known(name, place / name)], item, place / name) for name, item in tables.items()}
+
+
+def _sized(workload: Workload[Any], value: Any, place: Place) -> Sized:
+    if not isinstance(value, dict):
+        return Sized(every=workload.sizes(value, place), by_suite={})
+    suites = {suite.value for suite in Suite}
+    every = {key: item for key, item in value.items() if key not in suites}
+    differs = keyed(text(), anything)
+    return Sized(
+        every=workload.sizes(every, place),
+        by_suite={
+            Suite(name): workload.sizes({**every, **differs(value[name], place / name)}, place / name)
+            for name in value.keys() & suites
+        },
+    )
 
 
 _PROFILES = keyed(text(pattern=r"[a-z0-9]+(-[a-z0-9]+)*", what="a name in kebab-case"), _profile)

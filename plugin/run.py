@@ -114,9 +114,12 @@ class Run:
             raise BadInput(f"--profile: {error}") from error
 
     def size(self, workload: Workload[S]) -> S:
-        """The size of a workload's work on this run's profile: the profile's, or a catalogue's. Raises ``BadInput``."""
-        found: S | None = self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
-        return found if found is not None else self.profile.size(workload)
+        """The size of a workload's work in this run's suite: the profile's, or a catalogue's. Raises ``BadInput``."""
+        suite, declared = self.settings.suite, self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
+        if declared is None:
+            return self.profile.size(workload, suite)
+        found: S = declared.of(suite)
+        return found
 
     def files_of(self, workload: Workload[Any]) -> tuple[Path, ...]:
         """What the user gave of files to a workload, by its option."""

@@ -66,7 +66,7 @@ class Catalogue:
     claims: Mapping[str, Claim]
     every_claim: tuple[CheckSpec, ...] = ()
     """The set of checks ``every-claim``: judged of any claim once a node ended by itself."""
-    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sizes: Mapping[str, Mapping[str, profiles.Sized]] = field(default_factory=dict)
     """By profile the sizes of workloads that the files declare beside the profile's own."""
 
     def __iter__(self) -> Iterator[Claim]:
@@ -95,7 +95,7 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
                     raise (top / "workloads").wrong(f"{name!r} is a {what} of something else already; rename it")
     for _, document, top in documents:
         _check_keys(document, top)
-    sizes: dict[str, dict[str, Any]] = {}
+    sizes: dict[str, dict[str, profiles.Sized]] = {}
     for _, document, top in documents:
         _add_sizes(document.get("profiles", {}), top / "profiles", sizes)
     sets: dict[str, tuple[Place, tuple[CheckSpec, ...]]] = {}
@@ -114,7 +114,7 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
     return Catalogue(claims=claims, every_claim=every[1] if every else (), sizes=sizes)
 
 
-def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, Any]]) -> None:
+def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, profiles.Sized]]) -> None:
     """The sizes of workloads that a file declares. Raises ``BadInput`` for those that a profile has already."""
     of_profile = keyed(name_of(profiles.shipped(), "a profile"), keyed(name_of(WORKLOADS, "a workload"), anything))
     for profile, given in of_profile(tables, place).items():

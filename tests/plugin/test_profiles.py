@@ -1,13 +1,16 @@
 """Profiles: the shipped ones and what a bad file says."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clusters.errors import BadInput
 from fixtures.workloads.ledger.workload import KIND
+from fixtures.workloads.tenants.workload import KIND as TENANTS
 from plugin.profiles import SHIPPED, HostNeeds, Pace, load, node_of_size, profile_named, shipped
+from plugin.suites import Suite
 
 NAMES = ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
 
@@ -54,6 +57,15 @@ def test_laptop_is_what_was_agreed() -> None:
     )
 
 
+def test_a_suite_has_sizes_of_its_own_where_it_declares_them() -> None:
+    laptop = profile_named("laptop")
+    gate, nightly = laptop.size(TENANTS, Suite.GATE), laptop.size(TENANTS, Suite.NIGHTLY)
+    assert sum(nightly.mix.values()) > 2 * sum(gate.mix.values())
+    assert nightly == replace(gate, mix=nightly.mix), "all else is alike"
+    assert gate == laptop.size(TENANTS) == laptop.size(TENANTS, Suite.PAPER)
+    assert laptop.size(KIND, Suite.NIGHTLY) == laptop.size(KIND)
+
+
 def test_needs_grow_with_the_nodes() -> None:
     laptop = profile_named("laptop")
     assert laptop.needs(1) == laptop.host
@@ -81,6 +93,8 @@ def test_unknown_profile_says_what_was_meant() -> None:
         ("[profiles.laptop]", "[profiles.Laptop]", r"profiles\.Laptop: 'Laptop' must be a name in kebab-case"),
         ("host = {", "hosts = {", r"profiles\.laptop\.hosts: unknown key; did you mean 'host'"),
         ("host_a_node = { cores = 0.2, ", "host_a_node = { ", r"host_a_node\.cores: is missing"),
+        ("tenants.nightly]\n", "tenants.nightly]\nlane = 9\n", r"laptop\.tenants\.nightly\.lane: unknown key; did you"),
+        ("tenants.nightly]\n", "tenants.nights]\n", r"laptop\.tenants\.nights: unknown key"),
         ("[profiles.laptop]", "[profiles.laptop", "is not valid TOML.*line"),
     ],
 )  # fmt: skip
