@@ -6,8 +6,8 @@ from pathlib import Path
 
 from plugin.reports.ending import RESULT_FILE
 from tests.benchmarks.measuring import ROOT, Figure, used_by
-from tests.docs.extending.pages import example
 from tests.benchmarks.test_collection import clean_environment
+from tests.docs.extending.pages import example
 
 MOST_S = 40.0
 TIMEOUT_S = 300.0
