@@ -1,5 +1,7 @@
 """Multi-tenancy: many databases in one cluster, each with a role of its own (22k-databases article)."""
 
+from functools import partial
+
 import pytest
 
 from fixtures.fault import Faults
@@ -21,7 +23,8 @@ async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: J
             await tenants.provision(part)
             await ask(part)
         await tenant_load.levels(tenants.made_for(mix), mix=mix)
-        await tenants.change_schema()
+        async with tenants.changing() as changing:
+            await changing.everywhere()
     assert judge.decide()
 
 
@@ -71,6 +74,23 @@ async def test_a_restarted_and_a_killed_node_among_many_tenants(
         await ledger.spread()
         await write_through(fault.drain, fault.kill, ledger=ledger, probe=probe, inserts=inserts)
         await tenants.count()
+    assert judge.decide()
+
+
+@pytest.mark.claim("tenancy-schema-change")
+@pytest.mark.topology(nodes="nodes")
+async def test_a_change_of_every_schema(
+    tenants: Tenants, tenant_load: TenantLoads, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, mix: str,
+    inserts: int, nodes: int,
+) -> None:  # fmt: skip
+    """The schema of every tenant is changed while tenants are served, and a killed node leaves none of them half."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        async with tenants.changing() as changing:
+            await tenant_load.beside(changing.everywhere(), tenants.made_for(mix), mix=mix)
+            await ledger.spread()
+            await write_through(partial(changing.cut, fault.kill), ledger=ledger, probe=probe, inserts=inserts)
+            await changing.completed()
     assert judge.decide()
 
 

@@ -20,8 +20,8 @@ GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
 SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pause", "-drain", "-quorum")]
 TENANCY = [
-    f"tenancy{end}"
-    for end in ("", "-drop", "-larger-not-slower", "-noisy-tenant", "-survivability", "-isolation", "-growth")
+    *("tenancy", "tenancy-drop", "tenancy-larger-not-slower", "tenancy-noisy-tenant", "tenancy-survivability"),
+    *("tenancy-schema-change", "tenancy-isolation", "tenancy-growth"),
 ]
 ROW_GROUPS = [
     *SURVIVABILITY,

@@ -22,10 +22,8 @@ from fixtures.workloads.tenants.growth_workload import KIND as GROWTH
 from fixtures.workloads.tenants.introspection import quoted
 from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
-from fixtures.workloads.tenants.load_fixture import TenantLoads
-from fixtures.workloads.tenants.load_workload import KIND as LOAD
+from fixtures.workloads.tenants.schema_change import INDEX
 from fixtures.workloads.tenants.site import Spoken
-from fixtures.workloads.tenants.tenant import Tenant
 from tests.claims.test_survivability import write_through
 from tests.sabotage.test_survivability_cockroach import LONGER_S, healed, keep_one_replica
 from tests.slow import slow
@@ -234,6 +232,32 @@ async def test_all_wait_for_a_tenant_that_asks_for_much(
         await throttle(tenants, tenants.made_for(MIX), when=ONE_ASKS_MUCH)
         await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
     assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_change_of_schema_is_undone_in_one_tenant(few_tenants: Tenants, judge: Judge) -> None:
+    """Its index was made, as the server answered, and somebody dropped it."""
+    await changed_but_for_one(few_tenants)
+    assert judge.refuted("schema_change_not_whole")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_a_change_of_schema_is_undone_in_one_tenant_of_cockroachdb(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where changes of schema are jobs."""
+    await changed_but_for_one(few_tenants)
+    assert judge.refuted("schema_change_not_whole")
+
+
+async def changed_but_for_one(few_tenants: Tenants) -> None:
+    """Change all of them, and look once an index is gone."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        async with few_tenants.changing() as changing:
+            await changing.everywhere()
+            await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP INDEX {INDEX}")
+            await changing.look()
 
 
 @slow
