@@ -1,6 +1,5 @@
-"""Many tenants that are wrong on purpose: one is not whole, one reaches another, one is slow, one takes everything."""
+"""Many tenants that are wrong on purpose: one is not whole, one reaches another, something of them stays."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -30,7 +29,6 @@ from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
-MIX = "key_value"
 OBJECTS = "sql.schema.approx_max_object_count"
 FEW = {"connect", "read-table", "count-table", "view", "set-role", "insert"}
 """What suffices to tell these sabotages: all of it takes minutes."""
@@ -169,95 +167,16 @@ async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
     assert judge.refuted("foreign_objects_read", "isolation_granted")
 
 
-ONE_ASKS_MUCH = (
-    "EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "
-    "GROUP BY usename HAVING count(*) > 1)"
-)
-"""While a role has several statements under way: each tenant but the noisy one has a single connection."""
-
-
-async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
-    """Let each row that they read or write take 20 ms longer, by a policy made by hand; not those that are counted."""
-    for held in some:
-        await tenants.administer(
-            held.database,
-            "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS "
-            f"$$ BEGIN IF current_query() NOT LIKE '%count(*)%' AND {when} THEN PERFORM pg_sleep(0.02); END IF; "
-            "RETURN true; END $$",
-            f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
-            f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
-            f"CREATE POLICY late ON {TABLE} USING (late())",
-            f"GRANT EXECUTE ON FUNCTION late() TO {quoted(held.role)}",
-        )
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
-    """Four of them are."""
-    async with tenants.provisioning():
-        await tenants.provision()
-        await throttle(tenants, tenants.made_for(MIX)[:4])
-        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
-    assert judge.refuted("tenant_slowest")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-larger-not-slower", engine="postgres")
-async def test_all_tenants_are_throttled_once_there_are_more(
-    tenants: Tenants, tenant_load: TenantLoads, judge: Judge
-) -> None:
-    """As if the rest of the tables made them slower."""
-    async with tenants.provisioning():
-        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
-        for side, part in tenants.sides.items():
-            there = await tenants.provision(part)
-            if part == max(tenants.sides.values()):
-                await throttle(tenants, some)
-            for block in range(3):
-                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
-    assert judge.refuted("larger_p99_interval")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
-async def test_all_wait_for_a_tenant_that_asks_for_much(
-    trial: Trial, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As if the server served it first."""
-    fewer = replace(trial.run.size(LOAD), blocks=3)
-    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: fewer))
-    async with tenants.provisioning():
-        await tenants.provision()
-        await throttle(tenants, tenants.made_for(MIX), when=ONE_ASKS_MUCH)
-        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
-    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_change_of_schema_is_undone_in_one_tenant(few_tenants: Tenants, judge: Judge) -> None:
-    """Its index was made, as the server answered, and somebody dropped it."""
-    await changed_but_for_one(few_tenants)
-    assert judge.refuted("schema_change_not_whole")
-
-
 @slow
 @pytest.mark.sabotage("tenancy", engine="cockroach")
-async def test_a_change_of_schema_is_undone_in_one_tenant_of_cockroachdb(few_tenants: Tenants, judge: Judge) -> None:
-    """The same where changes of schema are jobs."""
-    await changed_but_for_one(few_tenants)
-    assert judge.refuted("schema_change_not_whole")
-
-
-async def changed_but_for_one(few_tenants: Tenants) -> None:
-    """Change all of them, and look once an index is gone."""
+async def test_settings_are_not_put_back(few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement that should do so names settings that the server does not know."""
+    site = few_tenants._site
+    tenancy = replace(site.tenancy, reset_setting="RESET CLUSTER SETTING {name}.gone")
+    monkeypatch.setattr(few_tenants, "_site", replace(site, kind=replace(site.kind, tenancy=tenancy)))
     async with few_tenants.provisioning():
         await few_tenants.provision()
-        async with few_tenants.changing() as changing:
-            await changing.everywhere()
-            await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP INDEX {INDEX}")
-            await changing.look()
+    assert judge.refuted("settings_left")
 
 
 @slow
@@ -308,6 +227,32 @@ async def test_a_single_replica_beside_tenants(
         )
         await few_tenants.count()
     assert judge.refuted("gap_s")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_change_of_schema_is_undone_in_one_tenant(few_tenants: Tenants, judge: Judge) -> None:
+    """Its index was made, as the server answered, and somebody dropped it."""
+    await changed_but_for_one(few_tenants)
+    assert judge.refuted("schema_change_not_whole")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_a_change_of_schema_is_undone_in_one_tenant_of_cockroachdb(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where changes of schema are jobs."""
+    await changed_but_for_one(few_tenants)
+    assert judge.refuted("schema_change_not_whole")
+
+
+async def changed_but_for_one(few_tenants: Tenants) -> None:
+    """Change all of them, and look once an index is gone."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        async with few_tenants.changing() as changing:
+            await changing.everywhere()
+            await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP INDEX {INDEX}")
+            await changing.look()
 
 
 @slow

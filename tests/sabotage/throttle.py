@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -110,6 +110,17 @@ async def slow_link(cluster: Cluster, node: str, kbit: int) -> AsyncIterator[Non
 async def late_answers(loaded: Loaded, delay_s: float) -> AsyncIterator[None]:
     """Meanwhile its nodes are reached through relays that hold each answer back for so long."""
     direct = loaded.cluster
+    async with late(direct.endpoints, lambda: delay_s) as endpoints:
+        loaded.cluster = detour(direct, endpoints)
+        try:
+            yield
+        finally:
+            loaded.cluster = direct
+
+
+@contextlib.asynccontextmanager
+async def late(endpoints: Sequence[Endpoint], delay_s: Callable[[], float]) -> AsyncIterator[tuple[Endpoint, ...]]:
+    """Ways to the same servers on which each answer comes so much later, as it is asked then."""
     async with contextlib.AsyncExitStack() as relays:
 
         async def relayed(host: Host) -> Host:
@@ -117,22 +128,21 @@ async def late_answers(loaded: Loaded, delay_s: float) -> AsyncIterator[None]:
                 with contextlib.suppress(OSError):
                     behind = await asyncio.open_connection(host.address, host.port)
                     async with asyncio.TaskGroup() as group:
-                        group.create_task(_passed_on(reader, behind[1], 0.0))
+                        group.create_task(_passed_on(reader, behind[1], lambda: 0.0))
                         group.create_task(_passed_on(behind[0], writer, delay_s))
 
             # its certificate is for this address
             listening = await relays.enter_async_context(await asyncio.start_server(relay, host.address, 0))
             return replace(host, port=listening.sockets[0].getsockname()[1])
 
-        endpoints = [
-            replace(endpoint, hosts=tuple([await relayed(host) for host in endpoint.hosts]))
-            for endpoint in direct.endpoints
-        ]
-        loaded.cluster = cast("Cluster", _Detour(direct, tuple(endpoints)))
-        try:
-            yield
-        finally:
-            loaded.cluster = direct
+        yield tuple(
+            [replace(endpoint, hosts=tuple([await relayed(host) for host in endpoint.hosts])) for endpoint in endpoints]
+        )
+
+
+def detour(cluster: Cluster, endpoints: Sequence[Endpoint]) -> Cluster:
+    """The cluster, with other ways to it."""
+    return cast("Cluster", _Detour(cluster, tuple(endpoints)))
 
 
 @contextlib.asynccontextmanager
@@ -162,10 +172,10 @@ class _Detour:
         return getattr(self._cluster, name)
 
 
-async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
+async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: Callable[[], float]) -> None:
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
-            await asyncio.sleep(delay_s)
+            await asyncio.sleep(delay_s())
             writer.write(data)
             await writer.drain()
     writer.close()

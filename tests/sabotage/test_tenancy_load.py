@@ -1,0 +1,157 @@
+"""Many tenants that are loaded, and treated badly on purpose: throttled, kept waiting, changed in part."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from clusters.cluster import Cluster
+from fixtures.fault import Faults
+from fixtures.judge import Judge
+from fixtures.probe import Probe
+from fixtures.trial import Trial
+from fixtures.workloads.ledger.fixture import Ledger
+from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.introspection import quoted
+from fixtures.workloads.tenants.key_value import TABLE
+from fixtures.workloads.tenants.load import Span, TenantLoad
+from fixtures.workloads.tenants.load_fixture import TenantLoads
+from fixtures.workloads.tenants.load_records import NOISY
+from fixtures.workloads.tenants.load_workload import KIND as LOAD
+from fixtures.workloads.tenants.schema_change import KEY
+from fixtures.workloads.tenants.spec import TenantsSpec
+from fixtures.workloads.tenants.tenant import Tenant
+from tests.claims.test_survivability import write_through
+from tests.sabotage.throttle import detour, late
+from tests.slow import slow
+
+pytestmark = pytest.mark.topology(nodes=3)
+
+MIX = "key_value"
+
+ONE_ASKS_MUCH = (
+    "EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "
+    "GROUP BY usename HAVING count(*) > 1)"
+)
+"""While a role has several statements under way: each tenant but the noisy one has a single connection."""
+
+
+async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
+    """Let each row that they read or write take 20 ms longer, by a policy made by hand; not those that are counted."""
+    for held in some:
+        await tenants.administer(
+            held.database,
+            "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS "
+            f"$$ BEGIN IF current_query() NOT LIKE '%count(*)%' AND {when} THEN PERFORM pg_sleep(0.02); END IF; "
+            "RETURN true; END $$",
+            f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
+            f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY late ON {TABLE} USING (late())",
+            f"GRANT EXECUTE ON FUNCTION late() TO {quoted(held.role)}",
+        )
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
+    """Four of them are."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        await throttle(tenants, tenants.made_for(MIX)[:4])
+        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("tenant_slowest")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-larger-not-slower", engine="postgres")
+async def test_all_tenants_are_throttled_once_there_are_more(
+    tenants: Tenants, tenant_load: TenantLoads, judge: Judge
+) -> None:
+    """As if the rest of the tables made them slower."""
+    async with tenants.provisioning():
+        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
+        for side, part in tenants.sides.items():
+            there = await tenants.provision(part)
+            if part == max(tenants.sides.values()):
+                await throttle(tenants, some)
+            for block in range(3):
+                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
+    assert judge.refuted("larger_p99_interval")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
+async def test_all_wait_for_a_tenant_that_asks_for_much(
+    trial: Trial, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the server served it first."""
+    fewer = replace(trial.run.size(LOAD), blocks=3)
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: fewer))
+    async with tenants.provisioning():
+        await tenants.provision()
+        await throttle(tenants, tenants.made_for(MIX), when=ONE_ASKS_MUCH)
+        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_tenants_of_cockroachdb_are_throttled(
+    cluster: Cluster, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fourth goes to a node by a way on which answers come late."""
+    async with tenants.provisioning(), late(cluster.endpoints[:1], lambda: 0.09) as slow_way:
+        await tenants.provision()
+        monkeypatch.setattr(tenant_load, "_cluster", detour(cluster, (*cluster.endpoints, *slow_way)))
+        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("tenant_slowest")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-noisy-tenant", engine="cockroach")
+async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
+    trial: Trial, cluster: Cluster, tenants: Tenants, tenant_load: TenantLoads, judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """As if the ways to the servers were full of what it asks for."""
+    fewer = replace(trial.run.size(LOAD), blocks=3)
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: fewer))
+    loud, ordered, spec_of = list[Span](), tenant_load._ordered, tenant_load._spec
+
+    def heard(load: TenantLoad, span: Span) -> None:
+        loud.extend([span] * (span.side == NOISY))
+        ordered(load, span)
+
+    def full_s() -> float:
+        return 0.25 * any(span.begin <= trial.store.now() < span.until for span in loud)
+
+    monkeypatch.setattr(tenant_load, "_ordered", heard)
+    async with tenants.provisioning(), late(cluster.endpoints, full_s) as ways:
+        await tenants.provision()
+
+        def others_wait(some: Sequence[Tenant], **given: Any) -> TenantsSpec:
+            spec = spec_of(some, **given)
+            return spec if spec.loops else replace(spec, endpoints=ways)
+
+        monkeypatch.setattr(tenant_load, "_spec", others_wait)
+        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
+    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-schema-change", engine="postgres")
+async def test_a_change_of_schema_is_parted_in_one_tenant(
+    tenants: Tenants, tenant_load: TenantLoads, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """After the kill its column stays, and what makes it unique is gone; a second pass takes it for done."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        async with tenants.changing() as changing:
+            await tenant_load.beside(changing.everywhere(), tenants.made_for(MIX), mix=MIX)
+            await write_through(partial(changing.cut, fault.kill), ledger=ledger, probe=probe, inserts=inserts)
+            parted = f"ALTER TABLE {TABLE} DROP CONSTRAINT {TABLE}_{KEY}_key"
+            await tenants.administer(tenants.made_for(MIX)[0].database, parted)
+            await changing.completed()
+    assert judge.refuted("schema_change_half", "schema_change_not_whole")
