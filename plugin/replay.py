@@ -11,6 +11,7 @@ from clusters.engines import SUBJECT, control_notice
 from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
+from plugin.counts import number_of
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.run_seal import runs_below, share_of_run

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.executables import sha256
+from plugin.counts import number_of
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.store import MANIFEST, TRIAL_FILE, stored_object, trials_in, write_json
 
@@ -91,7 +92,8 @@ def share_of_run(directory: Path) -> str:
         return ""
     sealed = {_what(name) for name in digests_of(stored_object(home / RUN_SEAL) or {}) if name != RUN_FILE}
     every = len(sealed) or len(trials_in(home))
-    return f"{len(trials_in(directory))} of {every} trials of the run {home.name}: the others are not judged here"
+    of = number_of(every, "trials")
+    return f"{len(trials_in(directory))} of {of} of the run {home.name}: the others are not judged here"
 
 
 def _what(name: str) -> str:

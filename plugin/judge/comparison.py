@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, inf, isfinite, isinf, log, sqrt
 
+from plugin.counts import number_of
 from plugin.judge.student import chances, student_quantile, student_tail
 
 LEVEL = 0.05
@@ -264,7 +265,7 @@ class Compared:
     @property
     def open(self) -> str:
         """What an undecided comparison lacks."""
-        first = f"the first look asks for {self.looks.at[0]} pairs" if not self.look else ""
+        first = f"the first look asks for {number_of(self.looks.at[0], 'pairs')}" if not self.look else ""
         if self.n < 2:
             return f"n = {self.n} shows no spread: {first}"
         needed = self.needed
@@ -382,7 +383,7 @@ class Plan:
         least = f" of {self.found:.1f} %" if isfinite(self.found) else ""
         what = f"{'a' if least else 'no'} {'growth' if self.growth else 'loss'}{least}"
         return (
-            f"after {self.blocks} blocks {what} is refuted with {100 * POWER:.0f} % probability, "
+            f"after {number_of(self.blocks, 'blocks')} {what} is refuted with {100 * POWER:.0f} % probability, "
             f"and sides that do not differ pass with {100 * self.passes:.1f} %"
         )
 

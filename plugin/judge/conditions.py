@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from clusters.events import FaultBegin, Provisioned, Replicated
 from clusters.registry import Known
+from plugin.counts import number_of
 from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, TrialEnd, seen
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
@@ -149,8 +150,9 @@ def _hit(a: Analysis, fault: Fault) -> Answer:
 
     cut, broken = between(_activity(a).cut), between(_activity(a).broken)
     why = (
-        f"{_name(fault)}: {held} leases and {clients} connections held before; {cut} connections of writers cut, "
-        f"{broken} writes broken there"
+        f"{_name(fault)}: {number_of(held, 'leases')} and {number_of(clients, 'connections')} held before; "
+        f"{number_of(cut, 'connections')} of writers cut, "
+        f"{number_of(broken, 'writes')} broken there"
     )
     if fault.leases and not held:
         return False, why
@@ -175,7 +177,10 @@ def _writes_in_window(a: Analysis) -> Answer:
         refused = len(within(_activity(a).refused, (begin + 1, end)))
         if not sent + refused:
             return False, f"{_name(fault)}: no write was attempted while it lasted"
-        told.append(f"{_name(fault)}: {sent} writes sent while it lasted, {refused} times no node took a writer")
+        told.append(
+            f"{_name(fault)}: {number_of(sent, 'writes')} sent while it lasted, "
+            f"{number_of(refused, 'times')} no node took a writer"
+        )
     return True, some(told)
 
 
@@ -248,7 +253,11 @@ def _probe_complete(a: Analysis) -> Answer:
         problems.append("the probe declares no routes")
     if problems:
         return False, some(problems)
-    return True, f"{len(routes)} routes of {len(set(map(endpoint, routes)))} endpoints watched without a hole"
+    return (
+        True,
+        f"{number_of(len(routes), 'routes')} of {number_of(len(set(map(endpoint, routes))), 'endpoints')} "
+        "watched without a hole",
+    )
 
 
 def _unwatched(a: Analysis, routes: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from msgspec import UNSET
 
+from plugin.counts import noun
 from plugin.evidence.events import TrialEnd, seen
 from plugin.judge.analysis import analysis
 from plugin.judge.clocks import uncertainty_s
@@ -183,7 +184,7 @@ def _judge(
     if not isfinite(value):
         return result(Outcome.INCONCLUSIVE, f"measured as {value}, which is no number to judge")
     holds = HOLDS[check.comparison](value, check.limit)
-    unit = f" {check.unit}" if check.unit else ""
+    unit = f" {noun(value, check.unit)}" if check.unit else ""
     compared = f"{value:g}{unit}, must be {check.comparison} {check.limit:g}"
     if check.unit in TIMES and abs(value - check.limit) * TIMES[check.unit] < apart:
         doubt = (

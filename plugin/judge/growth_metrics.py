@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from plugin.counts import number_of
 from plugin.evidence import events
 from plugin.evidence.events import seen
 from plugin.evidence.layout import LayoutSample
@@ -233,7 +234,7 @@ def _manual_steps(a: Analysis) -> Measured:
     if not told:
         return nothing("the servers were not asked what was done by hand")
     steps = {what: times for _, event in told for what, times in event.steps.items()}
-    examples = tuple(f"{what}, {times} times" for what, times in steps.items())[:5]
+    examples = tuple(f"{what}, {number_of(times, 'times')}" for what, times in steps.items())[:5]
     return sum(steps.values()), "from the servers' own logs of events and statements", examples
 
 
@@ -261,7 +262,7 @@ def _decommissioned(a: Analysis) -> Measured:
     if failed:
         return 0, some(f"{e.node}: {e.why}" for e in failed), ()
     if len(gone) < len(leaving):
-        return nothing(f"{len(gone)} of {len(leaving)} nodes left before the test ended")
+        return nothing(f"{len(gone)} of {number_of(len(leaving), 'nodes')} left before the test ended")
     return 1, ", ".join(e.node for e in gone), ()
 
 
@@ -384,7 +385,9 @@ def _traffic_ended(a: Analysis) -> Answer:
     sent = activity.attempts if activity else ()
     quiet = [(phase, sum(1e6 * (phase.quiet_from or 0.0) < t < 1e6 * phase.end for t in sent)) for phase in _quiet(a)]
     writing = [
-        f"{phase.name}: {count} writes sent after traffic was said to have ended" for phase, count in quiet if count
+        f"{phase.name}: {number_of(count, 'writes')} sent after traffic was said to have ended"
+        for phase, count in quiet
+        if count
     ]
     return not writing, some(writing) or "no write was sent"
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from clusters.events import NodeDeath, Provisioned
 from clusters.registry import Known
+from plugin.counts import number_of
 from plugin.evidence.events import NotRecovered, ScaleBegin, seen
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import Gap, endpoint, long_stretches, nearby, undisturbed
@@ -38,7 +39,9 @@ def measure(evidence: TrialEvidence, metric: str) -> Measurement:
     told = [measurement for measurement in evidence.measurements if measurement.metric == metric]
     if len(told) > 1:
         values = ", ".join(f"{measurement.value:g}" for measurement in told if measurement.value is not None)
-        return Measurement(metric=metric, value=None, note=f"recorded {len(told)} times ({values}); record it once")
+        return Measurement(
+            metric=metric, value=None, note=f"recorded {number_of(len(told), 'times')} ({values}); record it once"
+        )
     if told:
         return told[0]
     return Measurement(metric=metric, value=None, note="the test recorded nothing under this name")

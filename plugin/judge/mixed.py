@@ -19,6 +19,7 @@ from itertools import chain, pairwise
 from math import exp, log, sqrt
 
 from clusters.events import FaultBegin, NodeDrained, NodeSwapped, Provisioned, Recovered
+from plugin.counts import number_of
 from plugin.evidence.events import NodeJoined, PlanDrawn, StepBegin, StepEnd, WritingEnd, seen
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis
@@ -162,7 +163,8 @@ class Change:
 
     def __str__(self) -> str:
         return (
-            f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f}; {self.blocks[1]} blocks of {BLOCK} writes against "
+            f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f}; "
+            f"{number_of(self.blocks[1], 'blocks')} of {BLOCK} writes against "
             f"{self.blocks[0]})"
         )
 
@@ -194,7 +196,7 @@ def _log(block: Sequence[int], share: float) -> float:
 def _latency(share: float, metric: str, state: str, a: Analysis) -> Measured:
     found, limit = changed(a.of(_by_state), state, share), a.evidence.limits.get(metric)
     stretches = [f"{(end - begin) / 1e6:.1f} s" for begin, end in STATES[state](a.evidence)]
-    told = f"{found} {state}, in {len(stretches)} stretches: {some(stretches, 8)}"
+    told = f"{found} {state}, in {number_of(len(stretches), 'stretches')}: {some(stretches, 8)}"
     if limit is not None and found.low <= limit < found.high:
         return nothing(f"undecided at {limit:g}: {told}; more time in this state would settle it")
     return found.ratio, told, ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
+from plugin.counts import number_of
 from plugin.evidence.events import (
     Event,
     ObjectEnded,
@@ -137,12 +138,21 @@ def _looked(a: Analysis) -> Measured:
     looks = [look for phase in found for look in phase.looks]
     left_out = seen(a.evidence.events, ObjectNotEvaluated)
     ended = [event for _, event in seen(a.evidence.events, ObjectEnded)]
-    told = [f"{len(looks)} looks in {len(found)} phases ({', '.join(phase.begin.phase for phase in found)})"]
+    told = [
+        f"{number_of(len(looks), 'looks')} in {number_of(len(found), 'phases')} "
+        f"({', '.join(phase.begin.phase for phase in found)})"
+    ]
     made = [(len(event.checks), event.of) for _, event in seen(a.evidence.events, ObjectsMade)]
-    told += [f"{count} of {of} checks, drawn by the seed" for count, of in made if of is not UNSET and of > count]
+    told += [
+        f"{count} of {number_of(of, 'checks')}, drawn by the seed"
+        for count, of in made
+        if of is not UNSET and of > count
+    ]
     if ended:
         crossed = sum(event.under_way for event in ended)
-        told.append(f"{crossed} of {len(ended)} changes of schema were under way from one phase into the next")
+        told.append(
+            f"{crossed} of {number_of(len(ended), 'changes')} of schema were under way from one phase into the next"
+        )
         if again := sum(event.again is not UNSET for event in ended):
             told.append(f"{again} of them had to be begun again")
     if left_out:
@@ -169,7 +179,10 @@ def _crossed(a: Analysis) -> Answer:
     through = sum(crossed(t, one) for t, one in ended)
     if not ended:
         return False, "no change of schema that was begun in one phase ended in another"
-    return through > 0, f"{through} of {len(ended)} changes of schema were under way while a node was changed"
+    return (
+        through > 0,
+        f"{through} of {number_of(len(ended), 'changes')} of schema were under way while a node was changed",
+    )
 
 
 @requires("objects_asked", "see why a check of objects was not answered, correct it or wait longer, and run again")
@@ -192,7 +205,9 @@ def _asked(a: Analysis) -> Answer:
     if not made:
         missing.append("no check of objects could be made")
     if len(found) < looks:
-        missing.append(f"objects were looked at in {len(found)} of the {looks} states that the plan looked at")
+        missing.append(
+            f"objects were looked at in {len(found)} of the {number_of(looks, 'states')} that the plan looked at"
+        )
     begun = {event.check for _, event in seen(a.evidence.events, ObjectEnded)}
     for phase in found:
         for check in made:
@@ -204,7 +219,7 @@ def _asked(a: Analysis) -> Answer:
             changed = {look.changed for look in phase.looks if look.check == check and look.changed is not UNSET}
             if check not in told | begun and changed & set(phase.begin.nodes) and not _covered_by(phase, changed):
                 missing.append(f"{check}, {phase.begin.phase}: changed through {', '.join(sorted(changed))} alone")
-    return not missing, some(missing) or f"{len(made)} checks in {len(found)} phases"
+    return not missing, some(missing) or f"{number_of(len(made), 'checks')} in {number_of(len(found), 'phases')}"
 
 
 def _covered_by(phase: Phase, nodes: set[str]) -> bool:

@@ -22,6 +22,7 @@ from clusters.events import (
     VersionFinal,
     VersionKept,
 )
+from plugin.counts import number_of
 from plugin.evidence.events import (
     JoinFailed,
     JoinRefused,
@@ -78,7 +79,7 @@ def _processes_down(a: Analysis) -> Measured:
         return nothing("nobody looked at the nodes' processes")
     t, worst = max(looks, key=lambda look: len(look[1].others))
     told = ", ".join(f"{node} {state}" for node, state in sorted(worst.others.items()))
-    return len(worst.others), f"{told or 'all ran'} at {seconds(t)}, of {len(looks)} records", ()
+    return len(worst.others), f"{told or 'all ran'} at {seconds(t)}, of {number_of(len(looks), 'records')}", ()
 
 
 @measures("nodes_on_other_build", "nodes", ("integrity", "fault_bit"), safety=True)
@@ -268,7 +269,7 @@ def _final_early(a: Analysis) -> Measured:
         return nothing(f"not told which version is in force: {some(silent.values())}")
     if not looked:
         return nothing("no version was to be kept, or no node was swapped meanwhile")
-    return len(wrong), some([*wrong.values()]) or f"kept, {looked} times asked", tuple(wrong.values())[:5]
+    return len(wrong), some([*wrong.values()]) or f"kept, {number_of(looked, 'times')} asked", tuple(wrong.values())[:5]
 
 
 def _none_final(a: Analysis) -> str:
@@ -339,7 +340,11 @@ def _minutes(a: Analysis) -> Measured:
         done = fault.undone if fault.undone is not None else fault.begin
         whole = next((t for t in a.timeline.recoveries if t >= done), None)
         lasted.append((recorded(whole, "recovery was never declared") - fault.begin) / 60e6)
-    return sum(lasted) / len(lasted), f"of {len(lasted)} nodes, {min(lasted):.2f} to {max(lasted):.2f}", ()
+    return (
+        sum(lasted) / len(lasted),
+        f"of {number_of(len(lasted), 'nodes')}, {min(lasted):.2f} to {max(lasted):.2f}",
+        (),
+    )
 
 
 @measures("total_s", "s", ("integrity", "fault_bit", "recovered"), timed=True)
@@ -356,13 +361,13 @@ def _plan_followed(a: Analysis) -> Answer:
     """Every step of the plan was done, in its order."""
     plans = [plan for _, plan in seen(a.evidence.events, PlanDrawn)]
     if len(plans) != 1:
-        return False, f"{len(plans)} plans were recorded"
+        return False, f"{number_of(len(plans), 'plans were')} recorded"
     done = [end.number for _, end in seen(a.evidence.events, StepEnd)]
     if done != [*range(1, plans[0].steps + 1)]:
-        return False, f"{len(done)} of {plans[0].steps} steps were done"
+        return False, f"{len(done)} of {number_of(plans[0].steps, 'steps were')} done"
     equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
     origin = f"seed {plans[0].seed}" if plans[0].given is UNSET else f"SHA-256 {plans[0].given[:12]}"
-    return True, f"{plans[0].path}, {origin}: {len(done)} steps{equal}"
+    return True, f"{plans[0].path}, {origin}: {number_of(len(done), 'steps')}{equal}"
 
 
 def _meant_to_fail(a: Analysis) -> set[str]:
@@ -410,4 +415,4 @@ def _processes_watched(a: Analysis) -> Answer:
         return False, "no node was taken down"
     inside = [window[0], *(t for t in looks if window[0] < t < window[1]), window[1]]
     longest = max(other - one for one, other in pairwise(inside))
-    return longest <= UNSEEN_US, f"{len(inside) - 2} records, {longest / 1e6:.1f} s apart at the most"
+    return longest <= UNSEEN_US, f"{number_of(len(inside) - 2, 'records')}, {longest / 1e6:.1f} s apart at the most"

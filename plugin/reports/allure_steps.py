@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.events import FaultBegin, NodeDeath
+from plugin.counts import number_of
 from plugin.evidence.events import Errored, Event, seen
 from plugin.reports.bands import Band
 from plugin.reports.reasons import meaning
@@ -57,7 +58,7 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     name += f": {'; '.join(kinds)}" if kinds else ""
     shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
     if len(inside) > MOST_EVENTS:
-        more = f"… {len(inside) - MOST_EVENTS} more events, all of them in the evidence"
+        more = f"… {number_of(len(inside) - MOST_EVENTS, 'more events')}, all in the evidence"
         shown += (replace(shown[-1], name=more, parameters={}),)
     begin, end = (began_ms + int(t * 1000) for t in (band.begin, band.end))
     return Step(name=name, status="passed", start=begin, stop=end, steps=shown)
@@ -89,7 +90,7 @@ def _evidence(verdict: Mapping[str, Any], at: int) -> Step:
         for condition in conditions
     )
     met = sum(bool(condition["met"]) for condition in conditions)
-    name = f"Is the evidence good enough? {met} of {len(conditions)} conditions met"
+    name = f"Is the evidence good enough? {met} of {number_of(len(conditions), 'conditions')} met"
     return Step(name=name, status="passed" if met == len(conditions) else "broken", start=at, stop=at, steps=steps)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.outcomes import TestOutcome
 from plugin.reports.text import word
@@ -81,7 +82,7 @@ def conclusion(
         worst[claim] = max(found, key=lambda one: (_severity(one), _BETTER.index(one) if one in _BETTER else 0))
     count = sum(outcome == "pass" for outcome in worst.values())
     if passed:
-        return Conclusion(f"{what} PASSED: {count} {'claim' if count == 1 else 'claims'}", passed)
+        return Conclusion(f"{what} PASSED: {number_of(count, 'claims')}", passed)
     told = []
     for outcome in sorted({*worst.values()} - {*_UNTOLD}, key=lambda one: (-_severity(one), one)):
         claims = [claim for claim, came in worst.items() if came == outcome]

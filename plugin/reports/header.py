@@ -3,6 +3,7 @@
 import pytest
 
 from plugin import run as runs
+from plugin.counts import number_of
 from plugin.outcomes import said_of
 from plugin.release import release
 from plugin.reports.text import typed, wrapped
@@ -20,7 +21,8 @@ def header(config: pytest.Config) -> list[str]:
         *([f"testing {run.found}"] if run.found else []),
         f"roachproof {release()}: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
         f"suite {settings.suite}, seed {settings.seed}",
-        f"host: {host.cores:g} cores, {host.memory_gib:.1f} GiB memory and {host.disk_gib:.0f} GiB disk free; "
+        f"host: {number_of(f'{host.cores:g}', 'cores')}, {host.memory_gib:.1f} GiB memory and "
+        f"{host.disk_gib:.0f} GiB disk free; "
         f"evidence: {typed(settings.run_dir, config.rootpath)}",
     ]
     return [part for line in lines for part in wrapped(line, "")]

@@ -10,6 +10,7 @@ from clusters.errors import BadInput
 from plugin import changes, costs, selection
 from plugin import run as runs
 from plugin.claims import Claim, Status
+from plugin.counts import noun, number_of
 from plugin.judge.model import Kind
 from plugin.reports.terminal import columns
 from plugin.reports.text import WIDTH, duration, number, wrapped
@@ -203,7 +204,7 @@ def _started(item: pytest.Item, run: Run) -> str:
         return "no database, the test asks for none"
     nodes = selection.topology_for(item, run).nodes
     count, places = len(nodes), ", ".join(f"{n.name} ({n.region}/{n.zone})" for n in nodes)
-    return f"{count} node{'s' * (count != 1)} of {_database(item, run)}: {places}"
+    return f"{number_of(count, 'nodes')} of {_database(item, run)}: {places}"
 
 
 def _database(item: pytest.Item, run: Run) -> str:
@@ -224,6 +225,6 @@ def _checks(claim: Claim, profile: str) -> Sequence[str]:
         elif check.limit is None:
             limit = "not evaluated at this profile"
         else:
-            limit = f"{check.comparison} {number(check.limit)} {check.unit}".rstrip()
+            limit = f"{check.comparison} {number(check.limit)} {noun(check.limit, check.unit)}".rstrip()
         lines.append(f"    {check.metric:<26}{limit:<18}  {check.kind}, {check.mark}")
     return lines

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from plugin.counts import number_of
 from plugin.evidence.redaction import redacted
 
 Window = tuple[float, float]  # from and to, in seconds since 1970
@@ -89,7 +90,7 @@ def _bounded(lines: Iterator[str]) -> list[str]:
     first = list(islice(lines, MOST_LINES // 2))
     last: deque[str] = deque(maxlen=MOST_LINES // 2)
     left_out = sum(1 for _ in map(last.append, lines)) - len(last)
-    return [*first, *([f"… {left_out} lines left out …\n"] if left_out else []), *last]
+    return [*first, *([f"… {number_of(left_out, 'lines')} left out …\n"] if left_out else []), *last]
 
 
 def _time(line: str) -> float | None:

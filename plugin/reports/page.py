@@ -11,6 +11,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
+from plugin.counts import number_of
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
@@ -84,6 +85,7 @@ def write_page(
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
         clock=clock,
         facts_of=_facts,
+        number_of=number_of,
     )
     return write(path, text)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from plugin.counts import number_of
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice
 from plugin.judge.decide import ALWAYS, CLOCKS, UNJUDGED, needed
 from plugin.judge.excuses import EARLIER, EXCUSES
@@ -35,7 +36,7 @@ def decided(trial: StoredTrial) -> tuple[str, Sequence[Point]]:
         return f"{capital(ended_early(trial.events))}. Nothing was decided.", missing
     if outcome == "inconclusive" and missing:
         count, all_ = len(missing), len(trial.verdict["conditions"])
-        told = f"{count} of {all_} conditions {'is' if count == 1 else 'are'} not met"
+        told = f"{count} of {number_of(all_, 'conditions')} {'is' if count == 1 else 'are'} not met"
         return f"The evidence is not good enough to decide: {told}.", missing
     measured = _measured(trial)
     if outcome in ("refuted", "inconclusive", NOT_AS_EXPECTED) or expected == "refuted":

@@ -6,6 +6,7 @@ from typing import Any
 
 from clusters.substrates import SUBSTRATES
 from plugin.claims import Claim
+from plugin.counts import number_of
 from plugin.reports.builds import named
 from plugin.reports.section import Beside, Section, Setups
 from plugin.reports.text import figure, number
@@ -114,7 +115,7 @@ def _answer(column: str, printed: object, claim: Claim, verdict: Mapping[str, An
 
 
 def _setup(context: Mapping[str, str], machine: str) -> str:
-    nodes = f"{context['nodes']} nodes" if context.get("nodes") else ""
+    nodes = number_of(context["nodes"], "nodes") if context.get("nodes") else ""
     place = f"as {context['substrate']}" if context.get("substrate") else ""
     profile = f"profile {context['profile']}" if context.get("profile") else ""
     shape = " ".join(filter(None, [nodes, place]))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from plugin.claims import Claim
+from plugin.counts import number_of
 from plugin.reports.section import Attached, Beside, Section, Setups, Step, csv_file, csv_text
 from plugin.reports.swapping_series import DoneStep, SwappingSeries
 from plugin.reports.swapping_sources import moments, rolled
@@ -73,7 +74,7 @@ def _steps(swapping: SwappingSeries, began_ms: int) -> list[Step]:
     of = len(below) + swapping.beyond
     return [
         Step(
-            name=f"The plan: {done} of {of} steps done",
+            name=f"The plan: {done} of {number_of(of, 'steps')} done",
             status="passed" if done == of else "broken",
             start=at,
             stop=max(step.stop for step in below),

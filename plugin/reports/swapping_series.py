@@ -24,6 +24,7 @@ from clusters.events import (
     VersionFinal,
     VersionKept,
 )
+from plugin.counts import number_of
 from plugin.evidence.events import (
     Errored,
     JoinFailed,
@@ -208,7 +209,10 @@ class _Told:
             case StepEnd(number=number) if number in self.steps:
                 if self.looked:
                     objects, odd_ones = len({check for check, _ in self.looked}), sum(odd for _, odd in self.looked)
-                    self._came(f"{len(self.looked)} looks at {objects} objects, {odd_ones} not as they must be")
+                    self._came(
+                        f"{number_of(len(self.looked), 'looks')} at {number_of(objects, 'objects')}, "
+                        f"{odd_ones} not as they must be"
+                    )
                 self.steps[number] = replace(self.steps[number], ended=at)
             case VersionKept(active=active):
                 self.back = f"{active} is kept: there is a way back" if active else "this database keeps no version"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
+from plugin.counts import number_of
 from plugin.reports.swapping_series import UNKNOWN, DoneStep, Swap, SwappingSeries
 
 UNRECORDED = "not recorded"
@@ -147,7 +148,7 @@ def plan_rows(swapping: SwappingSeries) -> list[Row]:
     """Every step that was planned or begun, in order."""
     rows = [tuple(_step_cells(step)) for step in swapping.steps]
     if swapping.beyond:
-        words = f"{swapping.beyond} more steps, of which nothing is stored"
+        words = f"{number_of(swapping.beyond, 'more steps')}, of which nothing is stored"
         rows.append(tuple(Cell(text=text) for text in ("…", words, "–", "–", "–", NOT_DONE, "")))
     return rows
 
@@ -187,7 +188,7 @@ def _plan_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     all_steps = len(swapping.steps) + swapping.beyond
     open_step = next((step for step in swapping.steps if done_of(step) == BEGUN), None)
     ends = f"; it went no further than step {open_step.number}, {open_step.says}" if open_step else ""
-    words = f"{plan.path}, {origin}: {done} of {all_steps} steps done{ends}"
+    words = f"{plan.path}, {origin}: {done} of {number_of(all_steps, 'steps')} done{ends}"
     yield "plan", Cell(text=words, style="" if done == all_steps else "bad")
     if swapping.problem:
         yield "stored plan", Cell(text=swapping.problem, style="bad")
@@ -202,7 +203,7 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     wrong = [swap for swap in swaps if _versions(swap).style]
     told_wrong = f"; {', '.join(swap.node for swap in wrong)} did not run what was given" if wrong else ""
     meant = (f"; {swap.node} did not come up, as it was meant to ({swap.meant})" for swap in swaps if swap.meant)
-    restarts = f"({len(swaps)} restart{'s' * (len(swaps) != 1)})"
+    restarts = f"({number_of(len(swaps), 'restarts')})"
     yield (
         "nodes changed",
         Cell(text=f"{ways or 'none'} {restarts}{told_wrong}{''.join(meant)}", style="bad" if wrong else ""),
@@ -213,7 +214,9 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     if ended is not None and ended > swaps[0].begin:
         parts.append(f"{lasted(ended - swaps[0].begin)} from the first drain to the end of the last step done")
     if each:
-        some = "" if len(each) == len(swaps) else f", as it was after {len(each)} of {len(swaps)} restarts"
+        some = (
+            "" if len(each) == len(swaps) else f", as it was after {len(each)} of {number_of(len(swaps), 'restarts')}"
+        )
         span = f", {lasted(min(each))} to {lasted(max(each))}," if len(each) > 1 else ""
         parts.append(f"{lasted(sum(each) / len(each))} a node{span} until the cluster was whole{some}")
     yield "time", Cell(text="; ".join(parts) or UNRECORDED)

@@ -10,6 +10,7 @@ import pytest
 from plugin import run as runs
 from plugin import selection
 from plugin.claims import Claim
+from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict

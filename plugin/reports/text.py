@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plugin.counts import noun, number_of
 from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
 
 WIDTH = 100
@@ -54,12 +55,12 @@ def duration(seconds: float) -> str:
 def measured_text(result: Mapping[str, Any]) -> str:
     """What a check measured, with its unit."""
     unit, value = result["check"]["unit"], result["measurement"]["value"]
-    return number(value) + (f" {unit}" if unit and value is not None else "")
+    return number(value) + (f" {noun(value, unit)}" if unit and value is not None else "")
 
 
 def limit_text(check: Mapping[str, Any]) -> str:
     """What a check's measured value must be; nothing of one without a limit."""
-    unit = f" {check['unit']}" if check["unit"] else ""
+    unit = f" {noun(check['limit'], check['unit'])}" if check["unit"] else ""
     return f"{check['comparison']} {number(check['limit'])}{unit}" if check["limit"] is not None else ""
 
 
@@ -68,7 +69,7 @@ def machine(host: Mapping[str, Any]) -> str:
     if not host:
         return ""
     cores, memory = number(host.get("cores")), number(host.get("memory_total_gib"))
-    return ", ".join(filter(None, [f"{cores} cores", f"{memory} GiB memory", str(host.get("kernel") or "")]))
+    return ", ".join(filter(None, [number_of(cores, "cores"), f"{memory} GiB memory", str(host.get("kernel") or "")]))
 
 
 def wrapped(text: str, indent: str = "  ", *, most: int | None = None, width: int = WIDTH) -> list[str]:

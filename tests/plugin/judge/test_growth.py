@@ -266,7 +266,7 @@ def test_what_was_done_by_hand_is_counted() -> None:
     assert value(replace(grown(), **told()), "manual_steps") == 0
     found = measure(replace(grown(), **told(set_zone_config=57, set_cluster_setting=1)), "manual_steps")
     assert found.value == 58
-    assert found.examples == ("set_zone_config, 57 times", "set_cluster_setting, 1 times")
+    assert found.examples == ("set_zone_config, 57 times", "set_cluster_setting, 1 time")
     unknown = [*grown().events, event(120, "interventions.unknown", why="nobody answers")]
     assert value(replace(grown(), events=unknown), "manual_steps") is None
 

@@ -376,7 +376,7 @@ def test_how_fast_the_load_is_served_is_not_judged_while_a_plan_looks_at_the_clu
     assert degraded.note.endswith("; 1 (1 s) in which the plan looked at the cluster do not count")
     few = measure(whole(events=looking(13.2, None)), "throughput_buckets_kept")
     assert few.value is None
-    assert few.note.startswith("too few buckets, at least 5 asked: 1 of 1 buckets of 1 s")
+    assert few.note.startswith("too few buckets, at least 5 asked: 1 of 1 bucket of 1 s")
     assert measure(whole(events=looking(12.0, 30.0)), "throughput_buckets_kept").value is None
 
 

@@ -33,7 +33,7 @@ STATUS = {
     "harness": ("broken", "HARNESS FAILED: HarnessError: the machine that thinks is out of order"),
     "harness_in_setup": ("broken", "HARNESS FAILED: AssertionError"),
     "late_harness": ("broken", "HARNESS FAILED: OSError: cannot clear away"),
-    "node_died_in_a_group": ("failed", "REFUTED: nodes_died: 1 nodes, must be == 0"),
+    "node_died_in_a_group": ("failed", "REFUTED: nodes_died: 1 node, must be == 0"),
     "asserts": ("broken", "HARNESS FAILED: AssertionError"),
     "unjudged": ("broken", "HARNESS FAILED: the test of claim question ended without a verdict"),
     "skipped": ("skipped", "SKIPPED: not today"),

@@ -154,9 +154,9 @@ def test_refuted_with_the_logs_of_its_nodes_around_the_fault(tmp_path: Path) -> 
     conclude(trial, load())
     (result,) = again(tmp_path, run)
     assert result.json["status"] == "failed"
-    assert result.message.startswith("REFUTED: altered: 1 rows, must be == 0"), result.message
+    assert result.message.startswith("REFUTED: altered: 1 row, must be == 0"), result.message
     (checks,) = [step for step in result.steps if step["name"].startswith("Checks: ")]
-    altered = next(step for step in checks["steps"] if step["name"].startswith("altered: 1 rows"))
+    altered = next(step for step in checks["steps"] if step["name"].startswith("altered: 1 row"))
     assert checks["status"] == altered["status"] == "failed"
     assert "key 10: " in result.attached("Audit of rows")
     text = result.attached("Log of node n1")

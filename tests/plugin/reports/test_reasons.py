@@ -129,7 +129,7 @@ def test_a_trial_is_the_same_in_every_report(run: Path, seen: Seen) -> None:
 
 def test_what_refuted_it_stands_first_with_its_meaning_and_examples(seen: Seen) -> None:
     refuted = section(seen, 1)
-    assert refuted.locator("p strong").inner_text() == "altered: 1 rows, must be == 0"
+    assert refuted.locator("p strong").inner_text() == "altered: 1 row, must be == 0"
     point = refuted.locator(".points li").inner_text()
     assert point.startswith("altered (with a content that nobody wrote)")
     assert "\nkey 10: " in point
@@ -146,7 +146,7 @@ def test_what_refuted_it_stands_first_with_its_meaning_and_examples(seen: Seen) 
     assert sorted(text.split("\n")[0] for text in metrics) == sorted(check.metric for check in claim.checks)
     assert all("\n" in text for text in metrics), "each with what it means"
     index = seen.page.locator(".index tr", has_text="✘ REFUTED").inner_text()
-    assert "altered: 1 rows, must be == 0" in index
+    assert "altered: 1 row, must be == 0" in index
     assert section(seen, 0).locator(".points").count() == 0
     assert re.fullmatch(
         r"all \d+ judged checks hold; \d+ more only reported",

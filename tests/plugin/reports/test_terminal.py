@@ -16,7 +16,7 @@ from plugin.reports.terminal import (
     paper_lines,
     verdict_lines,
 )
-from plugin.reports.text import WIDTH, number, word, wrapped
+from plugin.reports.text import WIDTH, limit_text, machine, measured_text, number, word, wrapped
 from tests.plugin.conftest import Gate
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,20}(_[a-z0-9]{1,20}){0,2}", fullmatch=True).filter(
@@ -85,6 +85,14 @@ def test_numbers_are_told_apart_from_their_limits() -> None:
     shown = {None: "-", 0: "0", 2000: "2000", 30.0: "30", 0.949: "0.949", 3.187: "3.19", 0.00412: "0.00412",
              1234.56: "1234.6", 1e300: "1e+300", float("nan"): "nan", float("-inf"): "-inf"}  # fmt: skip
     assert {value: number(value) for value in shown} == shown
+
+
+def test_one_of_a_thing_is_told_in_the_singular() -> None:
+    check = {"unit": "rows", "limit": 1.0, "comparison": "<="}
+    assert limit_text(check) == "<= 1 row"
+    for value, told in ((1.0, "1 row"), (0, "0 rows"), (1.5, "1.5 rows"), ("inf", "inf rows"), (None, "-")):
+        assert measured_text({"check": check, "measurement": {"value": value}}) == told
+    assert machine({"cores": 1, "memory_total_gib": 1.0}) == "1 core, 1 GiB memory"
 
 
 def test_no_outcome_is_told_by_colour_alone() -> None:

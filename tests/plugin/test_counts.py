@@ -1,0 +1,35 @@
+"""Counts in words."""
+
+import pytest
+
+from plugin.counts import noun, number_of
+
+
+@pytest.mark.parametrize(
+    ("number", "things", "told"),
+    [
+        (1, "rows", "1 row"),
+        (1.0, "errors", "1.0 error"),
+        (0, "rows", "0 rows"),
+        (2, "queries", "2 queries"),
+        (1, "queries", "1 query"),
+        (1, "tries", "1 try"),
+        (1, "batches", "1 batch"),
+        (1, "processes", "1 process"),
+        (1, "databases", "1 database"),
+        (1, "leases", "1 lease"),
+        (1, "checks are", "1 check is"),
+        (1, "tenants of the roll", "1 tenant of the roll"),
+        (1, "more claims", "1 more claim"),
+        ("1", "cores", "1 core"),
+        (1, "ms", "1 ms"),
+        (1, "s", "1 s"),
+        (1, "1/s", "1 1/s"),
+    ],
+)
+def test_one_is_told_in_the_singular(number: float, things: str, told: str) -> None:
+    assert number_of(number, things) == told
+
+
+def test_what_was_not_measured_is_several() -> None:
+    assert (noun(None, "rows"), noun("inf", "rows")) == ("rows", "rows")
