@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from plugin.evidence.records import ProbeSecond
+from plugin.judge.moments import seconds as told
 from plugin.judge.trial import Window, outside
 
 SECOND = 1_000_000
@@ -215,12 +216,12 @@ def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
         return ("the probe recorded nothing",)
     found = []
     if seconds[0].t > window[0] + EDGE_US:
-        found.append(f"the probe begins at {seconds[0].t / 1e6:.1f} s, the window at {window[0] / 1e6:.1f} s")
+        found.append(f"the probe begins at {told(seconds[0].t)}, the window at {told(window[0])}")
     if seconds[-1].t < window[1] - EDGE_US:
-        found.append(f"the probe ends at {seconds[-1].t / 1e6:.1f} s, the window at {window[1] / 1e6:.1f} s")
+        found.append(f"the probe ends at {told(seconds[-1].t)}, the window at {told(window[1])}")
     for one, other in itertools.pairwise(seconds):
         if other.t - one.t > SECOND and _overlaps(one.t + SECOND, other.t, window):
-            found.append(f"nothing is recorded between {(one.t + SECOND) / 1e6:.1f} s and {other.t / 1e6:.1f} s")
+            found.append(f"nothing is recorded between {told(one.t + SECOND)} and {told(other.t)}")
     return tuple(found)
 
 

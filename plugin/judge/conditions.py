@@ -16,9 +16,10 @@ from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
 from plugin.judge.clocks import unread
-from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, seconds, some
+from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
+from plugin.judge.moments import seconds
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.throughput import within

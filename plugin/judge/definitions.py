@@ -116,8 +116,3 @@ def some(problems: Iterable[str], most: int = 3) -> str:
     """The first few problems in words."""
     every = list(problems)
     return "; ".join(every[:most]) + (f"; and {len(every) - most} more" if len(every) > most else "")
-
-
-def seconds(t: int) -> str:
-    """A time of the timeline, in microseconds, in words."""
-    return f"{t / 1e6:.1f} s"

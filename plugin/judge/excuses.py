@@ -5,9 +5,10 @@ from operator import eq, ge, gt, le, lt
 
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.conditions import first_fault, nothing_left_s
-from plugin.judge.definitions import MetricInfo, NotRecorded, seconds
+from plugin.judge.definitions import MetricInfo, NotRecorded
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison
+from plugin.judge.moments import seconds
 from plugin.judge.trial import TrialEvidence, Window
 
 EXCUSES = ("machine_free",)

@@ -12,11 +12,12 @@ from plugin.evidence.events import NotRecovered, ScaleBegin, seen
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import Gap, endpoint, long_stretches, nearby, undisturbed
 from plugin.judge.conditions import watched
-from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, seconds
+from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded
 from plugin.judge.growth import NO_PHASE
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Measurement
+from plugin.judge.moments import seconds
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS

@@ -23,7 +23,8 @@ from plugin.counts import number_of
 from plugin.evidence.events import NodeJoined, PlanDrawn, StepBegin, StepEnd, WritingEnd, seen
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, seconds, some
+from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, some
+from plugin.judge.moments import seconds
 from plugin.judge.student import student_quantile
 from plugin.judge.swapping import FINALISE, JOIN, SWAP
 from plugin.judge.throughput import percentile, within

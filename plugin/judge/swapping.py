@@ -38,7 +38,8 @@ from plugin.evidence.events import (
 )
 from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, seconds, some
+from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
+from plugin.judge.moments import seconds
 from plugin.judge.trial import Fault
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"

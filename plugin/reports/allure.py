@@ -10,6 +10,7 @@ from allure_commons.model2 import Label, Parameter, StatusDetails, TestResult, T
 from clusters.engines import SUBJECT, is_control
 from clusters.engines import title as title_of
 from plugin.claims import Labels
+from plugin.judge.moments import since
 from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
@@ -208,4 +209,5 @@ def cost(fault: Resilience) -> str:
     )
     told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
     named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
-    return f"{named} from {fault.begin:.1f} to {fault.end:.1f} s: {', '.join(told) or 'nothing else is known'}"
+    when = f"from {since(fault.begin):.1f} to {since(fault.end):.1f} s"
+    return f"{named} {when}: {', '.join(told) or 'nothing else is known'}"

@@ -7,6 +7,7 @@ from typing import Any
 from clusters.events import FaultBegin, NodeDeath
 from plugin.counts import number_of
 from plugin.evidence.events import Errored, Event, seen
+from plugin.judge.moments import seconds
 from plugin.reports.bands import Band
 from plugin.reports.reasons import meaning
 from plugin.reports.section import Step
@@ -69,7 +70,7 @@ def event_step(event: Event, began_ms: int) -> Step:
     at = began_ms + event.t // 1000
     facts = {str(name): _short(value) for name, value in event.data.items()}
     status = "broken" if isinstance(event.what, Errored | NodeDeath) else "passed"
-    return Step(name=f"{event.t / 1e6:.1f} s  {event.name}", status=status, start=at, stop=at, parameters=facts)
+    return Step(name=f"{seconds(event.t)}  {event.name}", status=status, start=at, stop=at, parameters=facts)
 
 
 def _short(value: object) -> str:

@@ -1,10 +1,13 @@
 """What charts are drawn from, by the page and in pictures (``svg.py``), in colours of the page's palette."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from plugin.judge.moments import since
 
 DASHED, DOTTED = (8, 3), (2, 2)
 STYLES: Sequence[tuple[str, tuple[int, ...]]] = (
@@ -75,6 +78,35 @@ class Chart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: Mapping[int, str] = {}
     usual: str = ""
     compared: tuple[str, str] = ("", "")
+
+
+def as_told(charts: Iterable[Chart]) -> list[Chart]:
+    """The same from where moments of the trial count (``counting_from``), without those that end before.
+
+    Charts over anything but the trial's time stay as they are.
+    """
+    zero = -int(since(0))
+    whole = [chart for chart in charts if chart.x or chart.seconds > zero]
+    return [_from(chart, zero) if zero and not chart.x else chart for chart in whole]
+
+
+def _from(chart: Chart, zero: int) -> Chart:
+    return replace(
+        chart,
+        seconds=chart.seconds - zero,
+        lines=tuple(replace(line, values=line.values[zero:]) for line in chart.lines),
+        lanes=tuple(
+            replace(lane, states=_marks_from(lane.states, zero), shares=lane.shares[zero:]) for lane in chart.lanes
+        ),
+        behind=_marks_from(chart.behind, zero),
+        notes={second - zero: note for second, note in chart.notes.items() if second >= zero},
+    )
+
+
+def _marks_from(marks: Iterable[Mark], zero: int) -> tuple[Mark, ...]:
+    return tuple(
+        replace(mark, begin=max(0.0, mark.begin - zero), end=mark.end - zero) for mark in marks if mark.end > zero
+    )
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:

@@ -14,8 +14,9 @@ from clusters.engines import SUBJECT, is_control
 from plugin.counts import number_of
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
+from plugin.judge.moments import counting_from
 from plugin.reports.builds import tested_of
-from plugin.reports.charts import Chart, clock
+from plugin.reports.charts import Chart, as_told, clock
 from plugin.reports.ending import concluded
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
@@ -151,9 +152,12 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
     verdict: Mapping[str, Any] = trial.verdict or {"results": (), "conditions": (), "tuned": described.get("tuned", ())}
     context = {**trial.context, "tuned": "; ".join(map(str, verdict["tuned"])), **trial.builds}
     why, points = decided(trial)
+    sections = trial.sections.values()
+    with counting_from(trial.zero):
+        paper = beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else []
+        own = [section.html(index) for section in sections]
     checks = [_check(result, {point.name for point in points}) for result in _in_order(verdict["results"])]
     broken = [c for c in verdict["conditions"] if c["name"] in ("integrity", "no_errors") and not c["met"]]
-    sections = trial.sections.values()
     return {
         "of": trial,
         "anchor": f"a{index}",
@@ -174,7 +178,8 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "told": [check for check in checks if check["outcome"] not in FOLDED],
         "folded": [check for check in checks if check["outcome"] in FOLDED],
         "folding": _folding(checks),
-        "paper": beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else [],
+        "paper": paper,
+        "own": own,
         "conditions": verdict["conditions"],
         "events": [event for event in trial.events if _told(event)][:MOST_EVENTS],
     }
@@ -264,4 +269,6 @@ def _groups(trial: StoredTrial, paper: Sequence[Beside]) -> dict[str, Sequence[C
         found |= section.charts
     if trial.series is not None:
         found["time"] = timeline_of(trial.series, trial.sections.values())
-    return {name: charts for name, charts in found.items() if charts}
+    with counting_from(trial.zero):
+        told = {name: as_told(charts) for name, charts in found.items()}
+    return {name: charts for name, charts in told.items() if charts}

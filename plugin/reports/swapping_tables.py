@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from plugin.counts import number_of
+from plugin.judge.moments import since
 from plugin.reports.swapping_series import UNKNOWN, DoneStep, Swap, SwappingSeries
 
 UNRECORDED = "not recorded"
@@ -81,6 +82,7 @@ def moment(t: float | None) -> str:
     """A time of the timeline, as its charts' axis has it, with tenths of a second."""
     if t is None:
         return "–"
+    t = since(t)
     if t < 120:
         return f"{t:.1f} s"
     minutes, rest = divmod(round(t * 10), 600)

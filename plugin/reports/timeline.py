@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from plugin.judge.moments import since
 from plugin.judge.swapping import SWAP
 from plugin.reports.bands import Band
 from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark
@@ -136,7 +137,10 @@ def _replicas(layout: LayoutSeries, seconds: int, faults: Sequence[Mark]) -> Cha
 
 
 def as_csv(series: Series) -> str:
-    """One row a second: phase, fault, acknowledged writes, latency in ms, errors by kind, states of nodes."""
+    """One row a second: phase, fault, acknowledged writes, latency in ms, errors by kind, states of nodes.
+
+    Seconds before the cluster stood are negative.
+    """
     percentiles = list(series.latency)
     replicas = series.layout.replicas if series.layout else {}
     head = [
@@ -145,7 +149,7 @@ def as_csv(series: Series) -> str:
     ]  # fmt: skip
     rows = (
         [
-            second,
+            int(since(second)),
             _named(series.phases, second),
             _named(series.faults, second),
             _at(series.throughput, second),

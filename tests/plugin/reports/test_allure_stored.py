@@ -43,7 +43,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
         "What would refute it",
         "PASS: ",
         "cockroach v24.1.3",
-        "kill n1 from 20.0 to 32.0 s",
+        "kill n1 from 18.0 to 30.0 s",
     ):
         assert told in text, told
     assert '<th scope="row">thesis printed</th><td>2000</td>' in text
@@ -60,7 +60,7 @@ def test_what_a_reader_of_a_pass_is_told(tmp_path: Path) -> None:
     disturb = phases[2]
     assert disturb["name"] == "Disturb: kill n1"
     assert (disturb["start"], disturb["stop"]) == (1_700_000_020_000, 1_700_000_028_000)
-    assert [step["name"] for step in disturb["steps"]] == ["20.0 s  fault.begin", "20.1 s  fault.bit"]
+    assert [step["name"] for step in disturb["steps"]] == ["18.0 s  fault.begin", "18.1 s  fault.bit"]
     conditions, checks = result.steps[6:]
     assert conditions["status"] == checks["status"] == "passed"
     lost = next(step for step in checks["steps"] if step["name"].startswith("lost: 0 rows, must be == 0 rows"))

@@ -20,6 +20,7 @@ from tests.plugin.reports.browser import opened
 from tests.plugin.reports.samples import run_of, trial_of
 
 HOUR_S = 3600
+STOOD = 2  # from when samples count, in seconds after the test began
 NASTY = "<script>alert('pwned')</script> \"'`&amp; 🪳 </script><!--"
 
 
@@ -56,7 +57,7 @@ def test_an_hour_is_small_and_can_be_moved_in(chromium: Any, hour: Path) -> None
     assert seen.page.evaluate("document.getElementsByTagName('*').length") < 3000, "it stays fluid"
     page, over = seen.page, seen.page.locator(".u-over").first
     assert seen.of_charts(0, "charts.length") == 4
-    assert seen.of_charts(0, "charts.map(u => [u.scales.x.min, u.scales.x.max])") == [[0, HOUR_S - 1]] * 4
+    assert seen.of_charts(0, "charts.map(u => [u.scales.x.min, u.scales.x.max])") == [[0, HOUR_S - 1 - STOOD]] * 4
     # hover: every chart's line stands at the same second, and what was there is said
     over.hover(position={"x": 300, "y": 60})
     (at,) = {*seen.of_charts(0, "charts.map(u => u.cursor.idx)")}
@@ -74,7 +75,7 @@ def test_an_hour_is_small_and_can_be_moved_in(chromium: Any, hour: Path) -> None
     assert max(zoomed) == min(zoomed)
     assert 200 < zoomed[0] < 500
     over.dblclick(position={"x": 100, "y": 60})
-    assert seen.of_charts(0, "charts[3].scales.x.max") == HOUR_S - 1
+    assert seen.of_charts(0, "charts[3].scales.x.max") == HOUR_S - 1 - STOOD
     assert seen.complaints == []
     assert seen.requests == [hour.as_uri()] or seen.requests == [hour.as_uri(), "data:,"]
     page.close()
@@ -118,21 +119,36 @@ def test_what_happened_is_told(chromium: Any, two: Path) -> None:
     assert page.locator("p.sum").inner_text() == "Trials: 2 pass"
     cost = page.locator("section.trial").first.locator(".wide").first.inner_text()
     assert "kill n1" in cost
-    assert "20.0 to 32.0 s" in cost
+    assert "18.0 to 30.0 s" in cost
     page.locator(".charts").first.focus()
     page.evaluate(
         "(() => { const u = [...roachproof.drawn.values()][0][0];"
-        " u.setCursor({ left: u.valToPos(21, 'x'), top: 5 }); })()"
+        " u.setCursor({ left: u.valToPos(19, 'x'), top: 5 }); })()"
     )
     told = page.locator(".told").first.inner_text()
     for words in (
-        "21 s: writes/s 0",
+        "19 s: writes/s 0",
         "1 load",
         "probe: timeout",
         "n1: killed, 0 % of ranges reached",
     ):
         assert words in told
     page.close()
+
+
+def test_time_counts_from_when_the_cluster_stood(home: Path, two: Path) -> None:
+    text = two.read_text()
+    assert text.count("Time counts from when the cluster stood, 2 s after the test began.") == 2
+    assert '<td class="n">-2.00</td><td>trial.begin</td>' in text
+    assert '<td class="n">0.00</td><td>provisioned</td>' in text
+    assert '<td class="n">18.00</td><td>fault.begin</td>' in text
+    never = run_of(home / "never")
+    (trial,) = never.glob("claims/*/*")
+    events = (trial / EVENTS).read_text().splitlines(keepends=True)
+    (trial / EVENTS).write_text("".join(line for line in events if '"provisioned"' not in line))
+    page = page_of(home / "never.html", never).read_text()
+    assert "Time counts from when the test began." in page
+    assert '<td class="n">20.00</td><td>fault.begin</td>' in page
 
 
 def test_two_runs_on_one_axis(chromium: Any, two: Path) -> None:
@@ -144,7 +160,7 @@ def test_two_runs_on_one_axis(chromium: Any, two: Path) -> None:
     fell = "charts[0].data.slice(1).map(d => charts[0].data[0][d.findIndex((v, i) => v === 0 && d[i - 1] > 0)])"
     assert seen.of_charts(2, fell) == [0, 0]
     page.locator("#zero").select_option("begin")
-    assert seen.of_charts(2, fell) == [20, 25]
+    assert seen.of_charts(2, fell) == [20 - STOOD, 25 - STOOD]
     head = page.locator("#side tr").first.inner_text()
     assert "first: cockroach v24.1.3" in head
     assert "second: cockroach v24.2.0" in head
@@ -326,8 +342,8 @@ def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> N
     assert titles[0].startswith("Replicas on each node")
     assert titles[2].startswith("Latency of acknowledged writes"), "there was no probe"
     assert seen.of_charts(0, "charts[0].series.map((s) => s.label)") == ["time", *NINE, "mean"]
-    assert seen.of_charts(0, "[charts[0].data[1][20], charts[0].data[9][100]]") == [45, 20]
-    assert seen.of_charts(0, "charts[2].data[2][60]") == 4, "milliseconds"
+    assert seen.of_charts(0, "[charts[0].data[1][18], charts[0].data[9][98]]") == [45, 20]
+    assert seen.of_charts(0, "charts[2].data[2][58]") == 4, "milliseconds"
     (spans,) = {tuple(span) for span in seen.of_charts(0, "charts.map((u) => [u.scales.x.min, u.scales.x.max])")}
     assert spans[0] == 0
     assert seen.complaints == []

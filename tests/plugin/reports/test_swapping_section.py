@@ -223,13 +223,13 @@ def test_the_page_shows_all_of_it(chromium: Any, tmp_path: Path) -> None:
     assert titles[0].startswith("What runs on each node, and in which state it is")
     assert titles[1] == "Acknowledged writes a second"
     assert page.locator(".states").first.inner_text().splitlines() == [
-        "starting, not ready", OLD, "draining", "down", NEW,
+        OLD, "draining", "down", NEW,
     ]  # fmt: skip
     assert seen.of_charts(0, "charts.map((u) => u.scales.x.max).every((max, _, all) => max === all[0])")
     page.locator(".charts").first.focus()
     page.evaluate(
         "(() => { const u = [...roachproof.drawn.values()][0][0];"
-        " u.setCursor({ left: u.valToPos(24, 'x'), top: 5 }); })()"
+        " u.setCursor({ left: u.valToPos(22, 'x'), top: 5 }); })()"
     )
     told = page.locator(".told").first.inner_text()
     assert f"n3: {NEW}" in told
