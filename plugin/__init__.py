@@ -176,15 +176,16 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     logic.finish(session)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the claim table."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:
+    """Print the tables of claims, and no second time in pytest's own sections."""
     from plugin import session
 
-    session.summarise(terminalreporter, config)
+    return (yield from session.summarise(terminalreporter, config))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop showing progress; the last line of a control run says that it is one."""
+    """Stop showing progress; the last lines say what the session came to, and of a control run that it is one."""
     from plugin import session
 
     session.unconfigure(config)

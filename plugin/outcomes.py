@@ -51,6 +51,8 @@ class Session:
     """Where the page of this session is, or why there is none."""
     status: int = 0
     """The session's exit status."""
+    told: str = ""
+    """The same in words."""
     conclusion: Conclusion = field(default_factory=lambda: Conclusion("", passed=False))
     """What it came to."""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -60,6 +62,11 @@ class Session:
     def nothing_decided(self) -> bool:
         """Whether there were tests without a claim, and all that they came to is that nothing could be evaluated."""
         return bool(self.plain["not evaluated"]) and not self.plain["pass"]
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is something of ours to be told at the end."""
+        return bool(self.outcomes or self.undecided or self.refusals or self.page)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what a test came to."""

@@ -25,7 +25,7 @@ from plugin.reports import ending, terminal
 from plugin.reports.text import wrapped
 from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED
 from plugin.run import Run
-from plugin.status import Status, exit_status
+from plugin.status import Status, exit_status, status_told
 
 
 def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
@@ -187,7 +187,8 @@ def replay(
     )
     if ended := ending.concluded(stored, control=bool(notice)):
         writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
-    writer.line(ending.status_told(status))
+    counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
+    writer.line(status_told(status, {**counts, "undecided": sum(len(each.undecided) for each in stored)}))
     if notice:
         writer.line(f"\n{notice}")
     return status

@@ -22,7 +22,7 @@ from plugin.evidence.redaction import hide_given
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.reports.progress import Ticker
 from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED
-from plugin.status import exit_status
+from plugin.status import exit_status, status_told
 from plugin.workloads import WORKLOADS
 
 
@@ -83,11 +83,16 @@ def announce(config: pytest.Config) -> None:
 
 
 def unconfigure(config: pytest.Config) -> None:
-    """Stop showing progress, and say last of all that the run was one of the control."""
+    """Stop showing progress, say what the session came to, and last of all that the run was one of the control."""
     session, run = config.stash.get(KEY, None), config.stash.get(runs.KEY, None)
     if session and session.ticker:
         session.ticker.close()
         session.ticker = None
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if session and session.tells and run and run.controller and reporter:
+        from plugin.reports import terminal
+
+        terminal.last_screen(reporter, config)
     if run and run.controller and run.control_notice:
         _write(config, run.control_notice)
 
@@ -282,6 +287,7 @@ def finish(session: pytest.Session) -> None:
     from plugin.reports import ending
 
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
+    heard.told = status_told(heard.status, _counted(heard))
     heard.conclusion = ending.conclusion(
         [(one.claim, one.result.outcome) for one in claims],
         heard.undecided,
@@ -302,6 +308,22 @@ def finish(session: pytest.Session) -> None:
         _conclude(heard, run)
 
 
+def _counted(heard: Session) -> dict[str, int]:
+    """Of what decides the exit status how many there were, as ``status_told`` takes it."""
+
+    def claims(outcome: str) -> int:
+        return len({one.claim for one in heard.outcomes if not one.sabotage and one.result.outcome == outcome})
+
+    return {
+        "refuted": claims("refuted"),
+        "unexpected": sum(one.result.outcome == NOT_AS_EXPECTED for one in heard.outcomes),
+        "failed": heard.plain["fail"],
+        "inconclusive": claims("inconclusive"),
+        "undecided": len(heard.undecided),
+        "harness": sum(one.result.outcome in NO_VERDICT for one in heard.outcomes) + heard.plain["harness"],
+    }
+
+
 def _conclude(heard: Session, run: runs.Run) -> None:
     """Leave what the run came to for programs and for the page of a CI's job."""
     from plugin.reports import ending
@@ -311,6 +333,7 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         return
     told = {
         "status": heard.status,
+        "status_told": heard.told,
         "conclusion": heard.conclusion.text,
         "gate": settings.strict_suite and not settings.claims,
         "tested": run.found or settings.engine,
@@ -323,13 +346,18 @@ def _conclude(heard: Session, run: runs.Run) -> None:
     ending.write(settings.run_dir, ended, told)
 
 
-def summarise(terminalreporter: Any, config: pytest.Config) -> None:
-    """See ``terminal.summary``."""
+def summarise(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:
+    """Pytest's summary, short of the claims that are told in full below it. See ``terminal.summary``."""
     heard = config.stash.get(KEY, None)
-    if heard and (heard.outcomes or heard.undecided or heard.refusals or heard.page):
-        from plugin.reports import terminal
+    if heard is None or not heard.outcomes:
+        return (yield)
+    from plugin.reports import terminal
 
-        terminal.summary(terminalreporter, config)
+    if config.get_verbosity() <= 0:
+        terminal.brief(terminalreporter, heard)
+    result = yield
+    terminal.summary(terminalreporter, config)
+    return result
 
 
 def _sign(config: pytest.Config, key: Path, directory: Path) -> None:

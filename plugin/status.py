@@ -3,6 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
+
+from plugin.counts import number_of
 
 
 class Status(IntEnum):
@@ -26,7 +29,7 @@ class Conclusion:
 
 MEANING: Mapping[int, str] = {
     Status.PASSED: "every required claim passed",
-    Status.REFUTED: "a claim is refuted, or a test of the suite's own failed",
+    Status.REFUTED: "a claim is refuted, or another test failed",
     2: "interrupted",
     3: "pytest has a defect",
     Status.BAD_INPUT: "bad input, or no database to be had",
@@ -34,7 +37,27 @@ MEANING: Mapping[int, str] = {
     Status.INCONCLUSIVE: "a claim is inconclusive or was not decided: nothing is let through",
     Status.HARNESS: "the harness or the machine failed: nothing was learnt about the database",
 }
-"""In words."""
+"""In words, where nothing more is known of the session."""
+
+_BECAUSE: Mapping[int, Mapping[str, str]] = {
+    Status.REFUTED: {
+        "refuted": "claims are refuted",
+        "unexpected": "sabotages did not end as named",
+        "failed": "tests without a claim failed",
+    },
+    Status.INCONCLUSIVE: {
+        "inconclusive": "claims are inconclusive",
+        "undecided": "claims were required and not decided",
+    },
+    Status.HARNESS: {"harness": "tests were ended by the harness or the machine, nothing was learnt from that"},
+}
+"""By status and what was counted."""
+
+
+def status_told(status: int, counts: Mapping[str, int] = MappingProxyType({})) -> str:
+    """An exit status in words. ``counts``: of what led to it how many there were, by the names above."""
+    told = [number_of(counts[what], words) for what, words in _BECAUSE.get(status, {}).items() if counts.get(what)]
+    return f"exit status {status}: {' and '.join(told) or MEANING.get(status, 'pytest ended early')}"
 
 
 def exit_status(

@@ -4,6 +4,7 @@
 """
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,12 +14,14 @@ from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.outcomes import TestOutcome
 from plugin.reports.text import word
-from plugin.status import MEANING, Conclusion
+from plugin.status import Conclusion
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredRun
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "summary.md"
+CELL = 100
+"""Characters of a reason that a table has room for; ``result.json`` has all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,11 +115,6 @@ def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | Non
     return conclusion(outcomes, undecided, gate=gate, passed=passed, control=control)
 
 
-def status_told(status: int) -> str:
-    """An exit status in words."""
-    return f"exit status {status}: {MEANING.get(status, 'pytest ended early')}"
-
-
 def _is_gate(run: "StoredRun") -> bool:
     """Whether it is a whole run that asked for all that a suite requires."""
     from plugin.evidence.run_seal import RUN_FILE
@@ -135,10 +133,12 @@ def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any]) -> No
 
 
 def _markdown(told: Mapping[str, Any]) -> str:
-    lines = [f"## {told['conclusion']}", "", f"{told['tested']}, {status_told(told['status'])}", ""]
+    lines = [f"## {told['conclusion']}", "", f"{told['tested']}, {told['status_told']}", ""]
+    revision = told["suite_revision"] or "of an unknown revision"
+    lines += [f"seed {told['seed']}, profile {told['profile']}, suite {told['suite']}, Roachproof {revision}", ""]
     lines += ["| verdict | claim | s | reason |", "|---|---|---|---|"]
     for row in told["claims"]:
-        reason = Ended(**row).reason.replace("|", "\\|")
+        reason = textwrap.shorten(Ended(**row).reason, CELL, placeholder=" …").replace("|", "\\|")
         lines.append(f"| {word(row['outcome'])} | {row['claim']} | {row['seconds']:.0f} | {reason} |")
     lines += [f"| NOT DECIDED | {missing} | | |" for missing in told["undecided"]]
     return "\n".join([*lines, ""])

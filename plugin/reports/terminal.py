@@ -15,7 +15,7 @@ from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.outcomes import KEY as SESSION
-from plugin.outcomes import TestOutcome
+from plugin.outcomes import Session, TestOutcome, said_of
 from plugin.reports import ending, source_tables
 from plugin.reports.builds import named
 from plugin.reports.section import Section
@@ -35,55 +35,88 @@ MARKUP: Mapping[str, Mapping[str, bool]] = {
 }
 
 
+def brief(terminal: Any, session: Session) -> None:
+    """Make what pytest prints of claims' tests short: their table of checks stands in ``summary``.
+
+    ``terminal``: pytest's reporter. Whoever reads the reports of tests (JUnit XML, Allure) has done so before.
+    """
+    came = {outcome.nodeid: outcome.result for outcome in session.outcomes}
+    for report in (*terminal.stats.get("failed", ()), *terminal.stats.get("error", ())):
+        said = said_of(report)
+        if not said or not said["claim"] or report.nodeid not in came:
+            continue
+        if said["outcome"] in (Outcome.REFUTED, Outcome.INCONCLUSIVE, NOT_AS_EXPECTED):
+            result = came[report.nodeid]
+            report.longrepr = _line(f"{word(said['outcome'])}: {result.why}")
+        elif crash := getattr(report.longrepr, "reprcrash", None):
+            crash.message = _line(crash.message)
+
+
+def _line(text: str) -> str:
+    """The first line of a text, as long as a terminal has room for it."""
+    return textwrap.shorten(text.strip().partition("\n")[0], WIDTH, placeholder=" …")
+
+
 def summary(terminal: Any, config: pytest.Config) -> None:
-    """The table of claims with each check's measured value against its limit, and what the session comes to."""
-    session, run = config.stash.get(SESSION, None), config.stash.get(runs.KEY, None)
-    if session is None or run is None or not run.controller:
-        return
-    for message in session.refusals:
-        terminal.write_line(f"ERROR: {message}", red=True)
+    """Of each claim that is to be told in full the table of checks: each one's measured value against its limit."""
+    session = config.stash[SESSION]
     outcomes = sorted(session.outcomes, key=lambda o: o.nodeid)
     claims = [o for o in outcomes if not o.sabotage]
     sabotages = [o for o in outcomes if o.sabotage]
-    if not (claims or sabotages or session.undecided):
-        if session.page:
-            terminal.write_line(session.page)
-        return
-    if claims or session.undecided:
-        terminal.write_sep("=", "claims")
     stored = session.stored.trials if session.stored else ()
     trials: Mapping[Path | None, StoredTrial] = {trial.directory: trial for trial in stored}
-    printed: set[str] = set()
     in_full = len(claims) == 1 or config.get_verbosity() > 0
-    for outcome in claims:
-        if in_full or outcome.result.outcome != "pass":
-            _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in printed)
-            printed.add(outcome.claim)
+    told = [outcome for outcome in claims if in_full or outcome.result.outcome != "pass"]
+    if told:
+        terminal.write_sep("=", "claims")
+    printed: set[str] = set()
+    for outcome in told:
+        _print_outcome(terminal, outcome, trials.get(outcome.trial), origin=outcome.claim not in printed)
+        printed.add(outcome.claim)
     if sabotages:
         terminal.write_sep("=", "sabotages (expected to be refuted, or inconclusive; no part of the verdict)")
     for outcome in sabotages:
         _print_outcome(terminal, outcome, trials.get(outcome.trial))
-    terminal.write_line("")
+
+
+def last_screen(terminal: Any, config: pytest.Config) -> None:
+    """What the session came to, after all that pytest prints: a line a claim, the conclusion, where everything is."""
+    session, run = config.stash[SESSION], config.stash[runs.KEY]
+    claims = sorted((o for o in session.outcomes if not o.sabotage), key=lambda o: o.nodeid)
+    if session.outcomes or session.undecided:
+        terminal.write_line("")
     for row in ending.ended_of(claims, run.settings.run_dir):
         terminal.write_line(ended_line(row), **MARKUP.get(row.outcome, {}))
     print_undecided(terminal, session.undecided)
-    terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
-    suite = run.settings.suite
-    if not run.settings.strict_suite and (left_out := selection.left_out({o.claim for o in claims}, run)):
-        requires = f"which --suite {suite} (tox -e {suite}) requires"
-        told = f"not tested: {len(left_out)} more claims of the suite {suite}, {requires}: {', '.join(left_out)}"
-        terminal.write_line("\n".join(wrapped(told, "")))
+    if session.outcomes or session.undecided:
+        terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
+        _print_left_out(terminal, claims, run)
     if claims or session.undecided:
         ended = session.conclusion
         terminal.write_line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=session.status == 1)
-        terminal.write_line(ending.status_told(session.status))
-    if claims or sabotages:
+        terminal.write_line(session.told)
+    if session.outcomes:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}  (--judge {evidence} judges it again)")
+    files = [run.settings.run_dir / name for name in (ending.RESULT_FILE, ending.SUMMARY_FILE)]
+    if written := [typed(file, config.rootpath) for file in files if file.exists()]:
+        terminal.write_line(f"results: {', '.join(written)}")
     for line in kept(run.settings.run_dir, config.rootpath):
         terminal.write_line(line)
     if session.page:
         terminal.write_line(session.page)
+    for message in session.refusals:
+        terminal.write_line(f"ERROR: {message}", red=True)
+
+
+def _print_left_out(terminal: Any, claims: Iterable[TestOutcome], run: runs.Run) -> None:
+    """Name what a suite would have tested, too, where none was asked for."""
+    suite = run.settings.suite
+    if not run.settings.strict_suite and (left_out := selection.left_out({o.claim for o in claims}, run)):
+        requires = f"which --suite {suite} (tox -e {suite}) requires"
+        more = number_of(len(left_out), "more claims")
+        told = f"not tested: {more} of the suite {suite}, {requires}: {', '.join(left_out)}"
+        terminal.write_line("\n".join(wrapped(told, "")))
 
 
 def kept(run_dir: Path, root: Path) -> list[str]:

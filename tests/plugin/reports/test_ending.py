@@ -2,6 +2,7 @@
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 
 from plugin.outcomes import TestOutcome
-from plugin.reports.ending import Ended, concluded, conclusion, ended_of, status_told
+from plugin.reports.ending import Ended, concluded, conclusion, ended_of, write
 from plugin.reports.stored_run import StoredRun
 from plugin.result import Result
-from plugin.status import Conclusion, Status
+from plugin.status import Conclusion, Status, status_told
 from tests.plugin.conftest import Gate
 
 
@@ -102,6 +103,26 @@ def test_every_status_has_words() -> None:
     assert status_told(99) == "exit status 99: pytest ended early"
 
 
+@pytest.mark.parametrize(
+    ("status", "counts", "told"),
+    [
+        (1, {"refuted": 1, "harness": 1}, "1 claim is refuted"),
+        (1, {"refuted": 2, "failed": 1}, "2 claims are refuted and 1 test without a claim failed"),
+        (1, {"unexpected": 1}, "1 sabotage did not end as named"),
+        (6, {"inconclusive": 1, "undecided": 2}, "1 claim is inconclusive and 2 claims were required and not decided"),
+        (6, {"inconclusive": 0}, "a claim is inconclusive or was not decided: nothing is let through"),
+        (
+            7,
+            {"harness": 1},
+            "1 test was ended by the harness or the machine, nothing was learnt from that",
+        ),
+        (0, {"refuted": 1}, "every required claim passed"),
+    ],
+)
+def test_a_status_says_what_happened(status: int, counts: dict[str, int], told: str) -> None:
+    assert status_told(status, counts) == f"exit status {status}: {told}"
+
+
 def test_the_reason_is_one_line_and_a_pass_has_none() -> None:
     ended = Ended(claim="a", test="t", outcome="refuted", why="\nfirst\nsecond", seconds=1.0)
     assert ended.reason == "first"
@@ -125,7 +146,7 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     assert "REFUTED" in last[1]
     assert last[1].endswith("answer  test_refuted  answer: 41, must be == 42")
     assert "RUN NOT PASSED: 1 refuted (answer), 1 not decided (question)" in last
-    assert "exit status 1: a claim is refuted, or a test of the suite's own failed" in last
+    assert "exit status 1: 1 claim is refuted" in last
     assert not any(line.startswith("answer  PASS") for line in lines), "a pass among others is one line"
     told = json.loads((gate.run_dir / "result.json").read_text())
     assert (told["status"], told["gate"], told["undecided"]) == (1, False, ["question"])
@@ -134,6 +155,8 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     summary = (gate.run_dir / "summary.md").read_text()
     assert summary.startswith("## RUN NOT PASSED: 1 refuted (answer), 1 not decided (question)\n")
     assert "| REFUTED | answer |" in summary
+    assert f"\nseed {told['seed']}, profile laptop, suite gate, Roachproof of an unknown revision\n" in summary
+    assert "results: out/result.json, out/summary.md" in last
     assert "| NOT DECIDED | question |" in summary
     page = (gate.run_dir / "report.html").read_text()
     assert "<title>RUN NOT PASSED: 1 refuted (answer), 1 not decided (question) – Roachproof" in page
@@ -145,6 +168,17 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     )
 
 
+def test_a_reason_in_the_summary_is_short_enough_for_a_table(tmp_path: Path) -> None:
+    long = Ended(claim="a", test="t", outcome="refuted", why="a | b: " + "word " * 200, seconds=1.0)
+    about = dict.fromkeys(("conclusion", "tested", "status_told", "profile", "suite", "suite_revision"), "x")
+    write(tmp_path, [long], {**about, "status": 1, "seed": 7, "undecided": []})
+    row = next(line for line in (tmp_path / "summary.md").read_text().splitlines() if "REFUTED" in line)
+    assert len(row) < 150
+    assert row.endswith("… |")
+    assert "a \\| b: word" in row
+    assert json.loads((tmp_path / "result.json").read_text())["claims"][0]["why"] == long.why
+
+
 def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) -> None:
     tests = gate.tests("skipped_in_part")
     assert "question  PASS\n" not in gate(*tests).text
@@ -152,7 +186,37 @@ def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) ->
     one = gate(*gate.tests("passes"))
     assert "answer  PASS\n" in one.text
     assert "RUN PASSED: 1 claim" in one.lines
-    assert one.lines[-1].startswith("="), one.lines[-1]
+
+
+def test_the_table_of_checks_stands_once_and_the_last_lines_are_ours(gate: Gate) -> None:
+    row = re.compile(r"answer +41  == 42 +absolute")
+    tests = gate.tests("refuted", "inconclusive", "passes", "harness", "blunt_sabotage")
+    ran = gate(*tests, "--junit-xml", "report.xml", "--run-dir", "out")
+    assert len(row.findall(ran.text)) == 1, ran.text
+    assert len(re.findall(r"answer +42  == 42 +absolute", ran.text)) == 1, "the sabotage's"
+    assert "FAILED test_claims.py::test_refuted - REFUTED: answer: 41, must be == 42" in ran.lines
+    assert "HarnessError" in ran.text.partition("= claims =")[0], "of what is no verdict the traceback says most"
+    cases = {case.get("name"): case for case in ET.parse(gate.path / "report.xml").iter("testcase")}
+    assert row.search(cases["test_refuted"].findtext("failure", ""))
+    ends = next(at for at, line in enumerate(ran.lines) if re.match(r"=+ .* in [\d.]+s", line))
+    last = ran.lines[ends + 1 :]
+    told = [line[:14].strip() for line in last if re.match(r".{14} +\d+ s  ", line)]
+    assert sorted(told) == ["HARNESS FAILED", "INCONCLUSIVE", "PASS", "REFUTED"]
+    assert any(line.startswith("RUN NOT PASSED: ") for line in last)
+    assert last[-1] == "report: out/report.html"
+    assert len(row.findall(gate(*gate.tests("refuted"), "-v").text)) == 2, "all of pytest's, too"
+
+
+def test_lines_of_pytests_are_short_in_ci_too(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    gate.edit(
+        "test_claims.py", 'judge.measure("answer", 41, note="a slip")', 'judge.measure("answer", 41, note="x " * 900)'
+    )
+    gate.edit("test_claims.py", "the machine that thinks is out of order", "out of " + "order " * 900)
+    ran = gate(*gate.tests("refuted", "harness"), "-n", "2")
+    told = [line for line in ran.lines if line.startswith("FAILED ")]
+    assert len(told) == 2
+    assert all(len(line) < 200 for line in told), told
 
 
 def test_an_ordinary_test_that_fails_is_said_and_the_page_agrees(gate: Gate) -> None:
@@ -160,6 +224,7 @@ def test_an_ordinary_test_that_fails_is_said_and_the_page_agrees(gate: Gate) -> 
     assert ran.status == 1
     told = "RUN NOT PASSED: what was decided passed, and something else is wrong"
     assert told in ran.lines
+    assert "exit status 1: 1 test without a claim failed" in ran.lines
     assert f"<title>{told} – Roachproof" in (gate.run_dir / "report.html").read_text()
     assert json.loads((gate.run_dir / "result.json").read_text())["conclusion"] == told
 
