@@ -34,10 +34,17 @@ def of_run(run: Run) -> Iterator[Known]:
             yield _known(run.kind, old, new)
 
 
-def refuse_unnamed(run: Run) -> None:
-    """Raise ``BadInput`` where a version that is asked for cannot be one."""
-    for target in filter(None, run.targets):
-        run.kind.named(target.partition("#")[0])
+def refuse_unavailable(run: Run) -> None:
+    """Raise ``BadInput`` where what is named to be tested cannot be used, or is neither here nor to be had."""
+    for target in run.targets if run.settings.versions or run.settings.path else ():
+        version = target.partition("#")[0]
+        if version:
+            run.kind.named(version)
+        try:
+            run.engine(target)
+        except BadInput:
+            if not version or not run.kind.offered(version):
+                raise
 
 
 def notes_of(known: Sequence[Known]) -> list[str]:

@@ -163,7 +163,7 @@ def look_for_databases(
 
     try:
         if run.settings.dry_run:
-            changes.refuse_unnamed(run)
+            changes.refuse_unavailable(run)
             changes.refuse_forbidden(items, run)
             return
         run.required = selection.required(run) if run.settings.strict_suite else []

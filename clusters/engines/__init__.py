@@ -280,6 +280,8 @@ class EngineKind:
     """How it keeps many databases apart, where it can have many."""
     named: Callable[[str], None] = lambda version: None
     """Raises ``BadInput`` for what no version of it can be called, at hand or not."""
+    offered: Callable[[str], bool] = lambda version: False
+    """Whether a version that is not at hand could be brought here. Raises ``BadInput`` where it says why not."""
     console: Callable[[Engine], str] = lambda engine: "psql"
     """The program with which a person talks to it, ready to be given a URL."""
     embedded: bool = False

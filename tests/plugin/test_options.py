@@ -88,6 +88,17 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
             ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"],
         ),
         (
+            ("--dry-run", "--cockroach-version", "v24.1.3"),
+            [
+                "--cockroach-version v24.1.3: it is not in the cache",
+                "and the checksum of CockroachDB v24.1.3: http://127.0.0.1:1",
+                "can't be reached",
+                "--cockroach PATH",
+            ],
+        ),
+        (("--dry-run", "--cockroach", "none"), ["none: no such file", "name an existing program"]),
+        (("--dry-run", "--engine", "postgres", "--postgres-version", "9.1"), ["9.1"]),
+        (
             ("--suite", "gate", "--cockroach-version", "newish"),
             ["--cockroach-version: 'newish'", "three numbers", "v24.1.3"],
         ),

@@ -30,6 +30,14 @@ def _named(version: str) -> None:
         Version.parse(version, origin="--cockroach-version")
 
 
+def _offered(version: str) -> bool:
+    from clusters.cache import cache_dir
+    from clusters.engines.cockroach.binary import offered
+    from clusters.engines.cockroach.vendor import Vendor
+
+    return offered(version, cache=cache_dir(os.environ), vendor=Vendor.from_environ(os.environ))
+
+
 def _change(old: Fingerprint, new: Fingerprint) -> Change:
     from clusters.engines.cockroach.changes import change
 
@@ -73,6 +81,7 @@ KIND = EngineKind(
     tenancy=TENANCY,
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
     named=_named,
+    offered=_offered,
     console=lambda engine: f"{quote(str(engine.program))} sql --url",
     change=_change,
     former=_former,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clusters.engines.cockroach import cache as store
 from clusters.engines.cockroach.builds import Build
-from clusters.engines.cockroach.download import download
+from clusters.engines.cockroach.download import checksum, download
 from clusters.engines.cockroach.vendor import RELEASES_PAGE, Progress, Vendor, newest_release
 from clusters.engines.cockroach.version import Version
 from clusters.errors import BadInput
@@ -88,6 +88,20 @@ def resolve(
         return _of_version(newest, "the vendor's newest release", cache, vendor, progress)
     except BadInput as error:
         raise BadInput(_none_to_be_had(cache, str(error))) from error
+
+
+def offered(version: str, *, cache: Path, vendor: Vendor) -> bool:
+    """Whether a version that does not lie in the cache can be downloaded; nothing but its checksum is.
+
+    Raises ``BadInput``, which says why it cannot.
+    """
+    try:
+        if version == "latest":
+            return bool(newest_release(vendor))
+        number = Version.parse(version, origin="the name")
+        return not store.binary_path(cache, number).is_file() and bool(checksum(number, vendor))
+    except BadInput as error:
+        raise BadInput(f"--cockroach-version {version}: it is not in the cache {cache}, and {error}") from error
 
 
 def _of_version(version: Version, origin: str, cache: Path, vendor: Vendor, progress: Progress | None) -> Binary:

@@ -61,7 +61,7 @@ def _remove(part: Path, unpacked: Path) -> None:
 
 def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | None) -> None:
     url, what = vendor.archive(version), f"CockroachDB {version}"
-    wanted = _checksum(f"{url}.sha256sum", what, vendor)
+    wanted = checksum(version, vendor)
     hasher, done, reported = hashlib.sha256(), 0, 0.0
     # The answer is opened first: an OSError from here on is the cache's, not the network's.
     with opened(url, what, timeout=vendor.stall_s) as answer:
@@ -92,7 +92,9 @@ def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | 
         )
 
 
-def _checksum(url: str, what: str, vendor: Vendor) -> str:
+def checksum(version: Version, vendor: Vendor) -> str:
+    """What the vendor says is the SHA-256 of a version's archive. Raises ``BadInput`` where there is none."""
+    url, what = f"{vendor.archive(version)}.sha256sum", f"CockroachDB {version}"
     words = text_at(url, f"the checksum of {what}", timeout=vendor.stall_s).split()
     if not words or not _SHA256.fullmatch(words[0]):
         raise BadInput(

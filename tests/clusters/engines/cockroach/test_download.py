@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusters.engines.cockroach import cache as store
+from clusters.engines.cockroach.binary import offered
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import Vendor
 from clusters.errors import BadInput
@@ -70,6 +71,16 @@ def test_a_good_download(server: Server, cache: Path) -> None:
     asked = len(server.asked)
     assert download(VERSION, cache, server.vendor()) == path
     assert len(server.asked) == asked
+
+
+def test_whether_it_is_offered_is_asked_by_its_checksum_alone(server: Server, cache: Path) -> None:
+    assert offered(str(VERSION), cache=cache, vendor=server.vendor())
+    assert server.asked == [SUM]
+    assert not cache.exists()
+    with pytest.raises(BadInput, match=r"--cockroach-version v9.9.9: it is not in the cache .*answers 404"):
+        offered("v9.9.9", cache=cache, vendor=server.vendor())
+    download(VERSION, cache, server.vendor())
+    assert not offered(str(VERSION), cache=cache, vendor=server.vendor()), "it is here: what is wrong is something else"
 
 
 def test_a_version_that_does_not_exist(server: Server, cache: Path) -> None:
@@ -216,6 +227,7 @@ def test_a_directory_in_the_way(server: Server, cache: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
+from clusters.engines.cockroach.binary import offered
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import Vendor
 from clusters.engines.cockroach.version import Version
