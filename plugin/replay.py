@@ -1,6 +1,6 @@
 """Judging: the one function that a live run and ``--judge`` go through, and the replay of a stored run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.counts import number_of
+from plugin.differences import differences
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.run_seal import runs_below, share_of_run
@@ -75,38 +76,6 @@ def trials_below(directory: Path) -> list[Path]:
     return trials
 
 
-def differences(stored: Mapping[str, Any] | None, verdict: Verdict) -> list[str]:
-    """What changed between the stored verdict and this one, in words; empty when it is the same."""
-    if stored is None:
-        return ["no verdict was stored: the run ended before it was judged"]
-    try:
-        return _differences(stored, verdict)
-    except (KeyError, TypeError) as error:
-        return [f"the stored verdict is not as it was written ({type(error).__name__}: {error})"]
-
-
-def _differences(stored: Mapping[str, Any], verdict: Verdict) -> list[str]:
-    found = []
-    if stored["outcome"] != verdict.outcome:
-        found.append(f"verdict: was {stored['outcome']}, is {verdict.outcome}")
-    # A claim's checks are told apart by these three.
-    before = {(r["check"]["metric"], r["check"]["kind"], r["check"]["comparison"]): r for r in stored["results"]}
-    now = {(r.check.metric, r.check.kind, r.check.comparison): r for r in verdict.results}
-    found += [f"check {' '.join(filter(None, name))} is new" for name in now if name not in before]
-    found += [f"check {' '.join(filter(None, name))} is gone" for name in before if name not in now]
-    for name, new in now.items():
-        if (old := before.get(name)) is None:
-            continue
-        metric, limit, value = name[0], old["check"]["limit"], old["measurement"]["value"]
-        if limit != new.check.limit:
-            found.append(f"limit of {metric}: was {name[2]} {limit}, is {name[2]} {new.check.limit}")
-        if str(value) != str(new.measurement.value):
-            found.append(f"{metric}: was measured as {value}, is {new.measurement.value}")
-        if old["outcome"] != new.outcome:
-            found.append(f"check {metric}: was {old['outcome']}, is {new.outcome}")
-    return found
-
-
 def replay(
     directories: Sequence[Path],
     run: Run,
@@ -149,8 +118,11 @@ def replay(
         below = directory.name if directory == home.directory else str(directory.relative_to(home.directory))
         title = below if len(chosen) == 1 or directory == home.directory else f"{home.directory.name}/{below}"
         terminal.print_trial(writer, trial, title=title)
-        changes = [f"  differs: {change}" for change in differs[directory]]
-        writer.line("\n".join(changes) or "  same verdict as stored")
+        found = differs[directory]
+        changes = [f"  differs: {change}" for change in found.changed] or ["  same verdict as stored"]
+        if found.added:
+            changes += wrapped(f"{number_of(len(found.added), 'checks are')} new: {', '.join(found.added)}")
+        writer.line("\n".join(changes))
         if not trial.sabotage:
             outcomes.append(trial.result.outcome)
     writer.line("")

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
 from plugin.counts import number_of
+from plugin.differences import Differences
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.judge.moments import counting_from
@@ -46,7 +47,7 @@ def write_page(
     judge: str,
     control: str = "",
     ended: Conclusion | None = None,
-    differs: Mapping[Path, Sequence[str]] | None = None,
+    differs: Mapping[Path, Differences] | None = None,
 ) -> Path:
     """Write the page of these runs. ``judge``: options that judge them again; ``control``: a control's notice.
 
@@ -59,7 +60,7 @@ def write_page(
     several = len(runs) > 1
     shown = [_trial(trial, at, name if several else "", on[at]) for at, (trial, name) in enumerate(trials)]
     for told in shown:
-        told["differs"] = (differs or {}).get(told["of"].directory, ())
+        told["differs"] = (differs or {}).get(told["of"].directory, Differences())
     drawn = {"trials": [_drawn(told, name) for (_, name), told in zip(trials, shown, strict=True)]}
     plain = _short(to_builtins(drawn, str_keys=True))
     data = json.dumps(plain, separators=(",", ":"), allow_nan=False)
@@ -91,13 +92,18 @@ def write_page(
     return write(path, text)
 
 
-def _judged_again(judged: Mapping[Path, Sequence[str]], count: int) -> str:
-    """What a page of ``count`` trials says on top that was made by a replay. ``judged``: what differs, by trial."""
-    changed = sum(map(bool, judged.values()))
-    same = "every verdict is as it was stored"
-    told = f"{changed} of {len(judged)} trials differ from what was stored" if changed else same
-    left = f"; {count - len(judged)} could not be judged" if len(judged) < count else ""
-    return f"Judged again with today's limits: {told}{left}. The run's own page is report.html in its directory."
+def _judged_again(judged: Mapping[Path, Differences], trials: int) -> str:
+    """What a page of so many ``trials`` says on top that was made by a replay. ``judged``: what differs, by trial."""
+    changed = [differs.outcome for differs in judged.values() if differs.changed]
+    told = "every verdict is as it was stored"
+    if changed:
+        differ = "differs" if len(changed) == 1 else "differ"
+        told = f"{len(changed)} of {number_of(len(judged), 'trials')} {differ} from what was stored, "
+        told += f"{sum(changed)} in the verdict itself"
+    added = {name for differs in judged.values() for name in differs.added}
+    told += f"; {number_of(len(added), 'checks are')} new" if added else ""
+    told += f"; {trials - len(judged)} could not be judged" if len(judged) < trials else ""
+    return f"Judged again with today's limits: {told}. The run's own page is report.html in its directory."
 
 
 def _words() -> Sequence[tuple[str, str]]:

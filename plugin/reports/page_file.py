@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.engines import control_notice, is_control
+from plugin.differences import Differences
 from plugin.evidence.store import TRIAL_FILE
 from plugin.reports.stored_run import StoredRun
 from plugin.reports.text import typed
@@ -23,7 +24,7 @@ def page_of_run(stored: StoredRun, run: Run, ended: Conclusion) -> str:
     return _page([stored], run, stored.directory / PAGE, ended) if stored.trials else ""
 
 
-def page_of_replay(stored: Sequence[StoredRun], run: Run, differs: Mapping[Path, Sequence[str]]) -> str:
+def page_of_replay(stored: Sequence[StoredRun], run: Run, differs: Mapping[Path, Differences]) -> str:
     """Write the page of what was judged again. Returns the line that says where it is, or why there is none.
 
     It goes beside the run's own page, which stays as it is; beside the directory that was judged where that is a
@@ -44,7 +45,7 @@ def _page(
     run: Run,
     place: Path,
     ended: Conclusion | None = None,
-    differs: Mapping[Path, Sequence[str]] | None = None,
+    differs: Mapping[Path, Differences] | None = None,
 ) -> str:
     place, here = run.settings.report or place, Path.cwd()
     engines = {trial.context["engine"] for each in stored for trial in each.trials if "engine" in trial.context}

@@ -77,7 +77,7 @@ def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:
     gate.edit("claims.toml", '[{ metric = "answer", comparison = "==", limit = 42, recorded = true }]', other)
     again = gate("--judge", "out")
     assert again.status == 6, again.text
-    assert "differs: check answers absolute >= is new" in again.text
+    assert "1 check is new: answers absolute >=" in again.text
     assert "differs: check answer absolute == is gone" in again.text
     gate.edit("claims.toml", other, '[{ metric = "answer", comparison = "==", limit = 42, recorded = true }]')
     gate.edit("claims.toml", "nodes = 1\ndisturbs", 'nodes = 1\nneeds = ["fault_bit"]\ndisturbs')

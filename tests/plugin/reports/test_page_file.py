@@ -75,7 +75,10 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
     again = gate("--judge", "out")
     assert "report: out/judged-again.html" in again.lines
     page = (gate.run_dir / "judged-again.html").read_text()
-    assert "Judged again with today&#39;s limits: 2 of 2 trials differ from what was stored." in page
+    assert (
+        "Judged again with today&#39;s limits: 2 of 2 trials differ from what was stored, 2 in the verdict itself."
+        in page
+    )
     assert "limit of answer: was == 42.0, is == 41.0; check answer: was pass, is refuted." in page
     assert re.search(r"✘ REFUTED.+?42, must be == 41", page, re.DOTALL), "by today's limits"
     trial = gate.trials[0]
@@ -90,6 +93,15 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
         "Judged again with today&#39;s limits: every verdict is as it was stored."
         in (gate.run_dir / "judged-again.html").read_text()
     )
+    gate.edit(
+        "claims.toml", "recorded = true }]", 'recorded = true }, { metric = "mood", kind = "report", recorded = true }]'
+    )
+    again = gate("--judge", "out")
+    assert again.text.count("same verdict as stored\n  1 check is new: mood report") == 2, again.text
+    page = (gate.run_dir / "judged-again.html").read_text()
+    assert "limits: every verdict is as it was stored; 1 check is new. The run" in page
+    assert page.count("Checks that are new since: mood report.") == 2
+    assert "differs from what was stored" not in page
 
 
 def test_evidence_is_never_overwritten(gate: Gate) -> None:
