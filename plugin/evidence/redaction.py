@@ -5,10 +5,11 @@ pattern reads a text in time that grows with its length: what repeats is bounded
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -164,31 +165,64 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
 """Each with the words (in small letters) without one of which it finds nothing, and what is shown instead."""
 
 
-SHORTEST = 8
-"""A shorter value that was given may stand anywhere by chance, and is hidden only where its name or form says so."""
+SHORTEST = 4
+"""What has fewer characters stands in any text by chance (``n1``, ``100``): without it nobody could read one."""
+FEWEST_DIGITS = 10
+"""A shorter number may be a count, a time or a date that was measured."""
+LONG = 16
+"""What has fewer characters and stands in the suite itself is left, and of such only whole words are looked for: the
+evidence is made of them (``cockroach``, ``survivability``, ``events``), and a replay could not read it without them."""
+SUITE = ("plugin", "clusters", "fixtures")
+"""Where the suite's own words are."""
 
-_GIVEN: dict[str, None] = {}
+_GIVEN: dict[str, re.Pattern[str]] = {}
+"""By secret what finds it in a text."""
 
 
 def hide_given(values: Mapping[str, str]) -> None:
     """Take secrets that this run was given out of every text from now on, wherever they stand.
 
-    ``values``: by name, such as the environment's. A name says that its value is a secret, or a URL that it holds one.
-    Left are paths, and what may stand anywhere by chance: what is shorter than ``SHORTEST``, numbers, and words
-    (``cockroach`` as a password would otherwise be taken out of every report).
+    ``values``: by name, such as the environment's. A name says that its value is a secret, or a DSN that it holds one.
+    Left are files, and what would take everything else out with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``.
     """
     for name, value in values.items():
-        found = [value] if _names_secret(name) else [user.group(1) for user in _PASSWORD().finditer(value)]
+        if _OF_FILE().search(name):
+            continue
+        found = [value] if _names_secret(name) else [next(filter(None, dsn.groups())) for dsn in _DSN().finditer(value)]
         for secret in found:
-            if len(secret) >= SHORTEST and not (_CHANCE().fullmatch(secret) or _NO_SECRET().fullmatch(secret)):
-                _GIVEN.update(
-                    dict.fromkeys((secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]))
-                )
+            for form in (secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]):
+                if form not in _GIVEN and _tells(form):
+                    _GIVEN[form] = re.compile(_whole(form) if _is_word(form) else re.escape(form))
 
 
-_CHANCE = _form(r"/.*|[\d.:+-]+|[A-Za-z]{1,15}", re.S)
-"""Paths, numbers and dates, single words."""
-_PASSWORD = _form(r"//[^\s:/@]{0,64}:([^\s/@]+)@")
+_DSN = _form(r"//[^\s:/@]{0,64}:([^\s/@]+)@|\b(?:password|pwd)=(?:'([^']+)'|([^\s'&;]+))", re.I)
+_OF_FILE = _form(r"(?:file|path|dir|sock)$", re.I)
+_NUMERIC = _form(r"[\d.:+-]+")
+
+
+def _tells(secret: str) -> bool:
+    """Whether to take it out hides something, and not everything."""
+    if len(secret) < SHORTEST or _NO_SECRET().fullmatch(secret) or os.path.exists(secret):  # noqa: PTH110 - any length
+        return False
+    if _NUMERIC().fullmatch(secret) and sum(map(str.isdigit, secret)) < FEWEST_DIGITS:
+        return False
+    return len(secret) >= LONG or not re.search(_whole(secret.lower()), _own_words())
+
+
+def _is_word(secret: str) -> bool:
+    """Whether it may be part of other words by chance."""
+    return len(secret) < 8 or (len(secret) < LONG and secret.isalpha()) or secret.isdigit()
+
+
+def _whole(secret: str) -> str:
+    return rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])"
+
+
+@cache
+def _own_words() -> str:
+    """The suite's own code and catalogue, in small letters."""
+    files = (file for place in SUITE for file in (Path(__file__).parents[2] / place).rglob("*"))
+    return "\n".join(file.read_text(encoding="utf-8").lower() for file in files if file.suffix in (".py", ".toml"))
 
 
 def _names_secret(name: str) -> bool:
@@ -200,8 +234,9 @@ def _names_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """The text without what looks like a password, a key, a token or the secret part of a DSN, and what was given."""
-    for secret in _GIVEN:
-        text = text.replace(secret, HIDDEN)
+    for secret, given in _GIVEN.items():
+        if secret in text:
+            text = given.sub(HIDDEN, text)
     for _ in range(PASSES):
         before, small = text, text.lower()
         for words, pattern, shown in _PATTERNS:

@@ -363,6 +363,37 @@ def test_what_a_run_was_given_as_a_secret_is_taken_out_wherever_it_stands() -> N
 
 
 @pytest.mark.usefixtures("nothing_given")
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("PGPASSWORD", "sunshine", "sunshine"),
+        ("PGPASSWORD", "Wombat", "Wombat"),
+        ("PGPASSWORD", "koa1", "koa1"),
+        ("DB_PASSWORD", "otterbridge", "otterbridge"),
+        ("ROACHPROOF_COCKROACH_LICENSE", "velvetmarmot", "velvetmarmot"),
+        ("CI_TOKEN", "4711081504711", "4711081504711"),
+        ("DATABASE_URL", "postgresql://app:hunter2@db/shop", "hunter2"),
+        ("DATABASE_URL", "host=db user=app password=hunter2 dbname=shop", "hunter2"),
+        ("DATABASE_URL", "postgresql://db/shop?user=app&password=hunter2&sslmode=require", "hunter2"),
+    ],
+)
+def test_a_short_or_plain_word_that_was_given_is_taken_out_as_a_word(name: str, value: str, secret: str) -> None:
+    redaction.hide_given({name: value})
+    assert redacted(f"said {secret}, ({secret}) and user_{secret}") == "said …, (…) and user_…"
+    assert redacted_json({"x": [secret], secret: 1}) == {"x": [HIDDEN], HIDDEN: 1}
+    assert redacted(f"un{secret}ed") == f"un{secret}ed"
+
+
+@pytest.mark.usefixtures("nothing_given")
+@pytest.mark.parametrize("secret", ["abc", "100", "20261125", "events", "survivability", "hot-swap", "Refuted"])
+def test_what_evidence_is_made_of_stays(secret: str) -> None:
+    """Too short, a number as they are measured, or a word of the suite itself: without it nothing could be read."""
+    redaction.hide_given({"PGPASSWORD": secret})
+    assert redacted(f"said {secret}") == f"said {secret}"
+    assert redacted(f"password={secret}") != f"password={secret}", "where its name stands it is hidden all the same"
+
+
+@pytest.mark.usefixtures("nothing_given")
 def test_what_may_stand_anywhere_by_chance_stays() -> None:
     redaction.hide_given(
         {"TOKEN": "short", "PASSWORD": "", "SECRET_FILE": "/run/secrets/db", "TOKEN_TYPE": "some-words",
