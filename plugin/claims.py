@@ -41,16 +41,44 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What a source is: who wrote it, its title, where and when it came out, where it can be read."""
+
+    authors: tuple[str, ...]
+    title: str
+    publisher: str = ""
+    year: int | None = None
+    link: str = ""
+
+    def __str__(self) -> str:
+        """As it is cited, without its link."""
+        names = " and ".join(filter(None, [", ".join(self.authors[:-1]), *self.authors[-1:]]))
+        place = ", ".join(filter(None, [self.title, self.publisher, str(self.year or "")]))
+        return f"{names}: {place}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The work a claim is taken from, the section, and the table or figure."""
+    """The work a claim is taken from, the section, and the table or figure; ``about``: what that work is, if known."""
 
     work: str
     section: str = ""
     where: str = ""
+    about: Work | None = None
 
     def __str__(self) -> str:
         """As it is printed: the parts that are known, with commas."""
         return ", ".join(part for part in (self.work, self.section, self.where) if part)
+
+    @property
+    def cited(self) -> str:
+        """What the work is, and where it can be read; nothing where it is not known."""
+        return "; ".join(filter(None, [str(self.about), self.about.link])) if self.about else ""
+
+    @property
+    def whole(self) -> str:
+        """Where in the work, and in brackets what that is."""
+        return f"{self} ({self.cited})" if self.cited else str(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

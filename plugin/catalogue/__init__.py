@@ -36,7 +36,7 @@ from clusters.model import Capability, NodeResources
 from clusters.registry import Known
 from clusters.topology import MOST_NODES
 from plugin import profiles
-from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status
+from plugin.claims import OTHERS, CheckSpec, Claim, Estimate, Labels, Mark, Severity, Source, Status, Work
 from plugin.judge.model import Comparison, Kind
 from plugin.suites import Suite
 from plugin.workloads import KNOWN_COSTS, NAMES, OWN_NAMES, WORKLOADS, declare, declared, users
@@ -44,7 +44,7 @@ from plugin.workloads import KNOWN_COSTS, NAMES, OWN_NAMES, WORKLOADS, declare, 
 HOME = Path(__file__).parent
 FAMILIES = (
     *("survivability", "growth", "throughput", "versions", "tenancy", "adversity", "comparisons"),
-    *("shared", "workloads"),
+    *("shared", "workloads", "sources"),
 )
 SHIPPED = tuple(HOME / f"{family}.toml" for family in FAMILIES)
 """The suite's own files, in the order in which their claims are listed."""
@@ -103,13 +103,19 @@ def load(paths: Sequence[Path] = SHIPPED) -> Catalogue:
         for name, place, rows in _items(document, "checks", top):
             _once(name, place, {known: where for known, (where, _) in sets.items()}, "set of checks")
             sets[name] = (place, several(_check, at_least=1)(rows, place))
+    works: dict[str, Work] = {}
+    for _, document, top in documents:
+        for name, work in _WORKS(document.get("sources", {}), top / "sources").items():
+            if name in works:
+                raise (top / "sources" / name).wrong("another file declares this work already; rename one of them")
+            works[name] = work
     claims: dict[str, Claim] = {}
     places: dict[str, Place] = {}
     for _, document, top in documents:
         for name, place, value in _items(document, "claims", top):
             _once(name, place, places, "claim")
             places[name] = place
-            claims[name] = _claim(name, value, place, sets)
+            claims[name] = _claim(name, value, place, sets, works)
     every = sets.get("every-claim")
     return Catalogue(claims=claims, every_claim=every[1] if every else (), sizes=sizes)
 
@@ -124,7 +130,7 @@ def _add_sizes(tables: Any, place: Place, found: dict[str, dict[str, profiles.Si
         found.setdefault(profile, {}).update(profiles.sizes_of(given, place / profile))
 
 
-KEYS = ("claims", "checks", "workloads", "profiles")  # what a catalogue file may hold
+KEYS = ("claims", "checks", "workloads", "profiles", "sources")  # what a catalogue file may hold
 
 
 def _check_keys(document: Mapping[str, Any], top: Place) -> None:
@@ -134,6 +140,15 @@ def _check_keys(document: Mapping[str, Any], top: Place) -> None:
             raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
     if not any(document.get(key) for key in KEYS):
         raise (top / "claims").wrong("is missing; declare at least one [claims.<id>] table with a sentence and a check")
+
+
+_WORKS = keyed(
+    text(),
+    record(
+        Work, authors=several(text(), at_least=1), title=text(), publisher=text(), year=integer(minimum=1),
+        link=text(pattern=r"https?://\S+", what="an address that begins with https:// or http://"),
+    ),
+)  # fmt: skip
 
 
 _ID = text(pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*", what="kebab-case: small letters, digits and single hyphens")
@@ -306,6 +321,7 @@ def schema() -> dict[str, Any]:
         "checks": keyed(_ID, several(_check, at_least=1)).schema,
         "workloads": NAMES.schema,
         "profiles": keyed(_ID, keyed(text(), anything)).schema,
+        "sources": _WORKS.schema,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -323,8 +339,16 @@ def write_schema() -> None:
     SCHEMA.write_text(text, encoding="utf-8")
 
 
-def _claim(name: str, value: Any, place: Place, sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]]) -> Claim:
+def _claim(
+    name: str,
+    value: Any,
+    place: Place,
+    sets: Mapping[str, tuple[Place, tuple[CheckSpec, ...]]],
+    works: Mapping[str, Work],
+) -> Claim:
     claim = Claim(id=name, file=place.file, **_CLAIM(value, place))
+    if claim.source:
+        claim = replace(claim, source=replace(claim.source, about=works.get(claim.source.work)))
     placed: list[tuple[CheckSpec, Place]] = []
     for index, include in enumerate(claim.include):
         where, checks = sets[name_of(sets, "a set of checks")(include, place / "include" / index)]

@@ -270,7 +270,7 @@ class Compared:
             return f"n = {self.n} shows no spread: {first}"
         needed = self.needed
         settle = (
-            f"about {needed} pairs would settle it"
+            f"about {number_of(needed, 'pairs')} would settle it"
             if needed is not None
             else f"more than {MOST_PAIRS} pairs would be needed to settle it: the difference lies at the margin itself"
         )

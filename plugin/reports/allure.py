@@ -185,7 +185,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
         ("On", on),
         ("What was done", claim.disturbs if claim else ""),
         ("What happened", "; ".join(map(cost, trial.series.resilience if trial.series else ()))),
-        ("Source", str(claim.source or "") if claim else ""),
+        ("Source", claim.source.whole if claim and claim.source else ""),
         ("What would refute it", claim.refuted_by if claim else ""),
         ("What differs from the source", claim.note if claim else ""),
     ]

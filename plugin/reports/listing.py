@@ -84,7 +84,7 @@ def _print_in_full(listed: Iterable[_Listed], run: Run) -> None:
         cost = f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
             ("", "claim", claim.sentence),
-            ("", "source", str(claim.source) if claim.source else "-"),
+            ("", "source", claim.source.whole if claim.source else "-"),
             ("", "suites", ", ".join(claim.suites)),
             ("", "here", one.here),
             ("", f"{suite}", cost),

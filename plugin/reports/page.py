@@ -1,7 +1,7 @@
 """The interactive page: one file for one or several runs, which holds all that it needs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
+from plugin.claims import Claim
 from plugin.counts import number_of
 from plugin.differences import Differences
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
@@ -81,7 +82,7 @@ def write_page(
         not_as_left=NOT_AS_LEFT,
         control=control,
         judged_again=_judged_again(differs, len(shown)) if differs is not None else "",
-        words=_words(),
+        words=_words(told["of"].claim for told in shown),
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
@@ -106,11 +107,16 @@ def _judged_again(judged: Mapping[Path, Differences], trials: int) -> str:
     return f"Judged again with today's limits: {told}. The run's own page is report.html in its directory."
 
 
-def _words() -> Sequence[tuple[str, str]]:
-    """The project's words and what they mean; none where the documents are not at hand."""
+def _words(claims: Iterable[Claim | None]) -> Sequence[tuple[str, str]]:
+    """The project's words and what they mean, and the works that these claims are taken from.
+
+    No words where the documents are not at hand.
+    """
     lines = GLOSSARY.read_text(encoding="utf-8").splitlines() if GLOSSARY.exists() else []
     rows = [line.strip("|").split("|", 1) for line in lines if line.startswith("| ")]
-    return [(row[0].strip(), row[1].strip().replace("`", "")) for row in rows[1:]]
+    words = [(row[0].strip(), row[1].strip().replace("`", "")) for row in rows[1:]]
+    sources = (claim.source for claim in claims if claim and claim.source and claim.source.about)
+    return [*words, *{source.work: source.cited for source in sources}.items()]
 
 
 def _short(value: Any) -> Any:

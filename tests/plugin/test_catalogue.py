@@ -1,6 +1,7 @@
 """The shipped catalogue is complete and says what the sources say; a minimal one of a user's own loads."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from plugin.claims import Estimate, Mark, Status
 from plugin.judge.model import Check, Comparison, Kind
 from plugin.suites import EVERY, Suite
 from tests.docs.extending.pages import example
+from tests.plugin.conftest import CHECKOUT
 
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
@@ -83,6 +85,26 @@ def test_shipped_claim_is_complete(claim_id: str) -> None:
         assert (check.limit is None) == (check.kind is Kind.REPORT)
     informational = claim_id in ("distribution-cost", "ycsb")
     assert informational == all(check.kind is Kind.REPORT for check in claim.checks)
+
+
+def test_every_source_is_known_and_the_documents_cite_it_alike() -> None:
+    document = (CHECKOUT / "docs" / "claims.md").read_text().partition("## Sources")[2]
+    works = {claim.source.work: claim.source.about for claim in load() if claim.source}
+    assert works.pop("our own", None) is None
+    for name, work in works.items():
+        assert work, name
+        (row,) = (line for line in document.splitlines() if line.startswith(f"| {name} |"))
+        for part in (*work.authors, work.title.replace("“", '"').replace("”", '"'), work.publisher, work.link):
+            assert part in row, name
+        assert (str(work.year) in row) if work.year else not re.search(r"\b(19|20)\d\d\b", row), name
+    assert str(works["thesis"]).startswith("Kristina Håkansson and Andreas Rosenqvist: Evaluation of CockroachDB")
+
+
+def test_a_work_is_declared_once(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[sources.thesis]\nauthors = ["A"]\ntitle = "B"\n')
+    with pytest.raises(BadInput, match="another file declares this work already"):
+        load([*SHIPPED, own])
 
 
 def test_gate_suite_keeps_to_its_time() -> None:

@@ -27,6 +27,7 @@ def test_the_table_says_what_runs_here_and_how_long_each_suite_takes(gate: Gate)
 def test_with_v_each_claim_is_told_in_full(gate: Gate) -> None:
     told = gate("--claims", "-v", "--engine=postgres", catalogue=False).text
     assert "  claim    A node that is drained and stopped in good order loses nothing" in told
-    assert "  source   thesis, 5.4 (RQ4), table 5.6" in told
+    assert "  source   thesis, 5.4 (RQ4), table 5.6 (Kristina Håkansson and Andreas" in told
+    assert "Blekinge Institute of Technology, 2021; http://urn.kb.se/" in " ".join(told.split())
     assert "  gate     about 65 s, 1200 MiB of disk" in told
     assert "  here     not evaluated: its test is planned, not written yet" in told

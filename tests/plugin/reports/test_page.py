@@ -1,6 +1,7 @@
 """The interactive page, looked at in a real browser: what is shown, how it is moved in, and what it bears."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -302,7 +303,9 @@ def contrast(page: Any, one: str, other: str) -> float:
 def test_the_page_is_one_file_without_an_address(two: Path) -> None:
     text = two.read_text()
     assert "default-src 'none'" in text
-    for asked in ('src="', 'href="http', "@import", "url(", "fetch(", "XMLHttpRequest"):
+    links = re.findall(r'href="(http[^"]*)"', text)
+    assert links == ["http://urn.kb.se/resolve?urn=urn:nbn:se:bth-21671"] * 2, "those of the claims"
+    for asked in ('src="', '<link rel="stylesheet', "@import", "url(", "fetch(", "XMLHttpRequest"):
         assert asked not in text.replace("https://github.com/leeoniya/uPlot", ""), asked
 
 
