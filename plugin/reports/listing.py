@@ -1,5 +1,6 @@
 """``--claims`` and ``--dry-run``: what could be decided here, and what a run would do."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,13 +13,12 @@ from plugin import run as runs
 from plugin.claims import Claim, Status
 from plugin.counts import noun, number_of
 from plugin.judge.model import Kind
-from plugin.reports.terminal import columns
-from plugin.reports.text import WIDTH, duration, number, wrapped
+from plugin.reports.text import duration, number, wrapped
 from plugin.run import Run
 from plugin.suites import Suite
 
 NARROW = 80
-"""Columns of the table of claims: what a terminal has that nobody made wider."""
+"""Columns of what ``--claims`` prints: what a terminal has that nobody made wider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def print_claims(run: Run, *, in_full: bool) -> None:
     """
     settings = run.settings
     where = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
-    print(f"Claims of the catalogue; {where}")
+    print("\n".join(_narrow(f"Claims of the catalogue; {where}")))
     engines, lines = _targets(run)
     print("\n".join(lines))
     listed = _listed(run, engines)
@@ -48,10 +48,14 @@ def print_claims(run: Run, *, in_full: bool) -> None:
     ready = [one.claim for one in listed if one.against is None]
     suites = dict.fromkeys(suite for one in listed for suite in one.claim.suites)
     totals = (_total(suite, [claim for claim in ready if suite in claim.suites], run) for suite in suites)
-    counts = f"{_claims(len(listed))}, {len(ready)} can be evaluated here"
-    print("\n".join(wrapped(f"{counts}: {'; '.join(filter(None, totals))}" if ready else counts, "", width=NARROW)))
+    counts = f"{number_of(len(listed), 'claims')}, {len(ready)} can be evaluated here"
+    print("\n".join(_narrow(f"{counts}: {'; '.join(filter(None, totals))}" if ready else counts)))
     if not in_full:
         print("--claims -v tells each one's sentence, source, disk and notes")
+
+
+def _narrow(text: str, indent: str = "") -> list[str]:
+    return wrapped(text, indent, width=NARROW)
 
 
 def _total(suite: Suite, claims: Sequence[Claim], run: Run) -> str:
@@ -78,7 +82,7 @@ def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
 
 def _print_in_full(listed: Iterable[_Listed], run: Run) -> None:
     suite = run.settings.suite
-    print("-" * WIDTH)
+    print("-" * NARROW)
     for one in listed:
         claim, estimate = one.claim, one.claim.estimate_for(suite)
         cost = f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
@@ -91,8 +95,20 @@ def _print_in_full(listed: Iterable[_Listed], run: Run) -> None:
             *([("", "note", claim.note)] if claim.note else []),
         ]
         print(claim.id)
-        print("\n".join(columns(rows, (2, 9))))
-    print("-" * WIDTH)
+        print("\n".join(_columns(rows, (2, 9))))
+    print("-" * NARROW)
+
+
+def _columns(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Rows as text columns, of which the last is wrapped."""
+    lines = []
+    start = sum(widths)
+    for row in rows:
+        cells = "".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+        text = textwrap.wrap(row[-1], NARROW - start) or [""]
+        lines.append((cells + text[0]).rstrip())
+        lines += [" " * start + more for more in text[1:]]
+    return lines
 
 
 def _print_table(listed: Sequence[_Listed], run: Run) -> None:
@@ -112,7 +128,7 @@ def _print_table(listed: Sequence[_Listed], run: Run) -> None:
             print(f"{one.claim.id:<{names}}{times}{here}")
     print("-" * NARROW)
     for place, words in enumerate(said, 1):
-        print("\n".join(wrapped(f"[{place}] {words}", "", width=NARROW)))
+        print("\n".join(_narrow(f"[{place}] {words}")))
 
 
 def _time(claim: Claim, suite: Suite) -> str:
@@ -123,10 +139,6 @@ def _time(claim: Claim, suite: Suite) -> str:
     return duration(estimate.seconds) if estimate and estimate.seconds else "?"
 
 
-def _claims(count: int) -> str:
-    return f"{count} claim{'s' * (count != 1)}"
-
-
 def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """How long the claims of a suite will take, by the catalogue's estimates; nothing where none is known."""
     run = config.stash.get(runs.KEY, None)
@@ -135,7 +147,7 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
     claims = [run.catalogue.claim(id_) for id_ in ids]
     seconds = _seconds(claims, run, run.settings.suite)
-    return [f"{_claims(len(claims))} to be tested, about {duration(seconds)} in all"] if seconds else []
+    return [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
 
 
 def _seconds(claims: Iterable[Claim], run: Run, suite: Suite) -> float:
@@ -152,13 +164,13 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
         try:
             engine = run.engine(target)
         except BadInput as error:
-            lines += [part for text in f"no engine: {error}".splitlines() for part in wrapped(text, "")]
+            lines += [part for text in f"no engine: {error}".splitlines() for part in _narrow(text)]
             continue
         engines.append(engine)
-        lines += wrapped(f"engine: {runs.named_in_full(engine)}", "")
+        lines += _narrow(f"engine: {runs.named_in_full(engine)}")
         if ran := engine.fingerprint.get("run_before"):
-            lines += wrapped(f"run before: {ran}")
-        lines += [part for note in engine.fingerprint.get("notes", ()) for part in wrapped(f"note: {note}")]
+            lines += _narrow(f"run before: {ran}", "  ")
+        lines += [part for note in engine.fingerprint.get("notes", ()) for part in _narrow(f"note: {note}", "  ")]
     return engines, lines
 
 

@@ -254,15 +254,3 @@ def counted(outcomes: Sequence[str]) -> str:
     """What claims came to, in one line."""
     counts = {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)}
     return f"claims: {', '.join(f'{n} {word(o).lower()}' for o, n in counts.items()) or 'none'}"
-
-
-def columns(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Rows as text columns; the last column is wrapped to 100 columns."""
-    lines = []
-    start = sum(widths)
-    for row in rows:
-        cells = "".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-        text = textwrap.wrap(row[-1], WIDTH - start) or [""]
-        lines.append((cells + text[0]).rstrip())
-        lines += [" " * start + more for more in text[1:]]
-    return lines

@@ -26,8 +26,17 @@ def test_the_table_says_what_runs_here_and_how_long_each_suite_takes(gate: Gate)
 
 def test_with_v_each_claim_is_told_in_full(gate: Gate) -> None:
     told = gate("--claims", "-v", "--engine=postgres", catalogue=False).text
+    assert max(map(len, told.splitlines())) <= 80
     assert "  claim    A node that is drained and stopped in good order loses nothing" in told
     assert "  source   thesis, 5.4 (RQ4), table 5.6 (Kristina Håkansson and Andreas" in told
     assert "Blekinge Institute of Technology, 2021; http://urn.kb.se/" in " ".join(told.split())
     assert "  gate     about 65 s, 1200 MiB of disk" in told
     assert "  here     not evaluated: its test is planned, not written yet" in told
+
+
+def test_what_is_said_of_a_version_fits_too(gate: Gate) -> None:
+    gate.fake_cockroach("v99.1.3")
+    told = gate("--claims", "--cockroach-version", "v99.1.3", "--cockroach-version", "v99.1.4", catalogue=False).text
+    assert "engine: cockroach v99.1.3" in told
+    assert "v99.1.4 is not in the cache" in " ".join(told.split())
+    assert max(map(len, told.splitlines())) <= 80, max(told.splitlines(), key=len)
