@@ -5,7 +5,7 @@ import functools
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -96,6 +96,7 @@ class Cluster:
         self.cut_links: set[tuple[str, str]] = set()
         """Each as sender and receiver."""
         self._up = False
+        self._leave: Callable[[], Awaitable[None]] | None = None
 
     @classmethod
     async def provision(
@@ -108,21 +109,34 @@ class Cluster:
         tuned: bool,
         record: Callable[[events.Happened], None] = lambda _: None,
     ) -> Self:
-        """Place, prepare and start all nodes in parallel; returns when every one of them takes clients.
+        """Place, prepare and start all nodes in parallel, or take over those that are there already.
+
+        Returns when every one of them takes clients.
 
         Whatever goes wrong, the caller closes the substrate; nothing outlives that. Raises ``HarnessError``.
         """
         deployment = engine.deploy(topology.nodes, resources=resources, tuned=tuned)
         self = cls(engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record)
         placements = await substrate.place(topology.nodes)
-        await deployment.prepare(placements, substrate)
-        for service in deployment.services:
-            await substrate.start(service)
-        await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
-        await self._come_up()
+        if substrate.kind.describe is not None:
+            if engine.kind.adopt is None:
+                raise BadInput(f"{engine.kind.title} is not taken over where it is there already; start one")
+            self._leave = await engine.kind.adopt(deployment, placements, substrate)
+        else:
+            await deployment.prepare(placements, substrate)
+            for service in deployment.services:
+                await substrate.start(service)
+            await asyncio.gather(*(substrate.start(deployment.process(name)) for name in topology.names))
+            await self._come_up()
         self._up = True
         record(events.Provisioned(nodes=topology.names))
         return self
+
+    async def leave(self) -> None:
+        """Leave a cluster that was there already as it was; of one that was started nothing is asked."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            await leave()
 
     def compare_clocks(self) -> None:
         """Record how the clocks of all nodes that run stand to the harness's."""

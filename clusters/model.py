@@ -106,6 +106,8 @@ class Placement:
     logs: PurePath
     binds_to: str = ""
     """An IP address for programs that take no name to listen on; nothing where ``address`` is one."""
+    command: tuple[str, ...] = ()
+    """What runs there, where the cluster was there already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

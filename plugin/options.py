@@ -63,6 +63,8 @@ class Settings:
     seed: int
     keep: Keep | None
     """What of clusters is there after the run."""
+    allow_disruption: bool
+    """Whether a cluster that is there already may be loaded and disturbed."""
     dry_run: bool
     at_hand_only: bool
     """Whether nothing may be downloaded: ``--claims`` and ``--dry-run`` say what is at hand."""
@@ -102,6 +104,11 @@ def add(parser: pytest.Parser) -> None:
         default=LOCAL,
         metavar="NAME",
         help=f"where nodes run, one of {', '.join(SUBSTRATES)} (default: {LOCAL})",
+    )
+    option(
+        "--allow-disruption",
+        action="store_true",
+        help="load and disturb a cluster that Roachproof did not make (--substrate adopted)",
     )
     option(
         "--topology",
@@ -226,6 +233,16 @@ def choose(config: pytest.Config) -> None:
         config.option.keyword = default
 
 
+def _refuse_adoption(engine: str, substrate: str, *, allowed: bool) -> None:
+    """Raise ``BadInput`` for what makes no sense of a cluster that is there already, or of one that is not."""
+    there = SUBSTRATES[substrate].describe is not None
+    if allowed and not there:
+        raise BadInput(f"--allow-disruption: clusters of {substrate} are Roachproof's own; leave it out")
+    if there and (engine == AUTO or ENGINES[engine].adopt is None):
+        able = " or ".join(name for name, kind in ENGINES.items() if kind.adopt)
+        raise BadInput(f"--engine {engine}: is not taken over on --substrate {substrate}; give --engine {able}")
+
+
 def read(config: pytest.Config, default_run_name: str) -> Settings:
     """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
     get: Any = config.getoption
@@ -236,6 +253,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}")
     if get("keep") == Keep.RUNNING and SUBSTRATES[get("substrate")].leave is None:
         raise BadInput(f"--keep running: not to be had on {get('substrate')}; give --keep, or --substrate {LOCAL}")
+    _refuse_adoption(engine, get("substrate"), allowed=get("allow_disruption"))
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
@@ -288,6 +306,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("keep") and Keep(get("keep")),
+        allow_disruption=get("allow_disruption"),
         dry_run=get("dry_run"),
         at_hand_only=get("dry_run") or get("claims"),
         report=report,

@@ -3,10 +3,11 @@
 What only claims need is imported with the first of them: a session without one takes little longer than pytest.
 """
 
+import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
@@ -15,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from clusters.errors import BadInput
+from clusters.errors import BadInput, HarnessError
+from clusters.substrates import SUBSTRATES
 from plugin import options, selection
 from plugin import run as runs
 from plugin.evidence.redaction import hide_given
@@ -214,14 +216,28 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
 
 
 def introduce(config: pytest.Config) -> None:
-    """Say which databases were found, unless the header did; of several workers the first says it."""
+    """Say which databases were found, unless the header did; of several workers the first says it.
+
+    Of a cluster that is there already: which one that is, and what would be done to it.
+    """
     run = runs.of(config)
+    describe = SUBSTRATES[run.settings.substrate].describe
+    if describe and run.controller and not config.option.collectonly:
+        try:
+            for line in asyncio.run(_described(describe)):
+                _write(config, line)
+        except (BadInput, HarnessError) as error:
+            raise pytest.UsageError(str(error)) from error
     if not run.found or run.looks_early:
         return
     if run.controller:
         _write(config, f"testing {run.found}")
     elif run.worker == "gw0":
         run.say(f"testing {run.found}")
+
+
+async def _described(describe: Callable[[], Awaitable[Sequence[str]]]) -> Sequence[str]:
+    return await describe()
 
 
 def hear_worker(node: Any, error: object) -> None:

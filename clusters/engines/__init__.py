@@ -6,7 +6,7 @@ placements a substrate made, which ``clusters.cluster.Cluster`` drives. Neither 
 substrate's.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -284,6 +284,9 @@ class EngineKind:
     """Whether a version that is not at hand could be brought here. Raises ``BadInput`` where it says why not."""
     console: Callable[[Engine], str] = lambda engine: "psql"
     """The program with which a person talks to it, ready to be given a URL."""
+    adopt: Callable[[Any, Sequence[Placement], Nodes], Awaitable[Callable[[], Awaitable[None]]]] | None = None
+    """Where clusters can be taken over that are there already: has a deployment do so, in place of all that starts one.
+    Returns what leaves it as it was. Raises ``BadInput``, and then nothing was made there."""
     embedded: bool = False
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()

@@ -162,7 +162,8 @@ class Opens(Protocol):
 
         ``nodes`` are to be placed first, each started with ``resources``: where they cannot be, nothing is made.
         Its files are in ``workdir``. ``say`` hears what is waited for. The nodes' logs go to ``keep_logs``, if the
-        harness dies, too; with ``keep`` everything stays. Raises ``BadInput`` or ``HarnessError``.
+        harness dies, too; with ``keep`` everything stays. One that can be described takes ``allow_disruption``, too.
+        Raises ``BadInput`` or ``HarnessError``.
         """
 
 
@@ -178,6 +179,9 @@ class SubstrateKind:
     open: Opens
     local: bool = False
     """Whether its nodes share the machine that the harness runs on."""
+    describe: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """Of a substrate whose clusters are there already: what was found, and what each capability would do to it. Nothing
+    is done to it without ``--allow-disruption``; raises as ``open``."""
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 
@@ -186,5 +190,10 @@ LOCAL = "processes"
 """What is there on every machine."""
 
 SUBSTRATES: Registry[SubstrateKind] = Registry(
-    "substrate", {LOCAL: "clusters.substrates.processes", "kubernetes": "clusters.substrates.kubernetes"}
+    "substrate",
+    {
+        LOCAL: "clusters.substrates.processes",
+        "kubernetes": "clusters.substrates.kubernetes",
+        "adopted": "clusters.substrates.adopted",
+    },
 )

@@ -8,8 +8,8 @@ import pytest
 from tests.plugin.conftest import Gate
 
 OPTIONS = [
-    "--engine", "--substrate", "--topology", "--profile", "--suite", "--claim", "--default-keyword", "--catalogue",
-    "--objects", "--tenant-template", "--plan",
+    "--engine", "--substrate", "--allow-disruption", "--topology", "--profile", "--suite", "--claim",
+    "--default-keyword", "--catalogue", "--objects", "--tenant-template", "--plan",
     "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",
@@ -34,7 +34,12 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
     [
         (("--engine", "oracle"), ["--engine oracle: is unknown", "there are auto, cockroach, postgres"]),
         (("--engine", "cockroch"), ["--engine cockroch: is unknown", "did you mean 'cockroach'?"]),
-        (("--substrate", "moon"), ["--substrate moon: is unknown", "there are kubernetes, processes"]),
+        (("--allow-disruption",), ["--allow-disruption: clusters of processes are Roachproof's own; leave it out"]),
+        (
+            ("--substrate", "adopted", "--engine", "postgres"),
+            ["--engine postgres: is not taken over", "--engine cockroach"],
+        ),
+        (("--substrate", "moon"), ["--substrate moon: is unknown", "there are adopted, kubernetes, processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),
         (("--claims", "--judge", "out"), ["--claims and --judge exclude each other", "give one of them"]),
         (("--dry-run", "--judge", "out"), ["--judge and --dry-run exclude each other", "give one of them"]),

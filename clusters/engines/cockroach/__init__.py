@@ -4,11 +4,17 @@ What is known of it before a binary is found; imported by every session, so it i
 """
 
 import os
+from collections.abc import Awaitable, Callable, Sequence
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
 from clusters.engines.cockroach.tenancy import TENANCY
-from clusters.model import PLANNED, Capability, Fingerprint, SqlTraits
+from clusters.model import PLANNED, Capability, Fingerprint, Placement, SqlTraits
+from clusters.substrates import Nodes
+
+if TYPE_CHECKING:
+    from clusters.engines.cockroach.deployment import CockroachDeployment
 
 
 def _find(wanted: Wanted) -> Engine:
@@ -56,11 +62,18 @@ def _old_joins_final(old: str, new: str) -> bool | None:
     return old_joins_final(old, new)
 
 
+async def _adopt(
+    deployment: "CockroachDeployment", placements: Sequence[Placement], nodes: Nodes
+) -> Callable[[], Awaitable[None]]:
+    return await deployment.adopt(placements, nodes)
+
+
 KIND = EngineKind(
     name="cockroach",
     title="CockroachDB",
     capabilities=frozenset(Capability) - PLANNED,
     find=_find,
+    adopt=_adopt,
     # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own
     # for their type. A foreign key that is added looks for rows that refer to nothing by one lookup a row. The
     # vectorised engine of v21.1.0-alpha.20210228 loses rows in joins.

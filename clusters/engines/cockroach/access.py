@@ -31,6 +31,8 @@ class Access:
         self.placements: dict[str, Placement] = {}
         """The nodes of the cluster."""
         self.database = "defaultdb"
+        self.rpc_port = SQL_PORT
+        """Where commands reach a node; operators give SQL a port of its own."""
 
     @property
     def addresses(self) -> dict[str, str]:

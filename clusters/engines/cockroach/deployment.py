@@ -5,13 +5,14 @@ import functools
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from clusters.engines import Engine
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
+from clusters.engines.cockroach.adoption import take_over
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
@@ -100,6 +101,18 @@ class CockroachDeployment:
         await self._cockroach("cert", "create-client", "root", self._ca_key)
         await self._certify(*placements)
 
+    async def adopt(self, placements: Sequence[Placement], nodes: Nodes) -> Callable[[], Awaitable[None]]:
+        """Take over a cluster that is there already, with the certificate of root that lies in ``scratch``.
+
+        Returns what leaves it as it was. Raises ``BadInput``, and then nothing was made.
+        """
+        self._nodes, self._access.certs = nodes, nodes.scratch / "certs"
+        for placement in placements:
+            self._builds.add(placement.node.name)
+        await take_over(self._access, self._builds.oldest, placements, DATABASE)
+        self._access.database = DATABASE
+        return functools.partial(self._access.execute, f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
+
     async def place(self, placement: Placement) -> None:
         """Prepare one more node."""
         await self._certify(placement)
@@ -149,9 +162,12 @@ class CockroachDeployment:
     """None: a node is all there is."""
 
     def process(self, node: str) -> ProcessSpec:
-        """``cockroach start`` with this node's addresses, store, locality and memory."""
+        """``cockroach start`` with this node's addresses, store, locality and memory; or what runs there already."""
         placement = self._access.placement(node)
         spec, resources = placement.node, self._resources.get(node, self._default)
+        if placement.command:
+            output = placement.logs / "output.txt"
+            return ProcessSpec(name=node, argv=placement.command, env={}, cwd=placement.home, output=output)
         return ProcessSpec(
             name=node,
             argv=(
@@ -349,7 +365,7 @@ class CockroachDeployment:
 
         Raises ``NotDrained`` where the command fails, ``TimedOut``.
         """
-        host = f"--host={self._access.placement(node).client_address}:{SQL_PORT}"
+        host = f"--host={self._access.placement(node).client_address}:{self._access.rpc_port}"
         flags = self._builds.of(node).dialect.drain_flags
         try:
             await self._cockroach("node", "drain", *flags, host, timeout=timeout, node=node)

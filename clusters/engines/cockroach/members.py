@@ -4,7 +4,7 @@ import asyncio
 import urllib.request
 from collections.abc import Mapping
 
-from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
+from clusters.engines.cockroach.access import HTTP_PORT, Access
 from clusters.engines.cockroach.introspection import ids, parse_vars
 from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
@@ -36,12 +36,12 @@ class Members:
     async def live(self) -> dict[str, int]:
         """The ids of the live nodes by name; a node that was replaced has a new one. Raises ``SqlError``."""
         rows = await self._access.query(self.dialect.nodes)
-        names = {f"{at.address}:{SQL_PORT}": name for name, at in self._access.placements.items()}
+        names = {at.address: name for name, at in self._access.placements.items()}
         # Where a lost node still seems to live beside the one in its place, the later id is the new one.
         live = {
-            names[row["address"]]: int(row["node_id"])
+            names[host]: int(row["node_id"])
             for row in sorted(rows, key=lambda row: int(row["node_id"]))
-            if row["is_live"] and row["address"] in names
+            if row["is_live"] and (host := row["address"].rpartition(":")[0]) in names
         }
         for name, id_ in live.items():
             self.known.setdefault(name, set()).add(id_)

@@ -128,8 +128,10 @@ class Api:
             finally:
                 answer.close()
 
-    def open_exec(self, namespace: str, pod: str, argv: Sequence[str], *, stdin: bool) -> WSClient:
-        """Begin a command in a pod's container. Raises ``HarnessError``."""
+    def open_exec(
+        self, namespace: str, pod: str, argv: Sequence[str], *, stdin: bool, container: str | None = None
+    ) -> WSClient:
+        """Begin a command in a pod's container, to be named where there are several. Raises ``HarnessError``."""
         try:
             opened: WSClient = stream(
                 client.CoreV1Api(client.ApiClient(self._configuration)).connect_get_namespaced_pod_exec,
@@ -142,6 +144,7 @@ class Api:
                 tty=False,
                 binary=True,
                 _preload_content=False,
+                **({} if container is None else {"container": container}),
             )
         except ApiException as error:
             raise self.refused(f"run a command in {pod}", error) from error
@@ -158,13 +161,14 @@ class Api:
         feed: BinaryIO | None = None,
         into: BinaryIO | None = None,
         stop: threading.Event | None = None,
+        container: str | None = None,
     ) -> tuple[int, bytes, bytes]:
         """Run a command in a pod to its end: exit code, output and errors; the output goes to ``into`` where given.
 
         Of ``feed`` everything is sent; its end cannot be told, so the command must know how much there is. Returns -1
         where ``stop`` was set before. Blocks. Raises ``HarnessError`` where the connection is lost.
         """
-        run = self.open_exec(namespace, pod, argv, stdin=feed is not None)
+        run = self.open_exec(namespace, pod, argv, stdin=feed is not None, container=container)
         told: dict[int, Any] = {STDOUT_CHANNEL: io.BytesIO(), STDERR_CHANNEL: io.BytesIO(), ERROR_CHANNEL: io.BytesIO()}
         to = told | ({} if into is None else {STDOUT_CHANNEL: into})
         try:

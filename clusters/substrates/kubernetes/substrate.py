@@ -94,7 +94,7 @@ class Kubernetes(Places):
         try:
             async with asyncio.timeout(timeout) as limit:
                 if into is None:
-                    return await _run_here(argv, env, Path(cwd or self.scratch))
+                    return await run_here(argv, env, Path(cwd or self.scratch))
                 return await self._run_in(into, argv, env, cwd or HOME)
         except TimeoutError:
             if not limit.expired():
@@ -301,7 +301,8 @@ class Kubernetes(Places):
         """Nothing, as nothing is cut."""
 
 
-async def _run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:
+async def run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:
+    """Run a command to its end on the machine of the harness; what it leaves running is killed. Raises ``BadInput``."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,

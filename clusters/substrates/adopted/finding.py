@@ -1,0 +1,175 @@
+"""Which cluster of a namespace is meant, and what it is: pure functions of what the API server tells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from clusters.errors import BadInput
+
+ADOPT = "ROACHPROOF_ADOPT"
+SECRET = "ROACHPROOF_ADOPT_SECRET"  # noqa: S105 - the name of a variable
+CUSTOM = "CrdbCluster"
+"""The kind by which operators know a cluster."""
+_NAME, _INSTANCE, _BY = (f"app.kubernetes.io/{label}" for label in ("name", "instance", "managed-by"))
+_KEYS = (("ca.crt",), ("tls.crt", "client.root.crt"), ("tls.key", "client.root.key"))
+"""Of a secret with the certificate of the client root: the authority's, its own, and its key, as charts name them."""
+_FILES = ("ca.crt", "client.root.crt", "client.root.key")
+_Told = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A cluster: its StatefulSet, who made that, and its pods in the order of their numbers."""
+
+    namespace: str
+    name: str
+    of: str
+    """Who owns the StatefulSet, in words; empty where it is nobody's."""
+    pods: tuple[str, ...]
+    machines: tuple[str, ...]
+    labels: Mapping[str, str]
+    """By which its pods are found."""
+    service: str
+    container: str
+    image: str
+    command: tuple[str, ...]
+    store: PurePath
+    grace_s: int
+    secrets: tuple[str, ...]
+    """Where the certificate of the client root may be, the likeliest first."""
+
+    def address(self, pod: str) -> str:
+        """The name by which a pod is found, whatever address it has at the time."""
+        return f"{pod}.{self.service}.{self.namespace}.svc.cluster.local"
+
+    @property
+    def selector(self) -> str:
+        """The labels as a selector."""
+        return ",".join(f"{key}={value}" for key, value in self.labels.items())
+
+
+def find(wanted: str, where: str, sets: Sequence[_Told], pods: Sequence[_Told], *, namespace: str) -> Found:
+    """The cluster that is called ``wanted``: by its StatefulSet, Helm release or CrdbCluster, or by ``label=value``.
+
+    Without a name it is the only one that there is. Raises ``BadInput`` for none, several, and what is something else.
+    """
+    asked = f"{where}: namespace {namespace}: {ADOPT}={wanted}:" if wanted else f"{where}: namespace {namespace}:"
+    called = [one for one in sets if (_is_called(one, wanted) if wanted else _database(one))]
+    if not called:
+        there = ", ".join(f"StatefulSet {_of(one)['name']}" for one in sets if _database(one)) or "none"
+        if others := _others(wanted, pods):
+            raise BadInput(
+                f"{asked} its pods are of a {others}, and only those of a StatefulSet are adopted; name one ({there})"
+            )
+        raise BadInput(
+            f"{asked} no CockroachDB is there whose StatefulSet, Helm release or {CUSTOM} is called so or has that "
+            f"label; there are: {there}; name one of them, or another namespace"
+        )
+    if len(called) > 1:
+        names = ", ".join(_of(one)["name"] for one in called)
+        raise BadInput(f"{asked} {len(called)} are meant by it: {names}; set {ADOPT} to the name of one StatefulSet")
+    (found,) = called
+    return _described(found, pods, asked, namespace)
+
+
+def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) -> Found:
+    name, spec = _of(found)["name"], found["spec"]
+    template = spec["template"]["spec"]
+    container = _database(found)
+    if container is None:
+        images = ", ".join(one["image"] for one in template["containers"])
+        raise BadInput(f"{asked} StatefulSet {name} runs {images}, and no CockroachDB; name one that does")
+    command = (*(container.get("command") or ()), *(container.get("args") or ()))
+    if "--insecure" in " ".join(command).split():
+        raise BadInput(
+            f"{asked} StatefulSet {name} runs with --insecure, and nodes are talked to over TLS alone; adopt a "
+            "cluster that has certificates"
+        )
+    own = [pod for pod in pods if _controller(pod).get("uid") == _of(found)["uid"]]
+    own.sort(key=lambda pod: int(_of(pod)["name"].rpartition("-")[2]))
+    ready = [pod for pod in own if _is_ready(pod)]
+    if len(ready) != spec["replicas"] or not ready:
+        raise BadInput(
+            f"{asked} StatefulSet {name} wants {spec['replicas']} pods, of which {len(ready)} are ready; wait until "
+            "all are, or see why they are not (kubectl describe)"
+        )
+    release, owner = _release(found), _controller(found)
+    of = f"{owner['kind']} {owner['name']}" if owner else f"Helm release {release}" if release else ""
+    # As the chart names it, as the operator does, and as the chart does by default where somebody else made it.
+    secrets = (f"{name}-client-secret", f"{owner.get('name', name)}-root", "cockroachdb-root")
+    volumes = {_of(claim)["name"] for claim in spec.get("volumeClaimTemplates") or ()}
+    mounts = [mount for mount in container.get("volumeMounts") or () if mount["name"] in volumes]
+    return Found(
+        namespace=namespace,
+        name=name,
+        of=of,
+        pods=tuple(_of(pod)["name"] for pod in own),
+        machines=tuple(pod["spec"].get("nodeName") or "" for pod in own),
+        labels=spec["selector"]["matchLabels"],
+        service=spec["serviceName"],
+        container=container["name"],
+        image=container["image"],
+        command=command,
+        store=PurePath(mounts[0]["mountPath"] if mounts else "/cockroach/cockroach-data"),
+        grace_s=template.get("terminationGracePeriodSeconds") or 30,
+        secrets=tuple(dict.fromkeys(secrets)),
+    )
+
+
+def certificates(secret: _Told) -> Mapping[str, str]:
+    """By the name of the file each certificate of a secret, as the secret has it; nothing where it lacks one."""
+    has = secret.get("data") or {}
+    keys = [next((key for key in names if key in has), None) for names in _KEYS]
+    return {} if None in keys else {file: has[key] for file, key in zip(_FILES, keys, strict=True)}
+
+
+def _of(told: _Told) -> _Told:
+    metadata: _Told = told["metadata"]
+    return metadata
+
+
+def _labels(told: _Told) -> _Told:
+    return _of(told).get("labels") or {}
+
+
+def _controller(told: _Told) -> _Told:
+    """Who made it, and makes it anew."""
+    owners: Iterable[_Told] = _of(told).get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller") or owner["kind"] == CUSTOM), {})
+
+
+def _release(told: _Told) -> str:
+    labels = _labels(told)
+    return str(labels.get(_INSTANCE, "")) if labels.get(_BY) == "Helm" else ""
+
+
+def _is_called(told: _Told, wanted: str) -> bool:
+    if "=" in wanted:
+        return dict(part.partition("=")[::2] for part in wanted.split(",")).items() <= _labels(told).items()
+    custom = _controller(told)
+    by_owner = custom.get("kind") == CUSTOM and custom.get("name") == wanted
+    return wanted in (_of(told)["name"], _release(told)) or by_owner
+
+
+def _database(told: _Told) -> _Told | None:
+    """The container that is CockroachDB, if one is: ``db`` in charts and operators, else the one that says so."""
+    containers: Sequence[_Told] = told["spec"]["template"]["spec"]["containers"]
+
+    def is_it(one: _Told) -> bool:
+        said = " ".join([*(one.get("command") or ()), *(one.get("args") or ())])
+        return "cockroach" in f"{one['image']} {said}" and "start" in said
+
+    return next(filter(is_it, sorted(containers, key=lambda one: bool(one["name"] != "db"))), None)
+
+
+def _others(wanted: str, pods: Sequence[_Told]) -> str:
+    """What pods that are called so belong to, in place of a StatefulSet."""
+    called = [pod for pod in pods if wanted and wanted in (_labels(pod).get(_INSTANCE), _labels(pod).get(_NAME))]
+    kinds = sorted({str(_controller(pod).get("kind", "nobody")) for pod in called} - {"StatefulSet"})
+    return " and ".join(kinds)
+
+
+def _is_ready(pod: _Told) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

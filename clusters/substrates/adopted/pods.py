@@ -1,0 +1,99 @@
+"""What became of a cluster's pods, as one watch of them tells it: which container runs in each, how others ended."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters.errors import BadInput
+from clusters.substrates.adopted.finding import Found
+from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.orders import exit_code
+
+OUTSIDE = "its pod was ended from outside, by a person, an eviction or a new version of its StatefulSet"
+MEMORY = "killed by the kernel, as its container's memory ran out"
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod, by its name. ``container``: the id of the one that is the database, empty where none runs."""
+
+    uid: str = ""
+    container: str = ""
+    waiting: str = ""
+    """Why none runs, in Kubernetes' words."""
+    limits: Mapping[str, str] = field(default_factory=dict)
+    codes: dict[str, int] = field(default_factory=dict)
+    """The exit codes of containers that have ended, by their ids."""
+    memory: set[str] = field(default_factory=set)
+    """Those of them that ended for lack of memory."""
+    forgotten: set[str] = field(default_factory=set)
+    """Those that were gone together with their pod."""
+
+
+class Pods:
+    """All pods of a cluster, from ``begin`` to ``close``."""
+
+    def __init__(self, api: Api, found: Found) -> None:
+        self._api, self._found = api, found
+        self._pods: dict[str, Pod] = {}
+        self._ended = threading.Event()
+        self.listed = threading.Event()
+        """Set once the pods were looked at."""
+        self.refused: BadInput | None = None
+        """Why they may not be watched."""
+        threading.Thread(target=self._watch, name=f"pods of {found.name}", daemon=True).start()
+
+    def __getitem__(self, name: str) -> Pod:
+        return self._pods.setdefault(name, Pod())
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        listing, selected = self._api.core.list_namespaced_pod, {"label_selector": self._found.selector}
+        try:
+            watched = self._api.watch("watch pods", listing, self._found.namespace, self._ended, **selected)
+            for kind, seen in watched:
+                if kind == "LISTED":
+                    there = {one.metadata.name: one.metadata.uid for one in seen}
+                    for name, pod in list(self._pods.items()):
+                        if pod.uid and there.get(name) != pod.uid:
+                            _gone(pod)
+                    for one in seen:
+                        self._seen(one)
+                    self.listed.set()
+                else:
+                    self._seen(seen)
+                    if kind == "DELETED" and self[seen.metadata.name].uid == seen.metadata.uid:
+                        _gone(self[seen.metadata.name])
+        except BadInput as error:
+            self.refused = error
+            self.listed.set()
+
+    def _seen(self, seen: Any) -> None:
+        pod = self[seen.metadata.name]
+        if pod.uid not in ("", seen.metadata.uid):
+            _gone(pod)
+        pod.uid = seen.metadata.uid
+        spec = next(one for one in seen.spec.containers if one.name == self._found.container)
+        pod.limits = (spec.resources and spec.resources.limits) or {}
+        status = next((one for one in seen.status.container_statuses or () if one.name == self._found.container), None)
+        if status is None:
+            return
+        for state in (status.last_state, status.state):
+            if state is not None and (ended := state.terminated) is not None and ended.container_id:
+                pod.codes[ended.container_id] = exit_code(ended.exit_code)
+                if ended.reason == "OOMKilled":
+                    pod.memory.add(ended.container_id)
+        waiting = status.state.waiting
+        pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
+        pod.container = status.container_id or "" if status.state.running else ""
+
+
+def _gone(pod: Pod) -> None:
+    if pod.container:
+        pod.forgotten.add(pod.container)
+    pod.forgotten.update(pod.codes)
+    pod.uid = pod.container = ""

@@ -1,0 +1,120 @@
+"""Which cluster is meant, of what the API server tells; what is none, two, or something else is said with a way out."""
+
+import re
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput
+from clusters.substrates.adopted.finding import certificates, find
+
+HELM = {"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": "shop"}
+START = ["shell", "-ecx", "exec /cockroach/cockroach start --certs-dir=/cockroach/cockroach-certs/"]
+
+
+def owned(kind: str, name: str, uid: str = "") -> list[dict[str, Any]]:
+    return [{"kind": kind, "name": name, "uid": uid or f"{kind}-{name}", "controller": True}]
+
+
+def stateful(name: str, *, labels: dict[str, str] | None = None, **changed: Any) -> dict[str, Any]:
+    container = {"name": "db", "image": "cockroachdb/cockroach:v24.1.3", "args": START, **changed.pop("container", {})}
+    container["volumeMounts"] = [{"name": "datadir", "mountPath": "/cockroach/cockroach-data/"}]
+    own, beside = labels or {"app": name}, {"name": "beside", "image": "proxy:1"}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": own, **changed},
+        "spec": {
+            "replicas": 3,
+            "serviceName": name,
+            "selector": {"matchLabels": own},
+            "volumeClaimTemplates": [{"metadata": {"name": "datadir"}}],
+            "template": {"spec": {"terminationGracePeriodSeconds": 60, "containers": [beside, container]}},
+        },
+    }
+
+
+def pods(name: str, *, ready: int = 3, kind: str = "StatefulSet", instance: str = "") -> list[dict[str, Any]]:
+    return [
+        {
+            "metadata": {
+                "name": f"{name}-{number}",
+                "ownerReferences": owned(kind, name, f"uid-{name}"),
+                "labels": {"app.kubernetes.io/instance": instance},
+            },
+            "spec": {"nodeName": f"machine-{number}"},
+            "status": {"conditions": [{"type": "Ready", "status": "True" if number < ready else "False"}]},
+        }
+        for number in (2, 0, 1)
+    ]
+
+
+RELEASE = stateful("shop-cockroachdb", labels={**HELM, "app.kubernetes.io/managed-by": "Helm"})
+CUSTOM = stateful("orders", ownerReferences=owned("CrdbCluster", "orders"))
+OTHER = stateful("web", container={"image": "nginx:1", "args": ["start"], "name": "web"})
+PLAIN = stateful("plain")
+ALL = [RELEASE, CUSTOM, OTHER, PLAIN]
+PODS = [pod for one in ALL for pod in pods(one["metadata"]["name"])]
+
+
+def found(wanted: str, sets: Any = ALL, there: Any = PODS) -> Any:
+    return find(wanted, "context lab", sets, there, namespace="team")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "of"),
+    [
+        ("plain", "plain", ""),
+        ("app=plain", "plain", ""),
+        ("shop", "shop-cockroachdb", "Helm release shop"),
+        ("shop-cockroachdb", "shop-cockroachdb", "Helm release shop"),
+        ("app.kubernetes.io/instance=shop", "shop-cockroachdb", "Helm release shop"),
+        ("orders", "orders", "CrdbCluster orders"),
+    ],
+)
+def test_a_cluster_is_found_by_what_its_owner_calls_it(wanted: str, name: str, of: str) -> None:
+    cluster = found(wanted)
+    assert (cluster.name, cluster.of, cluster.container) == (name, of, "db")
+    assert cluster.pods == (f"{name}-0", f"{name}-1", f"{name}-2"), "in the order of their numbers"
+    assert cluster.machines == ("machine-0", "machine-1", "machine-2")
+    assert cluster.address(f"{name}-1") == f"{name}-1.{name}.team.svc.cluster.local"
+    assert (str(cluster.store), cluster.grace_s) == ("/cockroach/cockroach-data", 60)
+
+
+def test_the_only_one_needs_no_name() -> None:
+    assert found("", [OTHER, PLAIN]).name == "plain"
+
+
+def test_the_secret_is_looked_for_where_charts_and_operators_put_it() -> None:
+    assert found("shop").secrets == ("shop-cockroachdb-client-secret", "shop-cockroachdb-root", "cockroachdb-root")
+    assert "orders-root" in found("orders").secrets
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sets", "there", "message"),
+    [
+        ("none", ALL, PODS, "ROACHPROOF_ADOPT=none: no CockroachDB is there .* there are: StatefulSet "
+         "shop-cockroachdb, StatefulSet orders, StatefulSet plain; name one"),
+        ("", [OTHER], PODS, "namespace team: no CockroachDB .*there are: none; name one of them, or another namespace"),
+        ("", ALL, PODS, "3 are meant by it: shop-cockroachdb, orders, plain; set ROACHPROOF_ADOPT"),
+        ("web", ALL, PODS, "StatefulSet web runs proxy:1, nginx:1, and no CockroachDB; name one that does"),
+        ("new", ALL, [*PODS, *pods("new", kind="CrdbNode", instance="new")],
+         "its pods are of a CrdbNode, and only those of a StatefulSet are adopted"),
+        ("plain", ALL, pods("plain", ready=2), "wants 3 pods, of which 2 are ready; wait until all are"),
+        ("bare", [stateful("bare", container={"args": ["start", "--insecure"]})], PODS, "runs with --insecure, .*TLS"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_adopted_is_said_with_a_way_out(wanted: str, sets: Any, there: Any, message: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        found(wanted, sets, there)
+    assert re.search(message, str(refused.value)), refused.value
+    assert str(refused.value).startswith("context lab: namespace team:")
+
+
+def test_certificates_are_those_of_a_chart_or_of_the_program_itself_or_none() -> None:
+    names = ["ca.crt", "client.root.crt", "client.root.key"]
+    assert certificates({"data": {"ca.crt": "a", "tls.crt": "b", "tls.key": "c"}}) == dict(
+        zip(names, "abc", strict=True)
+    )
+    own = dict(zip(names, "abc", strict=True))
+    assert certificates({"data": {**own, "more": "d"}}) == own
+    assert certificates({"data": {"ca.crt": "a", "tls.crt": "b"}}) == {}
+    assert certificates({"data": None}) == {}
