@@ -1,0 +1,141 @@
+"""A machine that is lost or drained, with volumes that only it has: a node waits for it, and has all that it wrote."""
+
+import json
+import secrets
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.model import NodeSpec, ProcessState
+from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, history, kubectl, opened, pod_of, spec
+
+pytestmark = AT_HAND
+WRITES = "trap 'exit 0' TERM; i=$(cat store/last 2>/dev/null || echo 0); while :; do i=$((i + 1)); " \
+    "echo $i > store/new; mv store/new store/last; sleep 0.05; done"  # fmt: skip
+CLASS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def machines() -> list[str]:
+    return kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").split()
+
+
+def volume(machine: str, directory: Path) -> dict[str, Any]:
+    """A disk that one machine has."""
+    (disk := directory / machine).mkdir()
+    disk.chmod(0o777)
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [machine]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"disk-{secrets.token_hex(4)}", "labels": {"roachproof-test": "lost-machine"}},
+        "spec": {
+            "capacity": {"storage": "16Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": str(disk)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+    }
+
+
+@pytest.fixture
+async def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Any]:
+    """Three nodes that write numbers, each on a machine of its own, with a volume that only that has."""
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_STORAGE_CLASS", "local")
+    # Beside the cluster's own files: machines see those of the lab, not those that tests have mounted.
+    disks = Path(ADMIN).parent / f"disks-{tmp_path.name}"
+    disks.mkdir()
+    apply(tmp_path / "disks.json", CLASS, *(volume(machine, disks) for machine in machines()))
+    substrate = await opened(tmp_path)
+    try:
+        for at in await substrate.place([NodeSpec(name=f"n{number}") for number in (1, 2, 3)]):
+            await substrate.start(spec(at, WRITES))
+        yield substrate
+    finally:
+        await substrate.close()
+        kubectl("delete", "pv", "-l", "roachproof-test=lost-machine", "--wait=false")
+        kubectl("delete", "storageclass", "local")
+
+
+def told(place: Any, node: str) -> Any:
+    pod, namespace = pod_of(place._nodes[node].placement)
+    said = kubectl("-n", namespace, "get", "pod", pod, "-o", "json", "--ignore-not-found")
+    return json.loads(said or "{}")
+
+
+def machine_of(place: Any, node: str) -> str:
+    return str(told(place, node)["spec"]["nodeName"])
+
+
+async def last(place: Any, node: str) -> int:
+    """The number that a node wrote last."""
+    at = place._nodes[node].placement
+    done = await place.run(["/bin/cat", str(at.store / "last")], env={"PATH": "/bin"}, timeout=20, node=node)
+    return int(done.out)
+
+
+@contextmanager
+def isolated(machine: str) -> Iterator[None]:
+    """Nothing passes to and from a machine; the control plane's side of its link is named after its number."""
+    link = f"up{machine.rpartition('-')[2]}"
+    rules = ["add table inet lost"]
+    for hook, match in (("input", "iifname"), ("output", "oifname"), ("forward", "iifname")):
+        rules.append(f"add chain inet lost {hook} {{ type filter hook {hook} priority -10; }}")
+        rules.append(f"add rule inet lost {hook} {match} {link} drop")
+    rules.append(f"add rule inet lost forward oifname {link} drop")
+    subprocess.run(["nft", "; ".join(rules)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete table inet lost"], check=True)
+
+
+async def test_a_machine_that_is_lost_and_comes_back(place: Any, tmp_path: Path) -> None:
+    """Its pod is evicted and made nowhere else; the others go on; it comes back where its volume is."""
+    machine, former = machine_of(place, "n2"), told(place, "n2")["metadata"]["uid"]
+    assert len({machine_of(place, node) for node in ("n1", "n2", "n3")}) == 3
+    wrote = await last(place, "n2")
+    with isolated(machine):
+        kubectl("wait", "--for=condition=Ready=Unknown", f"node/{machine}", "--timeout=120s")
+        await eventually("its eviction", lambda: "deletionTimestamp" in told(place, "n2")["metadata"])
+        before = await last(place, "n1")
+        assert told(place, "n2")["metadata"]["uid"] == former, "nobody else may have its volume"
+        assert await last(place, "n1") >= before
+        assert place.state("n1") is place.state("n3") is ProcessState.RUNNING
+    kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+    await eventually("another pod", lambda: told(place, "n2").get("metadata", {"uid": former})["uid"] != former)
+    await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
+    assert machine_of(place, "n2") == machine
+    assert await last(place, "n2") >= wrote
+    assert "to be deleted" in history(tmp_path)
+
+
+async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:
+    """Its pod waits for it; a second machine is not drained meanwhile, as the budget is one; then all goes on."""
+    machine, other = machine_of(place, "n2"), machine_of(place, "n3")
+    drain = ("--ignore-daemonsets", "--delete-emptydir-data", "--force")
+    try:
+        said = kubectl("drain", machine, *drain, "--timeout=100s")
+        assert "drained" in said, said
+        await eventually("the end of its process", lambda: place.state("n2") is ProcessState.EXITED)
+        assert "its pod was ended from outside" in place.ended_by("n2"), "so that no claim is refuted by it"
+        await eventually("the scheduler's word", lambda: "affinity" in json.dumps(told(place, "n2").get("status")))
+        assert "disruption budget" in kubectl("drain", other, *drain, "--timeout=5s")
+        assert place.state("n1") is place.state("n3") is ProcessState.RUNNING
+    finally:
+        kubectl("uncordon", machine)
+        kubectl("uncordon", other)
+    await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
+    assert machine_of(place, "n2") == machine
+    assert await last(place, "n2") > 0
+    assert "FailedScheduling" in history(tmp_path)
