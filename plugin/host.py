@@ -6,7 +6,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from plugin.profiles import Profile
 GIB = 1 << 30
 COARSEST_CLOCK_US = 1000.0
 """A monotonic clock that ticks less often cannot order what a run records (our own choice)."""
+CPU_GROUPS = ("", "cpu", "cpu,cpuacct", "cpuacct,cpu")
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
 KERNEL = "kthreadd"
@@ -75,38 +76,48 @@ def measure(path: Path) -> Host:
 
 
 class CpuUse:
-    """The share of the machine's CPU in use: ``cpu_percent`` in all, ``others_percent`` by other work than ours.
+    """The share of the CPU in use that there is for us: ``cpu_percent`` in all, ``others_percent`` by other work.
 
-    Ours are the process ``root`` and everything below it, also what ended meanwhile. What a hypervisor took is others'.
+    There are the cores that this process may run on, and where its control groups have less, their quota: whichever has
+    the larger share in use. Ours are the process ``root`` and everything below it, also what ended meanwhile. What a
+    hypervisor took is others'.
     """
 
-    def __init__(self, root: int) -> None:
-        self._root = root
+    def __init__(self, root: int, quota: "Callable[[], tuple[float, float] | None] | None" = None) -> None:
+        self._root, self._quota = root, quota or quota_used
         self._last = self._seconds()
 
     def since_last(self) -> Mapping[str, float]:
         """Both since the last call."""
         last, self._last = self._last, self._seconds()
-        there, used, ours = (max(0.0, now - before) for now, before in zip(self._last, last, strict=True))
+        ours, there, used, limit, limited = (
+            max(0.0, now - before) for now, before in zip(self._last, last, strict=True)
+        )
+        if limit > 0 and limited * there > used * limit:
+            there, used = limit, limited
         if there <= 0:
             return {"cpu_percent": 0.0, "others_percent": 0.0}
-        shares = {"cpu_percent": used, "others_percent": max(0.0, used - ours)}
-        return {name: round(100 * share / there, 1) for name, share in shares.items()}
+        share = min(1.0, used / there)
+        shares = {"cpu_percent": share, "others_percent": max(0.0, share - ours / there)}
+        return {name: round(100 * share, 1) for name, share in shares.items()}
 
-    def _seconds(self) -> tuple[float, float, float]:
-        """CPU seconds since boot: all there were, those in use, and ours."""
+    def _seconds(self) -> tuple[float, ...]:
+        """CPU seconds: ours, and of the cores and then of the quota all that there were so far, and those in use."""
         import psutil
 
-        cpu = psutil.cpu_times()
-        idle = cpu.idle + getattr(cpu, "iowait", 0.0)
-        there = sum(getattr(cpu, name, 0.0) for name in CPU_FIELDS)
+        cores = psutil.cpu_times(percpu=True)
+        usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(cores))
+        own = [cores[at] for at in usable if at < len(cores)] or cores
+        there = sum(getattr(core, name, 0.0) for core in own for name in CPU_FIELDS)
+        idle = sum(core.idle + getattr(core, "iowait", 0.0) for core in own)
         ours = 0.0
         with suppress(psutil.Error):
             root = psutil.Process(self._root)
             for process in (root, *root.children(recursive=True)):
                 with suppress(psutil.Error):
                     ours += sum(process.cpu_times()[:4])  # its own and that of children that ended
-        return there, there - idle, ours
+        quota, limited = self._quota() or (0.0, 0.0)
+        return ours, there, there - idle, quota * time.monotonic(), limited
 
 
 class DiskStalls:
@@ -222,20 +233,44 @@ def carries(profile: Profile, host: Host, nodes: int) -> str | None:
 def group_limits(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> GroupLimits:
     """The tightest limits of this process' control groups and all their ancestors, versions 1 and 2; none elsewhere."""
     cores = memory = left = math.inf
-    try:
-        lines = proc.read_text().splitlines()
-    except OSError:
-        return GroupLimits()
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        for directory in _group_directories(mount, controllers, group):
-            if controllers in ("", "cpu", "cpu,cpuacct", "cpuacct,cpu"):
-                cores = min(cores, _quota(directory))
-            if controllers in ("", "memory"):
-                limit, used = _memory(directory)
-                memory, left = min(memory, limit), min(left, limit - used)
+    for controllers, directory in _groups(proc, mount):
+        if controllers in CPU_GROUPS:
+            cores = min(cores, _quota(directory))
+        if controllers in ("", "memory"):
+            limit, used = _memory(directory)
+            memory, left = min(memory, limit), min(left, limit - used)
     return GroupLimits(cores=cores, memory=memory, memory_left=max(left, 0.0))
+
+
+def quota_used(
+    proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")
+) -> tuple[float, float] | None:
+    """Of the control group with the least quota of CPU: the quota in cores, and the CPU seconds used in it so far.
+
+    ``None`` where none has a quota, or nobody tells what is used of it.
+    """
+    groups = [
+        (_quota(directory), directory) for controllers, directory in _groups(proc, mount) if controllers in CPU_GROUPS
+    ]
+    quota, directory = min(groups, default=(math.inf, mount))
+    if math.isinf(quota):
+        return None
+    with suppress(OSError):
+        found = re.search(r"^usage_usec (\d+)$", (directory / "cpu.stat").read_text(), re.MULTILINE)
+        if found:
+            return quota, int(found[1]) / 1e6
+    (nanoseconds,) = _figures(directory / "cpuacct.usage", 1)
+    return None if math.isinf(nanoseconds) else (quota, nanoseconds / 1e9)
+
+
+def _groups(proc: Path, mount: Path) -> Iterator[tuple[str, Path]]:
+    """The control groups of this process and all their ancestors, with the controllers of each; none elsewhere."""
+    with suppress(OSError):
+        for line in proc.read_text().splitlines():
+            _, _, rest = line.partition(":")
+            controllers, _, group = rest.partition(":")
+            for directory in _group_directories(mount, controllers, group):
+                yield controllers, directory
 
 
 def _group_directories(mount: Path, controllers: str, group: str) -> list[Path]:

@@ -13,12 +13,13 @@ from typing import Any
 from clusters.executables import sha256
 from plugin.counts import number_of
 from plugin.evidence.records import SCHEMA
-from plugin.evidence.store import MANIFEST, TRIAL_FILE, stored_object, trials_in, write_json
+from plugin.evidence.store import EVENTS, MANIFEST, TRIAL_FILE, stored_object, trials_in, write_json
 
 RUN_FILE, RUN_SEAL = "run.json", "run-manifest.json"
 SIGNATURE = f"{RUN_SEAL}.sig"
 MARKS = (RUN_FILE, RUN_SEAL, SIGNATURE)
 """By any of them a run is known."""
+LOST = f"has lost its {TRIAL_FILE}, without which it is no trial and is not judged"
 
 
 def seal_run(directory: Path, undecided: Sequence[str]) -> None:
@@ -31,6 +32,12 @@ def _of_trials(directory: Path) -> list[str]:
     """Of each trial its manifest, or its description where the trial ended before it was sealed."""
     files = (trial / (MANIFEST if (trial / MANIFEST).exists() else TRIAL_FILE) for trial in trials_in(directory))
     return [str(file.relative_to(directory)) for file in files]
+
+
+def _undescribed(directory: Path) -> list[str]:
+    """Where evidence of a trial is, and no trial, whatever the seal knows."""
+    places = {file.parent for name in (MANIFEST, EVENTS) for file in directory.rglob(name)}
+    return sorted(str(place.relative_to(directory)) for place in places if not (place / TRIAL_FILE).exists())
 
 
 def home_of(directory: Path) -> Path | None:
@@ -69,13 +76,14 @@ def broken_run_seal(directory: Path) -> tuple[str, ...]:
     here = [name for name in _of_trials(home) if _lies_in(part, name)]
     known = {*map(_what, found)}
     problems = [f"{_what(name)} was added after the run" for name in here if _what(name) not in known]
+    problems += [f"{name} {LOST}" for name in _undescribed(home) if _lies_in(part, name) and name not in known]
     for name, expected in found.items():
         if not (home / name).is_file():
             problems.append(f"{_what(name)} is missing: the run had it when it ended")
         elif sha256(home / name) != expected:
             problems.append(f"{_what(name)} was changed after the run")
         elif name.endswith(MANIFEST) and name not in here:
-            problems.append(f"{_what(name)} has lost its {TRIAL_FILE}, without which it is no trial and is not judged")
+            problems.append(f"{_what(name)} {LOST}")
         elif name.endswith(TRIAL_FILE) and name not in here:
             problems.append(f"{_what(name)} was sealed after the run, in which it had ended early")
     return tuple(problems)

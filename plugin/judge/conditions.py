@@ -37,6 +37,10 @@ work's: as much as a fourth node would do beside three, for own work excuses not
 EXHAUSTED_CPU = 97.0
 """Percent of the machine's CPU in use from which on nothing was left in a second, whoever used it (our own choice)."""
 
+EXHAUSTED_STALLED = CROWDED_STALLED
+"""The same of its disks: percent of the second in which all work waited for them. Whose work it is cannot be seen where
+a neighbour has the same disk, or a volume is throttled."""
+
 TAKEN_S = 10
 """Nor do they count where the machine was crowded for so long without a pause: as long as the shortest limit of an
 outage, which that alone explains, however long the trial is (our own choice)."""
@@ -363,7 +367,7 @@ def nothing_left_s(a: Analysis, window: Window) -> float:
     return sum(
         max(0, min(s.t, window[1]) - max(begin, window[0])) / SECOND
         for begin, s in zip(begins, host[first:last], strict=False)
-        if _busy(s) or _waiting(s) or s.cpu >= EXHAUSTED_CPU
+        if _busy(s) or s.cpu >= EXHAUSTED_CPU or (s.stalled or 0.0) >= EXHAUSTED_STALLED
     )
 
 

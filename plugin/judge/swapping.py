@@ -141,11 +141,11 @@ def _late(a: Analysis) -> Measured:
     return len(late), some(late) or "all were done in time", tuple(late[:5])
 
 
-@measures("undrained", "nodes", ("integrity", "fault_bit"), safety=True)
+@measures("undrained", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
 def _undrained(a: Analysis) -> Measured:
     """Nodes that stopped before they had handed over their work: servers refused that, failed in it, or were not asked.
 
-    Those that only did not do it in time are late.
+    Those that only did not do it in time are late. Where other work has the machine they may refuse for that alone.
     """
     failed = {(one.node, t): one for t, one in seen(a.evidence.events, DrainFailed)}
     done = {(one.node, t) for t, one in seen(a.evidence.events, NodeDrained)}

@@ -12,7 +12,18 @@ from types import SimpleNamespace
 import pytest
 
 from plugin import host as host_of
-from plugin.host import GIB, CpuUse, DiskStalls, DiskUse, GroupLimits, Host, carries, group_limits, measure
+from plugin.host import (
+    GIB,
+    CpuUse,
+    DiskStalls,
+    DiskUse,
+    GroupLimits,
+    Host,
+    carries,
+    group_limits,
+    measure,
+    quota_used,
+)
 from plugin.profiles import profile_named
 
 PLENTY = Host(
@@ -57,6 +68,16 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
     use = CpuUse(gone.pid)
     seen = use.since_last()
     assert seen["others_percent"] == seen["cpu_percent"], "nothing of it is ours"
+
+
+def test_a_quota_that_is_used_up_leaves_nothing_whatever_the_machine_has() -> None:
+    """A container may use two cores of sixteen: what it does with them is an eighth of the machine."""
+    told = iter([(2.0, 0.0), (2.0, 1e6), (2.0, 1e6)])
+    use = CpuUse(os.getpid(), quota=told.__next__)
+    seen = use.since_last()
+    assert seen["cpu_percent"] == 100.0
+    assert 0 <= seen["others_percent"] <= 100
+    assert 0 <= use.since_last()["cpu_percent"] <= 100, "of the quota nothing was used any more"
 
 
 def test_how_long_everything_waited_for_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +197,9 @@ def test_group_limits_version_2_takes_the_tightest_of_all_ancestors(tmp_path: Pa
         },
     )
     assert group_limits(proc, mount) == GroupLimits(cores=1.5, memory=4 * GIB, memory_left=2 * GIB)
+    assert quota_used(proc, mount) is None, "nobody says what is used of it"
+    tree(mount, {"outer/cpu.stat": "usage_usec 2500000\nuser_usec 1", "outer/inner/cpu.stat": "usage_usec 7"})
+    assert quota_used(proc, mount) == (1.5, 2.5)
 
 
 def test_group_limits_version_1(tmp_path: Path) -> None:
@@ -195,6 +219,9 @@ def test_group_limits_version_1(tmp_path: Path) -> None:
         },
     )
     assert group_limits(proc, mount) == GroupLimits(cores=0.5, memory=GIB, memory_left=0)
+    tree(mount, {"cpu,cpuacct/job/cpuacct.usage": "2500000000"})
+    assert quota_used(proc, mount) == (0.5, 2.5)
+    assert quota_used(tmp_path / "no groups", mount) is None
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "0::/gone/../../etc\n", "::::"])

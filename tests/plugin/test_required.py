@@ -166,6 +166,15 @@ def test_a_trial_of_another_run_is_noticed(tmp_path: Path) -> None:
     }
 
 
+def test_evidence_without_a_description_is_noticed_though_the_run_is_sealed_anew(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", trials=[{"judged": False}, {"judged": False}])
+    (run / "claims" / "survivability" / "trial-0" / TRIAL_FILE).unlink()
+    seal_run(run, ())
+    (told,) = broken_run_seal(run)
+    assert told.startswith("claims/survivability/trial-0 has lost its trial.json")
+    assert broken_run_seal(run / "claims" / "survivability" / "trial-1") == ()
+
+
 def test_what_was_required_cannot_be_taken_back(suite: Gate) -> None:
     """Neither in the run's description, whose digest is in the seal, nor in the seal: each has it."""
     described = json.loads((suite.run_dir / RUN_FILE).read_text())

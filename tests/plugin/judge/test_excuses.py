@@ -56,6 +56,8 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "resumed_s": (Comparison.LE, 3, {"history": history(until=END, quiet=range(12, 52))}),
     "unresumed": (Comparison.EQ, 0, {"history": history(until=END, quiet=range(12, END))}),
     "errors_not_retryable": (Comparison.EQ, 0, {"history": in_vain(history(until=END), 20, 20.1, detail="XXUUU")}),
+    "errors_undisturbed": (Comparison.EQ, 0, {"history": in_vain(history(until=END), 50, 50.1, detail="XXUUU")}),
+    "served_after": (Comparison.GE, 50, {"history": history(until=END, quiet=range(49, 58))}),
     "client_wait_s": (Comparison.LE, 30, {"history": in_vain(history(until=END), 12, 44, "r1"), "events": told(GROWS)}),
     "failed_scaling": (
         Comparison.LE, 5, {"history": in_vain(history(until=END), 51, 57), "events": told(LATER)},
@@ -74,6 +76,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
 
 WITHOUT_CLIENTS = {
     "gap_s", "gap_undisturbed_s", "gap_scaling_s", "unrecovered", "unreadable", "errors_not_retryable",
+    "errors_undisturbed",
 }  # fmt: skip
 """What is seen by others than the load's own clients, or said by the server."""
 
@@ -113,13 +116,14 @@ def test_what_lasts_is_excused_by_a_machine_that_had_nothing_left(metric: str) -
 
 
 @pytest.mark.parametrize(("seconds", "is_"), [(4, Outcome.REFUTED), (9, Outcome.INCONCLUSIVE)])
-@pytest.mark.parametrize("kind", ["others", "own", "disks"])
+@pytest.mark.parametrize("kind", ["others", "own", "disks", "disks of nobody known"])
 def test_a_burst_in_an_outage_excuses_as_much_as_it_took(kind: str, seconds: int, is_: Outcome) -> None:
     """Of an outage of 34 s, of which 30 are allowed, in ten minutes that are quiet otherwise."""
     burst = {
         "others": {"cpu": 95.0, "others": 40.0},
         "own": {"cpu": 99.0, "others": 1.0},
         "disks": {"cpu": 20.0, "others": 1.0, "stalled": 80.0, "disk_others": 70.0},
+        "disks of nobody known": {"cpu": 20.0, "others": 1.0, "stalled": 80.0},
     }[kind]
     quiet = {"cpu": 50.0, "others": 1.0}
     host = [HostSecond(t=s * SECOND, **(burst if 20 <= s < 20 + seconds else quiet)) for s in range(1, 600)]

@@ -292,3 +292,15 @@ def test_a_range_that_is_away_at_every_gateway_refutes_though_no_client_waits(
     assert {c.metric for c in checks} == {"gap_scaling_s", "gap_unscaled_s"}
     found = {r.check.metric: r.outcome for r in decide(of, checks).results}
     assert {metric for metric, outcome in found.items() if outcome is not Outcome.PASS} == ({refuted} - {None})
+
+
+@pytest.mark.parametrize(("every", "outcome"), [(1, Outcome.PASS), (4, Outcome.REFUTED), (9, Outcome.REFUTED)])
+def test_what_is_whole_again_serves_all_in_all(every: int, outcome: Outcome) -> None:
+    """One second of so many after recovery, each pause being short enough for every limit of a single one."""
+    lines = history(until=57, quiet=frozenset([13, 14, *(second for second in range(21, 57) if second % every)]))
+    trial = whole(history=lines, events=events(writing_end={"at": 57.1}, audit_begin={"at": 57.2},
+                  audit_end={"at": 58}, trial_end={"at": 58.1}))  # fmt: skip
+    (check,) = (one for one in load().claim("survivability").checks_for("laptop") if one.metric == "served_after")
+    (found,) = decide(trial, [check]).results
+    assert found.outcome is outcome
+    assert found.measurement.value == pytest.approx(100 / every, abs=3)

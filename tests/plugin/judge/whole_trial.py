@@ -30,7 +30,7 @@ def history(
     *,
     first: int = 1,
     until: int = 30,
-    quiet: range = range(13, 15),
+    quiet: range | frozenset[int] = range(13, 15),
     lag_us: int = 3000,
     cpu_us: int = 80_000,
     rate: int = RATE,
@@ -43,7 +43,9 @@ def history(
 
 
 @functools.cache
-def _history(first: int, until: int, quiet: range, lag_us: int, cpu_us: int, rate: int) -> tuple[HistoryLine, ...]:
+def _history(
+    first: int, until: int, quiet: range | frozenset[int], lag_us: int, cpu_us: int, rate: int
+) -> tuple[HistoryLine, ...]:
     # made while tests are collected, more than once
     lines: list[HistoryLine] = [Connection(SECOND // 2, "w1", "n1", True)]
     key = 0
