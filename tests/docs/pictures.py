@@ -17,6 +17,7 @@ from typing import Any
 from plugin.evidence.run_seal import seal_run, undecided_of
 from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
+from plugin.reports.page_file import JUDGED_AGAIN
 from tests.plugin.reports.browser import NoBrowserError, headless
 
 CHECKOUT = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ def unpacked(archive: Path, into: Path) -> Path:
 
 
 def judge(place: Path) -> str:
-    """What pytest says of stored evidence, colours and all; ``report.html`` is made on the way."""
+    """What pytest says of stored evidence, colours and all; the page is made on the way."""
     command = [sys.executable, "-m", "pytest", f"--judge={place}", "--color=yes"]
     done = subprocess.run(
         command, cwd=CHECKOUT, env={**os.environ, "COLUMNS": str(COLUMNS)}, capture_output=True, text=True, check=False
@@ -107,7 +108,7 @@ def page(browser: Any, run: Path) -> Path:
     """The upper part of the interactive page's first trial, with the pointer on its time axis."""
 
     def show(view: Any) -> None:
-        view.goto((run / "report.html").as_uri())
+        view.goto((run / JUDGED_AGAIN).as_uri())
         view.locator("section.trial").first.evaluate("element => element.scrollIntoView()")
         chart = view.locator(".charts .u-over").first.bounding_box()
         view.mouse.move(chart["x"] + chart["width"] * 0.55, chart["y"] + chart["height"] * 0.5)

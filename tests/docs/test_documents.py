@@ -32,6 +32,14 @@ def test_the_readme_is_short() -> None:
     assert len(prose((CHECKOUT / "README.md").read_text()).split()) <= README_WORDS
 
 
+def test_the_changelog_has_a_section_for_each_release() -> None:
+    first, *released = re.findall(r"^## (.*)$", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first == "Unreleased"
+    assert [head for head in released if not re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", head)] == []
+    tags = subprocess.run(["git", "tag", "--list", "v*"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert {tag.removeprefix("v") for tag in tags.stdout.split()} <= {head.split()[0] for head in released}
+
+
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text())
