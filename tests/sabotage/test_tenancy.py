@@ -94,13 +94,13 @@ async def test_space_of_dropped_tenants_is_not_given_back(
 async def test_dropped_tables_keep_their_rows(
     few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody gave the tenants' databases four hours in which what is dropped can be brought back."""
+    """Somebody gave the tenants' tables four hours in which what is dropped can be brought back."""
     monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=90))
     async with few_tenants.provisioning():
         await few_tenants.provision()
         for one in few_tenants.plan:
-            longer = f"ALTER DATABASE {quoted(one.database)} CONFIGURE ZONE USING gc.ttlseconds = 14400"
-            await few_tenants.administer("system", longer)
+            longer = f"ALTER TABLE {TABLE} CONFIGURE ZONE USING gc.ttlseconds = 14400"
+            await few_tenants.administer(one.database, longer)
         await few_tenants.drop()
     assert judge.refuted("tables_uncleared")
 
