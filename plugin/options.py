@@ -253,7 +253,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}")
     if get("keep") == Keep.RUNNING and SUBSTRATES[get("substrate")].leave is None:
         raise BadInput(f"--keep running: not to be had on {get('substrate')}; give --keep, or --substrate {LOCAL}")
-    _refuse_adoption(engine, get("substrate"), allowed=get("allow_disruption"))
+    if get("allow_disruption") or get("substrate") != LOCAL:  # else no substrate is imported yet
+        _refuse_adoption(engine, get("substrate"), allowed=get("allow_disruption"))
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.

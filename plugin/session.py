@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates import SUBSTRATES
+from clusters.substrates import LOCAL, SUBSTRATES
 from plugin import options, selection
 from plugin import run as runs
 from plugin.evidence.redaction import hide_given
@@ -221,13 +221,15 @@ def introduce(config: pytest.Config) -> None:
     Of a cluster that is there already: which one that is, and what would be done to it.
     """
     run = runs.of(config)
-    describe = SUBSTRATES[run.settings.substrate].describe
+    describe = None if run.settings.substrate == LOCAL else SUBSTRATES[run.settings.substrate].describe
     if describe and run.controller and not config.option.collectonly:
         try:
             for line in asyncio.run(_described(describe)):
                 _write(config, line)
         except (BadInput, HarnessError) as error:
-            raise pytest.UsageError(str(error)) from error
+            if not run.settings.dry_run:
+                raise pytest.UsageError(str(error)) from error
+            _write(config, str(error))
     if not run.found or run.looks_early:
         return
     if run.controller:
