@@ -105,7 +105,7 @@ async def by_hand(engine: Cockroach, home: Path) -> tuple[float, set[str]]:
             tls.load_cert_chain(home / "certs/client.root.crt", home / "certs/client.root.key")
             async with asyncio.timeout(READY_S), asyncio.TaskGroup() as group:
                 for address in addresses:
-                    group.create_task(_answers(address, tls))
+                    group.create_task(answers(address, tls))
             return time.monotonic() - began, script
         finally:
             with suppress(ProcessLookupError):
@@ -135,7 +135,7 @@ def _last_words(home: Path) -> str:
     return "\n".join(file.read_text()[-500:] for file in home.glob("*.txt"))
 
 
-async def _answers(address: str, tls: ssl.SSLContext) -> None:
+async def answers(address: str, tls: ssl.SSLContext) -> None:
     """Wait until ``SELECT 1`` comes back."""
     import asyncpg
 
