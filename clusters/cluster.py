@@ -42,8 +42,10 @@ SHORTAGES = (
     "disk full",
     "address already in use",
     "cannot allocate memory",
+    "disk stall detected",
 )
-"""Last words of a node that the machine let down (strerror(3)); the database is not to blame."""
+"""Last words of a node that the machine let down (strerror(3); CockroachDB ends itself where its disk takes 20 s for a
+write); the database is not to blame."""
 FULL_BYTES = 32 << 20
 """A disk with less room than this is full for a database: a store cannot grow by one file."""
 

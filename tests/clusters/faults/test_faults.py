@@ -255,6 +255,7 @@ class Ending(NamedTuple):
         Ending(-15, "", HarnessError, "by a SIGTERM that was not sent from here"),
         Ending(None, "", HarnessError, "ended unseen, .* whoever watched over it is gone"),
         Ending(7, f"x: {os.strerror(errno.ENOSPC)}", HarnessError, r"\(no space left on device\)"),
+        Ending(7, "F1 disk stall detected: unable to write to file", HarnessError, r"\(disk stall detected\)"),
         Ending(1, f"x: {os.strerror(errno.EADDRINUSE).lower()}", HarnessError, "(address already in use)"),
     ],
 )
