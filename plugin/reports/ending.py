@@ -134,8 +134,8 @@ def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any]) -> No
 
 def _markdown(told: Mapping[str, Any]) -> str:
     lines = [f"## {told['conclusion']}", "", f"{told['tested']}, {told['status_told']}", ""]
-    revision = told["suite_revision"] or "of an unknown revision"
-    lines += [f"seed {told['seed']}, profile {told['profile']}, suite {told['suite']}, Roachproof {revision}", ""]
+    about = f"seed {told['seed']}, profile {told['profile']}, suite {told['suite']}"
+    lines += [f"{about}, Roachproof {told['suite_revision']}", ""]
     lines += ["| verdict | claim | s | reason |", "|---|---|---|---|"]
     for row in told["claims"]:
         reason = textwrap.shorten(Ended(**row).reason, CELL, placeholder=" …").replace("|", "\\|")

@@ -155,7 +155,7 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     summary = (gate.run_dir / "summary.md").read_text()
     assert summary.startswith("## RUN NOT PASSED: 1 refuted (answer), 1 not decided (question)\n")
     assert "| REFUTED | answer |" in summary
-    assert f"\nseed {told['seed']}, profile laptop, suite gate, Roachproof of an unknown revision\n" in summary
+    assert f"\nseed {told['seed']}, profile laptop, suite gate, Roachproof {told['suite_revision']}\n" in summary
     assert "results: out/result.json, out/summary.md" in last
     assert "| NOT DECIDED | question |" in summary
     page = (gate.run_dir / "report.html").read_text()

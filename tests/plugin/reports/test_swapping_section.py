@@ -223,7 +223,7 @@ def test_the_page_shows_all_of_it(chromium: Any, tmp_path: Path) -> None:
     assert titles[0].startswith("What runs on each node, and in which state it is")
     assert titles[1] == "Acknowledged writes a second"
     assert page.locator(".states").first.inner_text().splitlines() == [
-        OLD, "draining", "down", NEW,
+        OLD, "draining", "down", "not ready, starting", NEW,
     ]  # fmt: skip
     assert seen.of_charts(0, "charts.map((u) => u.scales.x.max).every((max, _, all) => max === all[0])")
     page.locator(".charts").first.focus()
