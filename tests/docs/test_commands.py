@@ -3,7 +3,9 @@
 import configparser
 import importlib.util
 import re
+import shutil
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,8 +109,11 @@ def test_commands_are_understood_and_what_they_name_is_there(sample: Path, tmp_p
                 for arguments in pytests(words):
                     tried.setdefault(as_tried(arguments), f"{page.name}: {' '.join(words)}")
     assert len(tried) > 20
-    for version in {words[at + 1] for words in tried for at, word in enumerate(words) if word == "--cockroach-version"}:
-        Gate(path=tmp_path, run_dir=tmp_path / "out").fake_cockroach(version)
+    named = [pair for words in tried for pair in pairwise(words)]
+    for version in {given for option, given in named if option == "--cockroach-version"}:
+        program = Gate(path=tmp_path, run_dir=tmp_path / "out").fake_cockroach(version)
+    for path in {given for option, given in named if option == "--cockroach"}:
+        shutil.copy(program, path)
     ends = commands.in_one_process([*tried], tmp_path)
     for where, (status, text) in zip(tried.values(), ends, strict=True):
         assert status == 0, f"{where}\n{text}"
