@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED
-from tests.kubernetes.at_hand import apply, eventually, kubectl, namespaces, opened
+from tests.kubernetes.at_hand import AT_HAND, apply, eventually, kubectl, namespaces, opened
 from tests.slow import slow
 
+pytestmark = AT_HAND
 ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("ROACHPROOF_MOMENTS", "17"))
 """Which moments are drawn; any other number draws others."""

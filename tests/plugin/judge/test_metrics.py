@@ -52,6 +52,7 @@ EXPECTED = {
     "throughput_before": RATE,
     "throughput_during": RATE,
     "throughput_after": RATE,
+    "served_after": 3000 / (10.1 * RATE) * 100,
     "latency_p50_before_ms": 2,
     "latency_p50_during_ms": 2,
     "latency_p50_after_ms": 2,
