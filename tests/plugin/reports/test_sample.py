@@ -30,6 +30,7 @@ def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
             "errors_not_retryable absolute ==",
             "client_wait_s absolute <=",
             "failed_disturbed absolute <=",
+            "served_after absolute >=",
             "client_wait_undisturbed_s absolute <=",
         ],
     }
