@@ -93,7 +93,7 @@ class CpuUse:
         ours, there, used, limit, limited = (
             max(0.0, now - before) for now, before in zip(self._last, last, strict=True)
         )
-        if limit > 0 and limited * there > used * limit:
+        if limit > 0 and (there <= 0 or limited / limit > used / there):
             there, used = limit, limited
         if there <= 0:
             return {"cpu_percent": 0.0, "others_percent": 0.0}
