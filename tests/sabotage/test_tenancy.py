@@ -69,6 +69,7 @@ async def test_a_tenant_is_left_though_every_drop_was_answered(
     monkeypatch.setattr(
         Spoken, "drop_roles", lambda spoken, some: drop_roles(spoken, [one for one in some if one.number != 3])
     )
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=1))
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await few_tenants.drop()
