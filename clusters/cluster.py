@@ -120,7 +120,7 @@ class Cluster:
         deployment = engine.deploy(topology.nodes, resources=resources, tuned=tuned)
         self = cls(engine=engine, deployment=deployment, substrate=substrate, topology=topology, record=record)
         placements = await substrate.place(topology.nodes)
-        if substrate.kind.describe is not None:
+        if substrate.kind.there_already:
             if engine.kind.adopt is None:
                 raise BadInput(f"{engine.kind.title} is not taken over where it is there already; start one")
             self._leave = await engine.kind.adopt(deployment, placements, substrate)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plugin.counts import number_of
 from plugin.profiles import Profile
 
 GIB = 1 << 30
@@ -83,7 +84,7 @@ class CpuUse:
     hypervisor took is others'.
     """
 
-    def __init__(self, root: int, quota: "Callable[[], tuple[float, float] | None] | None" = None) -> None:
+    def __init__(self, root: int, quota: Callable[[], tuple[float, float] | None] | None = None) -> None:
         self._root, self._quota = root, quota or quota_used
         self._last = self._seconds()
 
@@ -227,7 +228,7 @@ def carries(profile: Profile, host: Host, nodes: int) -> str | None:
         )
     if not lacks:
         return None
-    return f"this host cannot carry {nodes} node{'s' * (nodes != 1)} of profile {profile.name}: {'; '.join(lacks)}"
+    return f"this host cannot carry {number_of(nodes, 'nodes')} of profile {profile.name}: {'; '.join(lacks)}"
 
 
 def group_limits(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> GroupLimits:

@@ -235,7 +235,7 @@ def choose(config: pytest.Config) -> None:
 
 def _refuse_adoption(engine: str, substrate: str, *, allowed: bool) -> None:
     """Raise ``BadInput`` for what makes no sense of a cluster that is there already, or of one that is not."""
-    there = SUBSTRATES[substrate].describe is not None
+    there = SUBSTRATES[substrate].there_already
     if allowed and not there:
         raise BadInput(f"--allow-disruption: clusters of {substrate} are Roachproof's own; leave it out")
     if there and (engine == AUTO or ENGINES[engine].adopt is None):

@@ -283,7 +283,7 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
         return f"compares two versions{_choosing_versions(run, 'twice')}"
     if claim.changes_versions and engine is None and len(run.targets) < claim.least_versions:
         return f"changes the version{_choosing_versions(run, 'twice or more often')}"
-    if SUBSTRATES[run.settings.substrate].describe and not run.settings.allow_disruption:
+    if SUBSTRATES[run.settings.substrate].there_already and not run.settings.allow_disruption:
         return f"{run.settings.substrate} clusters are loaded and disturbed only with --allow-disruption"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:

@@ -185,6 +185,11 @@ class SubstrateKind:
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 
+    @property
+    def there_already(self) -> bool:
+        """Whether its clusters are there already, and somebody's."""
+        return self.describe is not None
+
 
 LOCAL = "processes"
 """What is there on every machine."""

@@ -36,7 +36,7 @@ def _of_trials(directory: Path) -> list[str]:
 
 def _undescribed(directory: Path) -> list[str]:
     """Where evidence of a trial is, and no trial, whatever the seal knows."""
-    places = {file.parent for name in (MANIFEST, EVENTS) for file in directory.rglob(name)}
+    places = {file.parent for name in (MANIFEST, EVENTS) for file in (directory / "claims").rglob(name)}
     return sorted(str(place.relative_to(directory)) for place in places if not (place / TRIAL_FILE).exists())
 
 

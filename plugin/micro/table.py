@@ -11,6 +11,7 @@ from typing import Any
 
 from clusters.engines import ENGINES, is_control
 from clusters.errors import BadInput
+from plugin.counts import number_of
 from plugin.judge.student import student_quantile
 from plugin.reports.text import WIDTH, wrapped
 
@@ -205,7 +206,7 @@ def _origins(measured: Sequence[Turn], stored: Sequence[Turn], *, apart: str, se
     lines = []
     columns = {each.column for each in measured}
     most = max(each.turn for each in measured)
-    turns_ = f"{most} turn{'s' * (most > 1)}"
+    turns_ = number_of(most, "turns")
     if len(columns) > 1:
         lines.append(
             f"The versions of this run are not interleaved, one was measured after the other: {apart}."
