@@ -59,14 +59,25 @@ class Times(Sequence[int]):
 
 
 @dataclass(kw_only=True, slots=True)
+class ConnectionEnds:
+    """When a client's connection ended, by node: between two operations, or while one was under way."""
+
+    drained: dict[str, Times] = field(default_factory=dict)
+    dropped: dict[str, Times] = field(default_factory=dict)
+
+    def add(self, node: str, t: int, *, dropped: bool) -> None:
+        """One more, at ``t`` (µs), no earlier than those before."""
+        (self.dropped if dropped else self.drained).setdefault(node, Times()).append(t)
+
+
+@dataclass(kw_only=True, slots=True)
 class Activity:
     """Times in microseconds, in the order in which they were recorded.
 
     ``attempts``: when each write was sent. ``sent`` and ``acknowledged``: both times of each acknowledged write, at the
     same index. ``refused``: when a writer sought a connection in vain. ``broken``: by node, when a write there failed
     or became indeterminate. ``failures``: when any operation did. ``cut``: by node, when a writer's connection to it
-    went down. ``drained`` and ``dropped``: by node, when any client's connection to it ended, between two operations or
-    while one was under way.
+    went down.
     """
 
     attempts: Times = field(default_factory=Times)
@@ -76,5 +87,3 @@ class Activity:
     broken: dict[str, Times] = field(default_factory=dict)
     failures: Times = field(default_factory=Times)
     cut: dict[str, Times] = field(default_factory=dict)
-    drained: dict[str, Times] = field(default_factory=dict)
-    dropped: dict[str, Times] = field(default_factory=dict)

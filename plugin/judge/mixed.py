@@ -29,7 +29,7 @@ from plugin.judge.student import student_quantile
 from plugin.judge.swapping import FINALISE, JOIN, SWAP
 from plugin.judge.throughput import percentile, within
 from plugin.judge.trial import LOOK, Fault, TrialEvidence, Window
-from plugin.workloads import activity_of
+from plugin.workloads import activity_of, connection_ends_of
 
 BLOCK = 100
 """Writes in a block: the second largest is its 99th percentile (our own choice)."""
@@ -248,18 +248,18 @@ def ended(a: Analysis) -> tuple[Ended, ...]:
 
 
 def _ended(a: Analysis) -> Iterator[Ended]:
-    activity = recorded(activity_of(a), "no load told what its clients did")
+    loads = recorded(connection_ends_of(a) or None, "no load told when its connections ended")
     drains = seen(a.evidence.events, NodeDrained)
     swaps = [fault for fault in a.timeline.faults if fault.kind == SWAP]
     for fault in recorded(swaps or None, "no node was given another version"):
         for node in fault.nodes:
             window = fault.begin, _until(a, fault)
-            dropped = within(activity.dropped.get(node, ()), window)
+            dropped = [t for load in loads for t in within(load.dropped.get(node, ()), window)]
             done = next((t for t, one in drains if one.node == node and t >= fault.begin), None)
             yield Ended(
                 node=node,
                 begin=fault.begin,
-                drained=len(within(activity.drained.get(node, ()), window)),
+                drained=sum(len(within(load.drained.get(node, ()), window)) for load in loads),
                 dropped=len(dropped),
                 by_draining=None if done is None else sum(t <= done for t in dropped),
             )

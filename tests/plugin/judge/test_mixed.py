@@ -1,6 +1,7 @@
 """Latency while nodes run different builds and when all is done, against the baseline; connections that ended."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import exp, log, sqrt
 from random import Random
 
@@ -17,6 +18,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
+from fixtures.workloads.tpcc.evidence import TpccConnectionEnd, TpccRun
 from plugin.evidence.events import Event
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
@@ -24,6 +26,7 @@ from plugin.judge.metrics import measure
 from plugin.judge.mixed import BLOCK, FEWEST_BLOCKS, Blocks, Change, changed, ended, mixed
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import TrialEvidence
+from tests.fixtures.workloads.tpcc.test_evidence import header
 from tests.plugin.judge.histories import SECOND, event, trial
 
 OLD, NEW = "v1.0", "v1.1"
@@ -215,6 +218,21 @@ def test_connections_that_ended_between_operations_are_told_from_those_that_ende
     assert dropped.note.startswith("n1 at 20.0 s: 2 drained, 2 dropped (1 of them while it drained); n2 at 40.0 s: 0")
 
 
+def test_connections_of_every_load_count() -> None:
+    ends = (
+        TpccConnectionEnd(gone="n1", t=20 * SECOND + 5, dropped=False),
+        TpccConnectionEnd(gone="n1", t=21 * SECOND, dropped=True),
+        TpccConnectionEnd(gone="n2", t=23 * SECOND, dropped=True),  # while n1 was given its version
+        TpccConnectionEnd(gone="n1", t=24 * SECOND, dropped=True),
+    )
+    tpcc = TpccRun(header=header(), seconds=(), audit=None, end=None, connection_ends=ends)
+    evidence = case([Connection(21 * SECOND, "w1", "n1", False, "connection lost"), HistoryEnd(99 * SECOND)])
+    evidence = replace(evidence, workloads={**evidence.workloads, "tpcc": {"beside": tpcc}})
+    first, second, _ = ended(analysis(evidence))
+    assert (first.drained, first.dropped, first.by_draining) == (2, 2, 1)
+    assert (second.drained, second.dropped) == (0, 0)
+
+
 def test_without_a_swap_or_a_load_nobody_tells_of_connections() -> None:
     assert measure(trial(events=planned(), history=[]), "dropped_connections").value is None
-    assert measure(trial(events=changing()), "dropped_connections").note == "no load told what its clients did"
+    assert measure(trial(events=changing()), "dropped_connections").note == "no load told when its connections ended"
