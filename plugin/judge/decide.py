@@ -210,7 +210,9 @@ def _not_met(unmet: Sequence[Condition]) -> str:
 
 
 def _told(unmet: Sequence[Condition]) -> str:
-    return "; ".join(f"{condition.name} is not met: {condition.why}" for condition in unmet)
+    """Of what other work did to the machine first: the rest may follow from it, and a short line shows no more."""
+    ordered = sorted(unmet, key=lambda condition: condition.name not in EXCUSES)
+    return "; ".join(f"{condition.name} is not met: {condition.why}" for condition in ordered)
 
 
 def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tuple[Outcome, str]:

@@ -82,6 +82,15 @@ def test_a_limit_of_time_refutes_only_where_other_work_left_the_cpu(others: floa
     assert ("machine_free" in verdict.why) == (outcome is Outcome.INCONCLUSIVE)
 
 
+def test_other_work_is_told_before_what_may_follow_from_it() -> None:
+    crowded = whole(
+        events=[*events(recovered=None), *LATE], host=host(others=40.0), final=last_read(history(), unread=[1])
+    )
+    why = decide(crowded, [check(), UNRECOVERED], needs=("audit_complete", "recovered")).why
+    assert "audit_complete is not met" in why
+    assert why.startswith("machine_free is not met: other work took 40 %")
+
+
 def test_a_crowded_machine_keeps_nothing_from_passing_and_excuses_no_lost_row() -> None:
     crowded = host(others=40.0)
     assert decide(whole(host=crowded), [check(), GAP, UNRECOVERED]).outcome is Outcome.PASS
