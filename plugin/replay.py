@@ -20,7 +20,6 @@ from plugin.evidence.store import TRIAL_FILE, seal, store_verdict, stored_verdic
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
-from plugin.judge.moments import counting_from, zero_of
 from plugin.profiles import profile_named
 from plugin.reports import ending, terminal
 from plugin.reports.text import wrapped
@@ -51,8 +50,7 @@ def judge_trial(directory: Path, catalogue: Catalogue) -> Verdict:
         every = (check.resolve(evidence.profile) for check in catalogue.every_claim)
         checks = (*checks, *(check for check in every if check.metric not in named))
     needs = claim.needs if claim else tuple(trial["needs"])
-    with counting_from(zero_of(evidence.events)):
-        verdict = decide(evidence, checks, needs=needs, tuned=tuple(trial["tuned"]))
+    verdict = decide(evidence, checks, needs=needs, tuned=tuple(trial["tuned"]))
     analysis.cache_clear()  # of a trial of hours it takes hundreds of MiB
     return verdict
 

@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from plugin.judge.availability import Availability, availability, nearby, together
+from plugin.judge.moments import seconds, zero_of
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
 
 T = TypeVar("T")
@@ -21,6 +22,15 @@ class Analysis:
     def timeline(self) -> Timeline:
         """The trial's phases."""
         return timeline(self.evidence.events)
+
+    @cached_property
+    def zero(self) -> int:
+        """From which second of the timeline on the trial is told."""
+        return zero_of(self.evidence.events)
+
+    def moment(self, t: int) -> str:
+        """A time of the timeline in words."""
+        return seconds(t, self.zero)
 
     @cached_property
     def outages(self) -> tuple[Availability, ...]:

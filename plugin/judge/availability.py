@@ -210,18 +210,21 @@ def _stretches(name: str, seconds: Sequence[ProbeSecond], bounds: Window) -> Ite
     yield last, bounds[1]
 
 
-def holes(seconds: Sequence[ProbeSecond], window: Window) -> tuple[str, ...]:
-    """Where the probe's record has holes in the window, in words: lines missing, or not there from begin to end."""
+def holes(seconds: Sequence[ProbeSecond], window: Window, zero: int = 0) -> tuple[str, ...]:
+    """Where the probe's record has holes in the window, in words: lines missing, or not there from begin to end.
+
+    Moments count from the second ``zero``.
+    """
     if not seconds:
         return ("the probe recorded nothing",)
     found = []
     if seconds[0].t > window[0] + EDGE_US:
-        found.append(f"the probe begins at {told(seconds[0].t)}, the window at {told(window[0])}")
+        found.append(f"the probe begins at {told(seconds[0].t, zero)}, the window at {told(window[0], zero)}")
     if seconds[-1].t < window[1] - EDGE_US:
-        found.append(f"the probe ends at {told(seconds[-1].t)}, the window at {told(window[1])}")
+        found.append(f"the probe ends at {told(seconds[-1].t, zero)}, the window at {told(window[1], zero)}")
     for one, other in itertools.pairwise(seconds):
         if other.t - one.t > SECOND and _overlaps(one.t + SECOND, other.t, window):
-            found.append(f"nothing is recorded between {told(one.t + SECOND)} and {told(other.t)}")
+            found.append(f"nothing is recorded between {told(one.t + SECOND, zero)} and {told(other.t, zero)}")
     return tuple(found)
 
 

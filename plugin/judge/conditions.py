@@ -19,7 +19,6 @@ from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
 from plugin.judge.model import Condition
-from plugin.judge.moments import seconds
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.throughput import within
@@ -168,7 +167,7 @@ def _hit(a: Analysis, fault: Fault) -> Answer:
 def _brought_back(a: Analysis) -> Answer:
     """Every node that a fault took was brought back."""
     _faults(a)
-    gone = [f"{node}, hit at {seconds(t)}" for node, t in a.timeline.gone.items()]
+    gone = [f"{node}, hit at {a.moment(t)}" for node, t in a.timeline.gone.items()]
     return not gone, some(gone) if gone else "every node that was hit was brought back"
 
 
@@ -193,7 +192,7 @@ def _writes_in_window(a: Analysis) -> Answer:
 def _recovered(a: Analysis) -> Answer:
     """Recovery was declared after the last fault."""
     time = recorded(a.timeline.recovered, "no recovery was declared after the last fault")
-    return True, f"all nodes live and fully replicated at {seconds(time)}"
+    return True, f"all nodes live and fully replicated at {a.moment(time)}"
 
 
 @requires("replicated_before", "wait for full replication before the fault")
@@ -202,8 +201,8 @@ def _replicated_before(a: Analysis) -> Answer:
     time = recorded(a.timeline.reached.get(Replicated), "never seen with all replicas")
     first = a.timeline.faults[0].begin if a.timeline.faults else None
     if first is not None and time > first:
-        return False, f"seen with all replicas at {seconds(time)}, after the first fault at {seconds(first)}"
-    return True, f"every range had all its replicas at {seconds(time)}"
+        return False, f"seen with all replicas at {a.moment(time)}, after the first fault at {a.moment(first)}"
+    return True, f"every range had all its replicas at {a.moment(time)}"
 
 
 # ---- the probe and the machine
@@ -246,7 +245,7 @@ def _probe_complete(a: Analysis) -> Answer:
     fault = min((t for t in _faults_begin(a) if t >= window[0]), default=window[1])
     buckets = {route.rpartition("/")[2] for route in routes}
     reached = {name for line in lines if line.t <= fault for name, route in line.routes.items() if route.ok}
-    problems = [*holes(lines, window)]
+    problems = [*holes(lines, window, a.zero)]
     problems += [f"bucket {b} has no route" for b in range(a.evidence.buckets) if str(b) not in buckets]
     problems += [f"node {node} has no route" for node in _unwatched(a, routes)]
     problems += [

@@ -8,7 +8,6 @@ from plugin.judge.conditions import first_fault, nothing_left_s
 from plugin.judge.definitions import MetricInfo, NotRecorded
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison
-from plugin.judge.moments import seconds
 from plugin.judge.trial import TrialEvidence, Window
 
 EXCUSES = ("machine_free",)
@@ -53,7 +52,7 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     else:
         enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
     begin, end = max(lost, key=lambda window: lost[window])
-    told = f"for {lost[begin, end]:.0f} s from {seconds(begin)} to {seconds(end)} the machine had no CPU or disk left"
+    told = f"for {lost[begin, end]:.0f} s from {a.moment(begin)} to {a.moment(end)} the machine had no CPU or disk left"
     return f"{told}: use one with more, or a smaller profile" if enough else ""
 
 

@@ -17,7 +17,6 @@ from plugin.judge.growth import NO_PHASE
 from plugin.judge.growth_metrics import GROWTH_METRICS
 from plugin.judge.mixed import MIXED_METRICS
 from plugin.judge.model import Measurement
-from plugin.judge.moments import seconds
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
@@ -115,7 +114,7 @@ def _gap_where(where: Callable[[Analysis], Watched], a: Analysis) -> Measured:
     window, excused, gone = where(a)
     _, routes, lines = watched(a)
     gap = undisturbed(lines, routes, window=window, excused=excused, gone=gone)
-    return _gap_told(recorded(gap, "the probe watched no time in which a gap counts"))
+    return _gap_told(a, recorded(gap, "the probe watched no time in which a gap counts"))
 
 
 def _gaps_where(where: Callable[[Analysis], Watched], a: Analysis) -> Sequence[Window]:
@@ -141,8 +140,8 @@ for _name, (_at, _what) in _WHERE.items():
     )(partial(_gap_where, _at))  # fmt: skip
 
 
-def _gap_told(gap: Gap) -> Measured:
-    return gap.seconds, f"{gap.route}, {seconds(gap.begin)} to {seconds(gap.end)}", ()
+def _gap_told(a: Analysis, gap: Gap) -> Measured:
+    return gap.seconds, f"{gap.route}, {a.moment(gap.begin)} to {a.moment(gap.end)}", ()
 
 
 def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
@@ -152,7 +151,7 @@ def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:
 
 
 def _told(a: Analysis, gap: Gap) -> Measured:
-    value, note, examples = _gap_told(gap)
+    value, note, examples = _gap_told(a, gap)
     return value, note if a.timeline.recovered is not None else f"{note}; {NEVER_RECOVERED}", examples
 
 
@@ -198,7 +197,7 @@ def _nodes_died(a: Analysis) -> Measured:
     if not a.evidence.events:
         return nothing("nothing was recorded")
     died = seen(a.evidence.events, NodeDeath)
-    told = [f"{event.node} ended by itself at {seconds(t)}, exit code {event.code}" for t, event in died[:5]]
+    told = [f"{event.node} ended by itself at {a.moment(t)}, exit code {event.code}" for t, event in died[:5]]
     return len(died), "", tuple(told)
 
 

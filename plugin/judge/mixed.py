@@ -24,7 +24,6 @@ from plugin.evidence.events import NodeJoined, PlanDrawn, StepBegin, StepEnd, Wr
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded, some
-from plugin.judge.moments import seconds
 from plugin.judge.student import student_quantile
 from plugin.judge.swapping import FINALISE, JOIN, SWAP
 from plugin.judge.throughput import percentile, within
@@ -228,18 +227,19 @@ class Ended:
 
     ``drained``: closed between two operations. ``dropped``: while one was under way, so that the client cannot know
     what became of it. ``by_draining``: how many of those were while the node still handed over its work, so that the
-    server closed them by itself; ``None`` where nobody recorded how long it did.
+    server closed them by itself; ``None`` where nobody recorded how long it did. ``at``: when that began, in words.
     """
 
     node: str
     begin: int
+    at: str
     drained: int
     dropped: int
     by_draining: int | None = None
 
     def __str__(self) -> str:
         by = f" ({self.by_draining} of them while it drained)" if self.dropped and self.by_draining is not None else ""
-        return f"{self.node} at {seconds(self.begin)}: {self.drained} drained, {self.dropped} dropped{by}"
+        return f"{self.node} at {self.at}: {self.drained} drained, {self.dropped} dropped{by}"
 
 
 def ended(a: Analysis) -> tuple[Ended, ...]:
@@ -259,6 +259,7 @@ def _ended(a: Analysis) -> Iterator[Ended]:
             yield Ended(
                 node=node,
                 begin=fault.begin,
+                at=a.moment(fault.begin),
                 drained=sum(len(within(load.drained.get(node, ()), window)) for load in loads),
                 dropped=len(dropped),
                 by_draining=None if done is None else sum(t <= done for t in dropped),

@@ -10,7 +10,6 @@ from clusters.events import NodeDeath, NodeResized
 from plugin.evidence.events import SizeBegin, seen
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Measured, Metrics, nothing, some
-from plugin.judge.moments import seconds
 
 SHOWN = ("cpus", "memory_mib", "cache_mib")
 """What a node must show of what was asked for; the rest is compared where it shows it."""
@@ -30,7 +29,7 @@ def _down_at_once(a: Analysis) -> Measured:
         return nothing("no node was taken down")
     down = {fault.begin: _down_at(a, fault.begin) for fault in faults}
     worst = max(down, key=lambda t: len(down[t]))
-    return len(down[worst]), f"{', '.join(sorted(down[worst]))} at {seconds(worst)}", ()
+    return len(down[worst]), f"{', '.join(sorted(down[worst]))} at {a.moment(worst)}", ()
 
 
 def _down_at(a: Analysis, t: int) -> set[str]:

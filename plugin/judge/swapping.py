@@ -39,7 +39,6 @@ from plugin.evidence.events import (
 from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
-from plugin.judge.moments import seconds
 from plugin.judge.trial import Fault
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
@@ -80,7 +79,7 @@ def _processes_down(a: Analysis) -> Measured:
         return nothing("nobody looked at the nodes' processes")
     t, worst = max(looks, key=lambda look: len(look[1].others))
     told = ", ".join(f"{node} {state}" for node, state in sorted(worst.others.items()))
-    return len(worst.others), f"{told or 'all ran'} at {seconds(t)}, of {number_of(len(looks), 'records')}", ()
+    return len(worst.others), f"{told or 'all ran'} at {a.moment(t)}, of {number_of(len(looks), 'records')}", ()
 
 
 @measures("nodes_on_other_build", "nodes", ("integrity", "fault_bit"), safety=True)
@@ -111,7 +110,7 @@ def _other_build(a: Analysis) -> Measured:
             case VersionsSeen(builds=said) if said:
                 for node, build in said.items():
                     if build != given.get(node, build):
-                        wrong[node] = f"{node} called itself {given[node]}, and {build} at {seconds(event.t)}"
+                        wrong[node] = f"{node} called itself {given[node]}, and {build} at {a.moment(event.t)}"
             case SwapFailed(node=node, wanted=wanted, why=why, late=late, meant=UnsetType()) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
@@ -131,7 +130,7 @@ def _late(a: Analysis) -> Measured:
             case DrainFailed(node=node, why=why, late=True):
                 late.append(f"{node}, which was drained: {why}")
             case NodeStopped(node=node, late=True):
-                late.append(f"{node} had not stopped when it was killed at {seconds(event.t)}")
+                late.append(f"{node} had not stopped when it was killed at {a.moment(event.t)}")
             case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
                 late.append(f"{node} with {wanted}: {why}")
             case JoinFailed(node=node, why=why, late=True):
@@ -149,11 +148,11 @@ def _undrained(a: Analysis) -> Measured:
     """
     failed = {(one.node, t): one for t, one in seen(a.evidence.events, DrainFailed)}
     done = {(one.node, t) for t, one in seen(a.evidence.events, NodeDrained)}
-    wrong = [f"{node} at {seconds(t)}: {one.why}" for (node, t), one in failed.items() if one.late is not True]
+    wrong = [f"{node} at {a.moment(t)}: {one.why}" for (node, t), one in failed.items() if one.late is not True]
     for fault in _swaps(a):
         for node, bit in fault.bit.items():
             if not any(of == node and fault.begin <= t <= bit for of, t in {*failed, *done}):
-                wrong.append(f"{node} at {seconds(bit)}: it was not asked to")
+                wrong.append(f"{node} at {a.moment(bit)}: it was not asked to")
     return len(wrong), some(wrong) or "all handed their work over", tuple(wrong[:5])
 
 
@@ -168,7 +167,7 @@ def _crashed_on_stop(a: Analysis) -> Measured:
     """Nodes that were told to stop, to be given another version, and ended in another way."""
     stops = seen(a.evidence.events, NodeStopped)
     crashed = [
-        f"{one.node} at {seconds(t)}, exit code {one.code}"
+        f"{one.node} at {a.moment(t)}, exit code {one.code}"
         for t, one in stops
         if one.late is not True and one.code not in STOPPED
     ]
@@ -212,13 +211,13 @@ def _changed_after_failure(a: Analysis) -> Measured:
     for event in a.evidence.events:
         match event.what:
             case SwapFailed(node=node):
-                failed = failed or f"that of {node} failed at {seconds(event.t)}"
+                failed = failed or f"that of {node} failed at {a.moment(event.t)}"
             case NodeSwapped(node=node) if not failed:
                 had.add(node)
             case StepBegin(kind=kind) if kind == FINALISE:
                 had.clear()  # of a chain the next version comes
             case FaultBegin(fault=kind, nodes=nodes) if failed and kind == SWAP:
-                wrong += [f"{node} at {seconds(event.t)}" for node in nodes if node not in had]
+                wrong += [f"{node} at {a.moment(event.t)}" for node in nodes if node not in had]
     recorded(failed or None, "no update failed")
     return len(wrong), f"{failed}; {some(wrong) or 'no other node was touched'}", tuple(wrong[:5])
 
@@ -230,7 +229,7 @@ def _before_whole(a: Analysis) -> Measured:
     for one, other in pairwise(_swaps(a)):
         done = one.undone if one.undone is not None else one.begin
         if not any(done <= t <= other.begin for t in a.timeline.recoveries):
-            wrong.append(f"{', '.join(other.nodes)} at {seconds(other.begin)}, after {', '.join(one.nodes)}")
+            wrong.append(f"{', '.join(other.nodes)} at {a.moment(other.begin)}, after {', '.join(one.nodes)}")
     return len(wrong), some(wrong) or "the cluster was whole before each", tuple(wrong[:5])
 
 
@@ -252,7 +251,7 @@ def _final_early(a: Analysis) -> Measured:
     def held(t: int, told: Mapping[str, str]) -> int:
         for node, active in told.items():
             if active != kept:
-                wrong[node] = f"{node} at {seconds(t)}: {active} in force, {kept} was to be kept"
+                wrong[node] = f"{node} at {a.moment(t)}: {active} in force, {kept} was to be kept"
         return len(told)
 
     for event in a.evidence.events:
@@ -265,7 +264,7 @@ def _final_early(a: Analysis) -> Measured:
                 looked += held(event.t, {node: active})
             case VersionsSeen(active=told, silent=unasked) if kept:
                 looked += held(event.t, told)
-                silent |= {node: f"{node} at {seconds(event.t)}: {why}" for node, why in unasked.items()}
+                silent |= {node: f"{node} at {a.moment(event.t)}: {why}" for node, why in unasked.items()}
     if silent and not wrong:
         return nothing(f"not told which version is in force: {some(silent.values())}")
     if not looked:

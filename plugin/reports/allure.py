@@ -10,7 +10,6 @@ from allure_commons.model2 import Label, Parameter, StatusDetails, TestResult, T
 from clusters.engines import SUBJECT, is_control
 from clusters.engines import title as title_of
 from plugin.claims import Labels
-from plugin.judge.moments import since
 from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
@@ -169,7 +168,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
         ", ".join(f"{name} {value}" for name, value in trial.context.items() if name not in ("engine", "version")),
         *(f"{name} {value}" for name, value in trial.builds.items()),
     ]
-    on = machine(run.get("host") or {})
+    on, faults = machine(run.get("host") or {}), trial.series.resilience if trial.series else ()
     rows: list[tuple[str, str]] = []
     if trial.sabotage:
         about_it = trial.about or "the cluster was misconfigured or broken on purpose."
@@ -184,7 +183,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),
         ("On", on),
         ("What was done", claim.disturbs if claim else ""),
-        ("What happened", "; ".join(map(cost, trial.series.resilience if trial.series else ()))),
+        ("What happened", "; ".join(cost(fault, trial.zero) for fault in faults)),
         ("Source", claim.source.whole if claim and claim.source else ""),
         ("What would refute it", claim.refuted_by if claim else ""),
         ("What differs from the source", claim.note if claim else ""),
@@ -198,8 +197,8 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
     )
 
 
-def cost(fault: Resilience) -> str:
-    """What a fault cost, in a sentence."""
+def cost(fault: Resilience, zero: int) -> str:
+    """What a fault cost, in a sentence; its times count from the second ``zero``."""
     known = (
         ("recovered in", fault.recovery_s, "s"),
         ("longest gap of any range", fault.gap_s, "s"),
@@ -209,5 +208,5 @@ def cost(fault: Resilience) -> str:
     )
     told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
     named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
-    when = f"from {since(fault.begin):.1f} to {since(fault.end):.1f} s"
+    when = f"from {fault.begin - zero:.1f} to {fault.end - zero:.1f} s"
     return f"{named} {when}: {', '.join(told) or 'nothing else is known'}"

@@ -22,7 +22,7 @@ def attachments(
     series, sections = trial.series, trial.sections.values()
     own = any(section.timeline for section in sections) and not (series and series.swapping)
     if series is not None and (own or series.throughput or series.latency or series.nodes):
-        yield picture_file("Timeline", as_svg(as_told(timeline.timeline_of(series, sections)), title))
+        yield picture_file("Timeline", as_svg(as_told(timeline.timeline_of(series, sections), trial.zero), title))
     for section in sections:
         yield from section.attached(title)
         if told := "".join(f"{one}.\n" for one in section.sentences):

@@ -13,7 +13,6 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, GlobalError, G
 from clusters.engines import SUBJECT, is_control
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import TRIAL_FILE, write
-from plugin.judge.moments import counting_from
 from plugin.reports import allure
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
@@ -45,11 +44,9 @@ def fill(result: TestResult, trial: StoredTrial, sink: Any, *, among: str = "") 
     ``among``: the run's name, where there are several. Raises ``OSError``.
     """
     run, began = run_of(trial.directory), began_ms(trial)
-    with counting_from(trial.zero):
-        allure.fill(result, trial, run=run, began_ms=began, among=among)
-        passed = result.status in ("passed", "skipped") and not trial.sabotage
-        attached = [*attachments(trial, title=redacted(result.name), run=run, began_ms=began, passed=passed)]
-    for found in attached:
+    allure.fill(result, trial, run=run, began_ms=began, among=among)
+    passed = result.status in ("passed", "skipped") and not trial.sabotage
+    for found in attachments(trial, title=redacted(result.name), run=run, began_ms=began, passed=passed):
         name = ATTACHMENT_PATTERN.format(prefix=uuid.uuid4(), ext=found.extension)
         sink.report_attached_data(body=found.text, file_name=name)
         result.attachments.append(Attachment(name=found.name, source=name, type=found.type))

@@ -7,7 +7,7 @@ from typing import Any
 from clusters.events import FaultBegin, NodeDeath
 from plugin.counts import number_of
 from plugin.evidence.events import Errored, Event, seen
-from plugin.judge.moments import seconds
+from plugin.judge.moments import seconds, zero_of
 from plugin.reports.bands import Band
 from plugin.reports.reasons import meaning
 from plugin.reports.section import Step
@@ -57,7 +57,8 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     own = next((each.phases[band.name] for each in WORKLOADS.values() if band.name in each.phases), None)
     name = f"{band.name.capitalize()}: {own[-1]}" if own else PHASES.get(band.name, band.name)
     name += f": {'; '.join(kinds)}" if kinds else ""
-    shown = tuple(event_step(event, began_ms) for event in inside[:MOST_EVENTS])
+    zero = zero_of(events)
+    shown = tuple(event_step(event, began_ms, zero) for event in inside[:MOST_EVENTS])
     if len(inside) > MOST_EVENTS:
         more = f"… {number_of(len(inside) - MOST_EVENTS, 'more events')}, all in the evidence"
         shown += (replace(shown[-1], name=more, parameters={}),)
@@ -65,12 +66,12 @@ def _phase(band: Band, events: Sequence[Event], began_ms: int) -> Step:
     return Step(name=name, status="passed", start=begin, stop=end, steps=shown)
 
 
-def event_step(event: Event, began_ms: int) -> Step:
-    """An event with its facts."""
+def event_step(event: Event, began_ms: int, zero: int) -> Step:
+    """An event with its facts; its time counts from the second ``zero``."""
     at = began_ms + event.t // 1000
     facts = {str(name): _short(value) for name, value in event.data.items()}
     status = "broken" if isinstance(event.what, Errored | NodeDeath) else "passed"
-    return Step(name=f"{seconds(event.t)}  {event.name}", status=status, start=at, stop=at, parameters=facts)
+    return Step(name=f"{seconds(event.t, zero)}  {event.name}", status=status, start=at, stop=at, parameters=facts)
 
 
 def _short(value: object) -> str:

@@ -7,8 +7,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from plugin.judge.moments import since
-
 DASHED, DOTTED = (8, 3), (2, 2)
 STYLES: Sequence[tuple[str, tuple[int, ...]]] = (
     ("a", ()), ("b", DASHED), ("c", DOTTED), ("good", (10, 3, 2, 3)),
@@ -80,12 +78,11 @@ class Chart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compared: tuple[str, str] = ("", "")
 
 
-def as_told(charts: Iterable[Chart]) -> list[Chart]:
-    """The same from where moments of the trial count (``counting_from``), without those that end before.
+def as_told(charts: Iterable[Chart], zero: int) -> list[Chart]:
+    """The same from the second ``zero`` on, without those that end before.
 
     Charts over anything but the trial's time stay as they are.
     """
-    zero = -int(since(0))
     whole = [chart for chart in charts if chart.x or chart.seconds > zero]
     return [_from(chart, zero) if zero and not chart.x else chart for chart in whole]
 

@@ -16,7 +16,6 @@ from plugin.counts import number_of
 from plugin.differences import Differences
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
-from plugin.judge.moments import counting_from
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, as_told, clock
 from plugin.reports.ending import concluded
@@ -165,9 +164,8 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
     context = {**trial.context, "tuned": "; ".join(map(str, verdict["tuned"])), **trial.builds}
     why, points = decided(trial)
     sections = trial.sections.values()
-    with counting_from(trial.zero):
-        paper = beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else []
-        own = [section.html(index) for section in sections]
+    paper = beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else []
+    own = [section.html(index) for section in sections]
     checks = [_check(result, {point.name for point in points}) for result in _in_order(verdict["results"])]
     broken = [c for c in verdict["conditions"] if c["name"] in ("integrity", "no_errors") and not c["met"]]
     return {
@@ -281,6 +279,5 @@ def _groups(trial: StoredTrial, paper: Sequence[Beside]) -> dict[str, Sequence[C
         found |= section.charts
     if trial.series is not None:
         found["time"] = timeline_of(trial.series, trial.sections.values())
-    with counting_from(trial.zero):
-        told = {name: as_told(charts) for name, charts in found.items()}
+    told = {name: as_told(charts, trial.zero) for name, charts in found.items()}
     return {name: charts for name, charts in told.items() if charts}

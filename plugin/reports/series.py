@@ -61,9 +61,11 @@ class Series:
     second without a success. ``errors``: operations of load and probe that failed or whose outcome is unknown;
     ``error_kinds`` names those of a second. ``reached``: by endpoint, the share of the probed ranges that answered
     through it. ``normal``: the baseline's median a second. ``ended``: the second in which writing ended.
+    ``zero``: the second from which on reports tell it.
     """
 
     seconds: int
+    zero: int = 0
     throughput: Sequence[int] = ()
     latency: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     probed: bool = True
@@ -132,6 +134,7 @@ def series(evidence: TrialEvidence) -> Series:
     swapping = swapping_series(evidence, a.end, gaps, _connections(a))
     return Series(
         seconds=seconds,
+        zero=a.zero,
         throughput=throughput.per_second(activity.acknowledged, (0, seconds * SECOND)) if activity else (),
         latency=latency,
         probed=bool(probe) or activity is None,

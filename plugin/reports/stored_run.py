@@ -21,7 +21,7 @@ from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, home_of, undecid
 from plugin.evidence.signature import broken_signature, not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
-from plugin.judge.moments import counting_from, zero_of
+from plugin.judge.moments import zero_of
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
@@ -135,10 +135,9 @@ def stored_trial(
     evidence = without_secrets(evidence)
     seen, sections, problem = None, dict[str, Section](), unjudged
     try:
-        with counting_from(zero_of(evidence.events)):
-            sections = sections_of(evidence, limits_of(described, told))
-            seen = series(evidence)
-            sections = {**swapped(seen), **sections}
+        sections = sections_of(evidence, limits_of(described, told))
+        seen = series(evidence)
+        sections = {**swapped(seen), **sections}
     except Exception as error:  # whatever somebody wrote into the files: verdict and events are shown all the same
         problem = problem or f"the evidence cannot be drawn ({type(error).__name__}: {error})"
     return StoredTrial(

@@ -44,6 +44,7 @@ from plugin.evidence.events import (
     seen,
 )
 from plugin.evidence.plan import StoredPlan
+from plugin.judge.moments import zero_of
 from plugin.judge.swapping import JOIN, SWAP
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.bands import FAULTED, SECOND, Band, add
@@ -109,7 +110,7 @@ class SwappingSeries:
     ``lanes``: by node. ``versions``: all that nodes ran, in the order in which they came. ``marks``: what was done to
     the cluster as a whole. ``running`` and ``active``: by node, what it calls itself at last, and which version it says
     is in force. ``back``: what the cluster was told last about a way back. ``beyond``: steps that were planned and of
-    which nothing is stored.
+    which nothing is stored. ``zero``: from which second of the timeline on it is told.
     """
 
     lanes: Mapping[str, tuple[Band, ...]]
@@ -124,6 +125,7 @@ class SwappingSeries:
     preflight: Preflight | None
     beyond: int = 0
     problem: str = ""
+    zero: int = 0
 
 
 def swapping_series(
@@ -151,6 +153,7 @@ def swapping_series(
         preflight=next((found for _, found in seen(evidence.events, Preflight)), None),
         beyond=max(0, plan.steps - len(steps)) if plan else 0,
         problem=evidence.plan.problem if evidence.plan else "",
+        zero=zero_of(evidence.events),
     )
 
 

@@ -60,7 +60,7 @@ def moments(printed: Mapping[str, object], title: str, work: str, swapping: Swap
         here = (str(len(states)), str(changed), str(len(states) - changed - old), str(old))
         rows.append(("measured here", chosen.before, chosen.to, *here))
         found = ", ".join(f"{name} {state}" for name, state in states.items())
-        told_states = f" Here at {moment(at.down or at.begin)}: {found}."
+        told_states = f" Here at {moment(at.down or at.begin, swapping.zero)}: {found}."
     return Beside(
         title=title, work=work, head=head, rows=tuple(rows), setups=setups, long=True,
         note="The figure is a picture of the console; its nodes are counted by the text (3.3, 5.3)." + told_states,

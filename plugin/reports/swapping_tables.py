@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from plugin.counts import number_of
-from plugin.judge.moments import since
 from plugin.reports.swapping_series import UNKNOWN, DoneStep, Swap, SwappingSeries
 
 UNRECORDED = "not recorded"
@@ -78,11 +77,11 @@ def _minutes(swaps: Sequence[Swap]) -> tuple[float, ...]:
     return lasted if len(lasted) == len(swaps) else ()
 
 
-def moment(t: float | None) -> str:
-    """A time of the timeline, as its charts' axis has it, with tenths of a second."""
+def moment(t: float | None, zero: int) -> str:
+    """A time of the timeline from its second ``zero``, as its charts' axis has it, with tenths of a second."""
     if t is None:
         return "–"
-    t = since(t)
+    t -= zero
     if t < 120:
         return f"{t:.1f} s"
     minutes, rest = divmod(round(t * 10), 600)
@@ -110,18 +109,18 @@ def told(words: str) -> str:
 
 def swap_rows(swapping: SwappingSeries) -> list[Row]:
     """A row for each node each time that it was given another version."""
-    return [tuple(_swap_cells(swap)) for swap in swapping.swaps]
+    return [tuple(_swap_cells(swap, swapping.zero)) for swap in swapping.swaps]
 
 
-def _swap_cells(swap: Swap) -> Iterator[Cell]:
+def _swap_cells(swap: Swap, zero: int) -> Iterator[Cell]:
     yield Cell(text=swap.node)
     yield _versions(swap)
     yield Cell(text=swap.active or ("–" if swap.up is None else "not told"))
-    yield Cell(text=moment(swap.begin))
-    back = moment(swap.up) if swap.up is not None else "never recorded"
-    yield Cell(text=f"{moment(swap.down)} – {back}", style="bad" if swap.up is None else "")
+    yield Cell(text=moment(swap.begin, zero))
+    back = moment(swap.up, zero) if swap.up is not None else "never recorded"
+    yield Cell(text=f"{moment(swap.down, zero)} – {back}", style="bad" if swap.up is None else "")
     yield Cell(text=lasted(_between(swap.down, swap.up)))
-    yield Cell(text="never recorded", style="bad") if swap.whole is None else Cell(text=moment(swap.whole))
+    yield Cell(text="never recorded", style="bad") if swap.whole is None else Cell(text=moment(swap.whole, zero))
     yield Cell(text=lasted(_between(swap.begin, swap.whole)))
     for gap in (swap.gap_s, swap.others_gap_s):
         yield _known(None if gap is None else lasted(gap))
@@ -148,18 +147,18 @@ def _versions(swap: Swap) -> Cell:
 
 def plan_rows(swapping: SwappingSeries) -> list[Row]:
     """Every step that was planned or begun, in order."""
-    rows = [tuple(_step_cells(step)) for step in swapping.steps]
+    rows = [tuple(_step_cells(step, swapping.zero)) for step in swapping.steps]
     if swapping.beyond:
         words = f"{number_of(swapping.beyond, 'more steps')}, of which nothing is stored"
         rows.append(tuple(Cell(text=text) for text in ("…", words, "–", "–", "–", NOT_DONE, "")))
     return rows
 
 
-def _step_cells(step: DoneStep) -> Iterator[Cell]:
+def _step_cells(step: DoneStep, zero: int) -> Iterator[Cell]:
     yield Cell(text=str(step.number))
     yield Cell(text=step.says)
-    yield Cell(text=moment(step.begun))
-    yield Cell(text=moment(step.ended))
+    yield Cell(text=moment(step.begun, zero))
+    yield Cell(text=moment(step.ended, zero))
     yield Cell(text=lasted(_between(step.begun, step.ended)))
     done = done_of(step)
     yield Cell(text=done, style="" if done == DONE else "bad")
@@ -223,7 +222,7 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         parts.append(f"{lasted(sum(each) / len(each))} a node{span} until the cluster was whole{some}")
     yield "time", Cell(text="; ".join(parts) or UNRECORDED)
     gaps = [
-        f"{lasted(value)} {whose} ({swap.node} at {moment(swap.begin)})"
+        f"{lasted(value)} {whose} ({swap.node} at {moment(swap.begin, swapping.zero)})"
         for whose, value, swap in (
             ("for clients of the node restarted", *_longest(swaps, "gap_s")),
             ("for all others", *_longest(swaps, "others_gap_s")),

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from plugin.judge.moments import since
 from plugin.judge.swapping import SWAP
 from plugin.reports.bands import Band
 from plugin.reports.charts import DASHED, DOTTED, Chart, Lane, Line, Mark
@@ -149,7 +148,7 @@ def as_csv(series: Series) -> str:
     ]  # fmt: skip
     rows = (
         [
-            int(since(second)),
+            second - series.zero,
             _named(series.phases, second),
             _named(series.faults, second),
             _at(series.throughput, second),

@@ -1,9 +1,8 @@
 """Time counts from when the cluster stood, in charts and in words."""
 
-import pytest
 from msgspec import to_builtins
 
-from plugin.judge.moments import counting_from, seconds, since, zero_of
+from plugin.judge.moments import seconds, zero_of
 from plugin.reports.charts import Chart, Lane, Line, Mark, as_told
 from tests.plugin.recorded import recorded
 
@@ -17,13 +16,8 @@ def test_it_begins_in_the_second_in_which_the_first_cluster_stood() -> None:
     assert zero_of([BEGAN]) == 0, "a run that recorded no such thing counts from its begin"
 
 
-def test_words_count_from_there_while_they_are_told() -> None:
-    assert seconds(62_500_000) == "62.5 s"
-    with counting_from(12):
-        assert (seconds(62_500_000), seconds(2_000_000), since(12)) == ("50.5 s", "-10.0 s", 0)
-    with pytest.raises(ValueError, match="ended"), counting_from(12):
-        raise ValueError("ended")
-    assert seconds(62_500_000) == "62.5 s"
+def test_words_count_from_there() -> None:
+    assert (seconds(62_500_000, 0), seconds(62_500_000, 12), seconds(2_000_000, 12)) == ("62.5 s", "50.5 s", "-10.0 s")
 
 
 def test_charts_begin_there() -> None:
@@ -34,11 +28,9 @@ def test_charts_begin_there() -> None:
     over_time = Chart(title="x", seconds=6, lines=[line], lanes=[lane], behind=marks, notes={1: "lost", 4: "1 load"})
     over_tables = Chart(title="y", x=[10, 20], lines=[Line(label="ms", values=[1, 2], colour="a")])
     short = Chart(title="z", seconds=2, lines=[Line(label="ms", values=[1, 2], colour="a")])
-    assert as_told([over_time]) == [over_time]
-    with counting_from(2):
-        told, same = as_told([over_time, short, over_tables])
-    with counting_from(1):
-        (begun,) = as_told([short])
+    assert as_told([over_time], 0) == [over_time]
+    told, same = as_told([over_time, short, over_tables], 2)
+    (begun,) = as_told([short], 1)
     assert "lanes" not in to_builtins(begun), "the page takes a chart that has them for one of states"
     assert same == over_tables
     assert (told.seconds, told.lines[0].values, told.notes) == (4, [0, 7, 8, 9], {2: "1 load"})

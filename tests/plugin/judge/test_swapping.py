@@ -94,7 +94,7 @@ def test_a_node_runs_what_it_was_given_whenever_the_plan_looks() -> None:
     assert found("nodes_on_other_build", *mixed, looked(20, n1=NEW, n2=OLD, n3=OLD))[0] == 0
     value, told = found("nodes_on_other_build", *mixed, looked(20, n1=OLD, n2=OLD, n3=NEW))
     assert value == 2
-    assert told == f"n1 called itself {NEW}, and {OLD} at 20.0 s; n3 called itself {OLD}, and {NEW} at 20.0 s"
+    assert told == f"n1 called itself {NEW}, and {OLD} at 18.0 s; n3 called itself {OLD}, and {NEW} at 18.0 s"
 
 
 def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
@@ -304,12 +304,12 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
 
 def test_a_roll_stops_where_an_update_failed() -> None:
     back = [event(39, "step.begin", number=6, kind="swap"), *swapped(40, "n1", build=OLD)]
-    failed = "that of n2 failed at 23.0 s"
+    failed = "that of n2 failed at 21.0 s"
     untouched = (0, f"{failed}; no other node was touched")
     assert found("changed_after_failure", *FAILED_UPDATE, *back) == untouched
-    assert found("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n3")) == (1, f"{failed}; n3 at 40.0 s")
+    assert found("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n3")) == (1, f"{failed}; n3 at 38.0 s")
     again = found("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n2"), *swapped(50, "n3"))
-    assert again == (2, f"{failed}; n2 at 40.0 s; n3 at 50.0 s")
+    assert again == (2, f"{failed}; n2 at 38.0 s; n3 at 48.0 s")
     assert checked("changed_after_failure", *FAILED_UPDATE, *swapped(40, "n3"), others=50) is Outcome.REFUTED
     assert found("changed_after_failure", *ROLLED) == (None, "no update failed")
 
