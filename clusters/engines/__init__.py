@@ -9,7 +9,7 @@ substrate's.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from clusters.model import (
     Capability,
@@ -32,6 +32,9 @@ from clusters.registry import Registry
 from clusters.sql import Connection
 from clusters.substrates import Nodes
 from clusters.tenancy import Tenancy
+
+if TYPE_CHECKING:
+    from clusters.engines.charted import Charted
 
 
 class Backups(Protocol):
@@ -287,6 +290,8 @@ class EngineKind:
     adopt: Callable[[Any, Sequence[Placement], Nodes], Awaitable[Callable[[], Awaitable[None]]]] | None = None
     """Where clusters can be taken over that are there already: has a deployment do so, in place of all that starts one.
     Returns what leaves it as it was. Raises ``BadInput``, and then nothing was made there."""
+    charted: "Charted | None" = None
+    """How such a cluster is known in Kubernetes."""
     embedded: bool = False
     """Whether installed packages are all it needs."""
     packages: tuple[str, ...] = ()

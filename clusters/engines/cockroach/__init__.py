@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
 from clusters.engines.cockroach.tenancy import TENANCY
 from clusters.model import PLANNED, Capability, Fingerprint, Placement, SqlTraits
+from clusters.registry import later
 from clusters.substrates import Nodes
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ KIND = EngineKind(
     capabilities=frozenset(Capability) - PLANNED,
     find=_find,
     adopt=_adopt,
+    charted=later("clusters.engines.cockroach.charted:CHARTED"),
     # It takes parameters below a WITH or in VALUES for text, whatever they are cast to, and has a notation of its own
     # for their type. A foreign key that is added looks for rows that refer to nothing by one lookup a row. The
     # vectorised engine of v21.1.0-alpha.20210228 loses rows in joins.

@@ -1,4 +1,4 @@
-"""The substrate ``adopted``: a CockroachDB cluster that is there already, in somebody's Kubernetes.
+"""The substrate ``adopted``: a cluster that is there already, in somebody's Kubernetes.
 
 A substrate of its own and no option of ``kubernetes``: all that that one does rests on pods that it made itself, with a
 first process that takes its orders; of pods of others nothing is left of it but the client.

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from clusters.engines import ENGINES
+from clusters.engines.charted import Charted
 from clusters.errors import BadInput
 
 ADOPT = "ROACHPROOF_ADOPT"
 SECRET = "ROACHPROOF_ADOPT_SECRET"  # noqa: S105 - the name of a variable
-CUSTOM = "CrdbCluster"
-"""The kind by which operators know a cluster."""
 _NAME, _INSTANCE, _BY = (f"app.kubernetes.io/{label}" for label in ("name", "instance", "managed-by"))
-_KEYS = (("ca.crt",), ("tls.crt", "client.root.crt"), ("tls.key", "client.root.key"))
-"""Of a secret with the certificate of the client root: the authority's, its own, and its key, as charts name them."""
-_FILES = ("ca.crt", "client.root.crt", "client.root.key")
 _Told = Mapping[str, Any]
 
 
@@ -37,7 +34,9 @@ class Found:
     store: PurePath
     grace_s: int
     secrets: tuple[str, ...]
-    """Where the certificate of the client root may be, the likeliest first."""
+    """Where the administrator's certificate may be, the likeliest first."""
+    charted: Charted
+    """How its engine is known here."""
 
     def address(self, pod: str) -> str:
         """The name by which a pod is found, whatever address it has at the time."""
@@ -50,7 +49,7 @@ class Found:
 
 
 def find(wanted: str, where: str, sets: Sequence[_Told], pods: Sequence[_Told], *, namespace: str) -> Found:
-    """The cluster that is called ``wanted``: by its StatefulSet, Helm release or CrdbCluster, or by ``label=value``.
+    """The cluster called ``wanted``: by its StatefulSet, Helm release or custom resource, or by ``label=value``.
 
     Without a name it is the only one that there is. Raises ``BadInput`` for none, several, and what is something else.
     """
@@ -63,7 +62,7 @@ def find(wanted: str, where: str, sets: Sequence[_Told], pods: Sequence[_Told], 
                 f"{asked} its pods are of a {others}, and only those of a StatefulSet are adopted; name one ({there})"
             )
         raise BadInput(
-            f"{asked} no CockroachDB is there whose StatefulSet, Helm release or {CUSTOM} is called so or has that "
+            f"{asked} no {_titles()} is there whose StatefulSet, Helm release or {_customs()} is called so or has that "
             f"label; there are: {there}; name one of them, or another namespace"
         )
     if len(called) > 1:
@@ -76,16 +75,14 @@ def find(wanted: str, where: str, sets: Sequence[_Told], pods: Sequence[_Told], 
 def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) -> Found:
     name, spec = _of(found)["name"], found["spec"]
     template = spec["template"]["spec"]
-    container = _database(found)
-    if container is None:
+    database = _database(found)
+    if database is None:
         images = ", ".join(one["image"] for one in template["containers"])
-        raise BadInput(f"{asked} StatefulSet {name} runs {images}, and no CockroachDB; name one that does")
-    command = (*(container.get("command") or ()), *(container.get("args") or ()))
-    if "--insecure" in " ".join(command).split():
-        raise BadInput(
-            f"{asked} StatefulSet {name} runs with --insecure, and nodes are talked to over TLS alone; adopt a "
-            "cluster that has certificates"
-        )
+        raise BadInput(f"{asked} StatefulSet {name} runs {images}, and no {_titles()}; name one that does")
+    charted, container = database
+    command = _command(container)
+    if against := charted.against(" ".join(command)):
+        raise BadInput(f"{asked} StatefulSet {name} {against}")
     own = [pod for pod in pods if _controller(pod).get("uid") == _of(found)["uid"]]
     own.sort(key=lambda pod: int(_of(pod)["name"].rpartition("-")[2]))
     ready = [pod for pod in own if _is_ready(pod)]
@@ -96,8 +93,6 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         )
     release, owner = _release(found), _controller(found)
     of = f"{owner['kind']} {owner['name']}" if owner else f"Helm release {release}" if release else ""
-    # As the chart names it, as the operator does, and as the chart does by default where somebody else made it.
-    secrets = (f"{name}-client-secret", f"{owner.get('name', name)}-root", "cockroachdb-root")
     volumes = {_of(claim)["name"] for claim in spec.get("volumeClaimTemplates") or ()}
     mounts = [mount for mount in container.get("volumeMounts") or () if mount["name"] in volumes]
     return Found(
@@ -111,17 +106,34 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         container=container["name"],
         image=container["image"],
         command=command,
-        store=PurePath(mounts[0]["mountPath"] if mounts else "/cockroach/cockroach-data"),
+        store=PurePath(mounts[0]["mountPath"]) if mounts else charted.store,
         grace_s=template.get("terminationGracePeriodSeconds") or 30,
-        secrets=tuple(dict.fromkeys(secrets)),
+        secrets=tuple(dict.fromkeys(charted.secrets(name, owner.get("name", name)))),
+        charted=charted,
     )
 
 
 def certificates(secret: _Told) -> Mapping[str, str]:
     """By the name of the file each certificate of a secret, as the secret has it; nothing where it lacks one."""
     has = secret.get("data") or {}
-    keys = [next((key for key in names if key in has), None) for names in _KEYS]
-    return {} if None in keys else {file: has[key] for file, key in zip(_FILES, keys, strict=True)}
+    for _, charted in _charted():
+        found = {file: next((has[key] for key in keys if key in has), "") for file, keys in charted.certificate.items()}
+        if all(found.values()):
+            return found
+    return {}
+
+
+def _charted() -> list[tuple[str, Charted]]:
+    """The engines whose clusters can be known, by their titles."""
+    return [(kind.title, kind.charted) for kind in ENGINES.values() if kind.charted is not None]
+
+
+def _titles() -> str:
+    return " or ".join(title for title, _ in _charted())
+
+
+def _customs() -> str:
+    return " or ".join(charted.custom for _, charted in _charted())
 
 
 def _of(told: _Told) -> _Told:
@@ -136,7 +148,11 @@ def _labels(told: _Told) -> _Told:
 def _controller(told: _Told) -> _Told:
     """Who made it, and makes it anew."""
     owners: Iterable[_Told] = _of(told).get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller") or owner["kind"] == CUSTOM), {})
+    return next((owner for owner in owners if owner.get("controller") or _is_custom(owner)), {})
+
+
+def _is_custom(owner: _Told) -> bool:
+    return any(owner.get("kind") == charted.custom for _, charted in _charted())
 
 
 def _release(told: _Told) -> str:
@@ -148,19 +164,22 @@ def _is_called(told: _Told, wanted: str) -> bool:
     if "=" in wanted:
         return dict(part.partition("=")[::2] for part in wanted.split(",")).items() <= _labels(told).items()
     custom = _controller(told)
-    by_owner = custom.get("kind") == CUSTOM and custom.get("name") == wanted
+    by_owner = _is_custom(custom) and custom.get("name") == wanted
     return wanted in (_of(told)["name"], _release(told)) or by_owner
 
 
-def _database(told: _Told) -> _Told | None:
-    """The container that is CockroachDB, if one is: ``db`` in charts and operators, else the one that says so."""
+def _database(told: _Told) -> tuple[Charted, _Told] | None:
+    """The engine and the container that is its database, if one is: the one that charts call so, else any."""
     containers: Sequence[_Told] = told["spec"]["template"]["spec"]["containers"]
+    for _, charted in _charted():
+        for one in sorted(containers, key=lambda one: bool(one["name"] != charted.container)):
+            if charted.is_it(one["image"], " ".join(_command(one))):
+                return charted, one
+    return None
 
-    def is_it(one: _Told) -> bool:
-        said = " ".join([*(one.get("command") or ()), *(one.get("args") or ())])
-        return "cockroach" in f"{one['image']} {said}" and "start" in said
 
-    return next(filter(is_it, sorted(containers, key=lambda one: bool(one["name"] != "db"))), None)
+def _command(container: _Told) -> tuple[str, ...]:
+    return (*(container.get("command") or ()), *(container.get("args") or ()))
 
 
 def _others(wanted: str, pods: Sequence[_Told]) -> str:

@@ -39,7 +39,7 @@ class Adopted:
     def __init__(self, api: Api, found: Found, scratch: Path, *, allowed: bool, keep_logs: Path | None) -> None:
         self._api, self._found, self._allowed, self._keep_logs = api, found, allowed, keep_logs
         self.scratch = scratch
-        """A directory (0700) for what clients and the harness need, the certificate of the client root among it."""
+        """A directory (0700) for what clients and the harness need, the administrator's certificate among it."""
         self.capabilities = CAPABILITIES
         """What can be done to nodes here."""
         self._placements: dict[str, Placement] = {}
@@ -67,11 +67,12 @@ class Adopted:
                 f"{found.namespace}, {api.where}",
                 f"nodes: {', '.join(map(_on, found.pods, found.machines))}; image {found.image}",
                 f"services: {_selecting(services, found, 'selector') or 'none'}; disruption budgets: "
-                f"{_selecting(budgets, found, 'matchLabels') or 'none'}; certificate of root: secret {secret}",
+                f"{_selecting(budgets, found, 'matchLabels') or 'none'}; certificate of {found.charted.user}: "
+                f"secret {secret}",
                 "any load: makes database roachproof, writes to it through every pod, and drops it",
                 "kill, restart: deletes a pod, with a second's grace; its StatefulSet makes it anew at once, with its "
                 "volume",
-                f"drain, restart: `cockroach node drain`, and deletes the pod with its own grace of {found.grace_s} s",
+                f"drain, restart: `{found.charted.drain}`, and deletes the pod with its own grace of {found.grace_s} s",
                 "anything else is not done, and nothing without --allow-disruption",
             ]
         finally:
@@ -116,7 +117,8 @@ class Adopted:
         except BaseException:
             await self.close()
             raise
-        say(f"adopted: StatefulSet {found.name} of namespace {found.namespace}, root by secret {secret}")
+        user = found.charted.user
+        say(f"adopted: StatefulSet {found.name} of namespace {found.namespace}, {user} by secret {secret}")
         return self
 
     @property
@@ -334,7 +336,7 @@ class Adopted:
 
 
 async def _look() -> tuple[Api, Found, str, Mapping[str, str]]:
-    """The cluster that the environment names, and the certificates of its client root. Changes nothing."""
+    """The cluster that the environment names, and its administrator's certificate. Changes nothing."""
     given = Given.read()
     if given.namespace is None:
         raise BadInput(f"substrate adopted: no namespace is named; set {NAMESPACE} to that of the cluster")
@@ -353,7 +355,7 @@ async def _look() -> tuple[Api, Found, str, Mapping[str, str]]:
 
 
 async def _root(api: Api, found: Found) -> tuple[str, Mapping[str, str]]:
-    """The secret that has the certificate of the client root, and its files."""
+    """The secret that has the administrator's certificate, and its files."""
     asked = os.environ.get(SECRET, "")
     looked = (asked,) if asked else found.secrets
     for name in looked:
@@ -365,9 +367,10 @@ async def _root(api: Api, found: Found) -> tuple[str, Mapping[str, str]]:
             continue
         if files := certificates({"data": read.data}):
             return name, files
+    keys = ", ".join(" or ".join(names) for names in found.charted.certificate.values())
     raise BadInput(
-        f"{api.where}: namespace {found.namespace}: no secret has the certificate of the client root of StatefulSet "
-        f"{found.name}: looked for ca.crt, tls.crt and tls.key (or client.root.crt and .key) in {', '.join(looked)}; "
+        f"{api.where}: namespace {found.namespace}: no secret has the certificate of the client {found.charted.user} "
+        f"of StatefulSet {found.name}: looked for {keys} in {', '.join(looked)}; "
         f"name the secret that has them in {SECRET}"
     )
 
