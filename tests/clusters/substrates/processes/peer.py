@@ -1,9 +1,9 @@
 """A node for the tests of links, that talks to its like. Usage: peer.py ADDRESS.
 
-It takes lines on TCP port 7000 and answers each: ``ping TOKEN`` with ``pong TOKEN``; ``new ADDRESS`` and ``kept
-ADDRESS`` by what came of a ping to that peer, on a new connection or on one that is opened once and kept: ``pong``,
-``silent`` after half a second, or the error's name; ``tell ADDRESS WORD`` after sending a datagram with that word;
-``heard`` with all words that came so.
+It takes lines on TCP port 7000 and answers each: ``ping TOKEN`` with ``pong TOKEN``; ``new ADDRESS SECONDS`` and
+``kept ADDRESS SECONDS`` by what came of a ping to that peer, on a new connection or on one that is opened once and
+kept: ``pong``, ``silent`` after so many seconds, or the error's name; ``tell ADDRESS WORD`` after sending a datagram
+with that word; ``heard`` with all words that came so.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import secrets
 import sys
 
 PORT = 7000
-PATIENCE_S = 0.5
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 kept: dict[str, Streams] = {}
@@ -56,9 +55,9 @@ async def answer(words: list[str], ear: asyncio.DatagramTransport) -> str:
         case ["tell", address, word]:
             ear.sendto(word.encode(), (address, PORT))
             return "told"
-        case [how, address]:
+        case [how, address, seconds]:
             try:
-                return await asyncio.wait_for((new if how == "new" else on_kept)(address), PATIENCE_S)
+                return await asyncio.wait_for((new if how == "new" else on_kept)(address), float(seconds))
             except TimeoutError:
                 return "silent"
             except OSError as error:

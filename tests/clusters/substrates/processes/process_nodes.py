@@ -30,11 +30,15 @@ time.sleep(1000)
 """
 
 
+PATIENCE_S = 120.0
+"""For what comes by itself, and on a busy machine late; nothing that is there sooner waits for it."""
+
+
 def working_in(directory: Path) -> list[int]:
     return [pid for pid, p in proctree.snapshot().items() if not p.dead and proctree.inside(pid, str(directory))]
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "waited in vain"

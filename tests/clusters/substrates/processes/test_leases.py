@@ -21,20 +21,22 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, ProcessSpec, ProcessState
 from clusters.substrates.processes import Processes, cgroups, leases, proctree
-from tests.clusters.substrates.processes.process_nodes import working_in
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually, working_in
 
 HARNESS = Path(__file__).with_name("harness_to_kill.py")
 HOLDER = """
-import asyncio, sys
+import asyncio, sys, time
 sys.path.insert(0, sys.argv[1])
 from clusters.substrates.processes import leases
 async def main():
     lease = await leases.lease_slots(int(sys.argv[2]), of=int(sys.argv[3]), name=sys.argv[4], say=lambda text: None)
     print("held", flush=True)
     if len(sys.argv) > 5:
+        begun = time.monotonic()
         await asyncio.sleep(float(sys.argv[5]))
+        ended = time.monotonic()
         lease.release()
-        print("released", flush=True)
+        print(begun, ended, flush=True)
     else:
         await asyncio.sleep(100)
 asyncio.run(main())
@@ -44,7 +46,7 @@ asyncio.run(main())
 pytestmark = pytest.mark.usefixtures("state")
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "waited in vain"
@@ -245,7 +247,7 @@ async def test_closing_clears_up_itself_if_both_guards_were_killed(tmp_path: Pat
     await asyncio.to_thread(wait_for, lambda: place.state("n1") is ProcessState.EXITED)
     await asyncio.sleep(0.2)
     with pytest.raises(HarnessError, match=r"supervisor of test-.* was killed"):
-        await place.run(["/bin/true"], env={}, cwd=tmp_path, timeout=5)
+        await place.run(["/bin/true"], env={}, cwd=tmp_path, timeout=PATIENCE_S)
     await place.close()
     assert not place.directory.exists()
     assert all_free(state)
@@ -290,7 +292,7 @@ async def held(count: int, of: int, name: str, *seconds: str) -> asyncio.subproc
     )
 
 
-async def line(process: asyncio.subprocess.Process, seconds: float = 10) -> str:
+async def line(process: asyncio.subprocess.Process, seconds: float = PATIENCE_S) -> str:
     assert process.stdout is not None
     return (await asyncio.wait_for(process.stdout.readline(), seconds)).decode().strip()
 
@@ -303,14 +305,13 @@ async def test_who_waits_says_for_whom_and_goes_on_when_the_holder_dies(
     assert await line(holder) == "held"
     said: list[str] = []
     waiting = asyncio.create_task(leases.lease_slots(2, of=3, name="second", say=said.append))
-    await asyncio.sleep(0.7)
+    await eventually(lambda: len(said) >= 2)
     assert not waiting.done(), "one of three is free, two are needed"
-    assert len(said) >= 2
     assert "second: waiting" in said[0]
     assert f"for 2 of 3 slots of this machine, held by first (pid {holder.pid})" in said[0]
     holder.kill()
     await holder.wait()
-    lease = await asyncio.wait_for(waiting, 5)
+    lease = await asyncio.wait_for(waiting, PATIENCE_S)
     lease.release()
     lease.release()
 
@@ -323,29 +324,29 @@ async def test_a_cancelled_wait_gives_back_what_it_had(state: Path) -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         (await leases.lease_slots(1, of=3, name="third", say=lambda _: None)).release()
     holder.kill()
     await holder.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         (await leases.lease_slots(3, of=3, name="fourth", say=lambda _: None)).release()
 
 
 async def test_parallel_takers_never_deadlock_and_never_exceed_the_machine() -> None:
-    """Six processes each want two of three slots: one at a time gets them, and all get them."""
+    """Six processes each want two of three slots: one at a time gets them, and all get them.
+
+    Each tells itself when it had them; who hears of it may hear of it late.
+    """
     takers = [await held(2, 3, f"taker-{i}", "0.1") for i in range(6)]
 
-    async def times(process: asyncio.subprocess.Process) -> tuple[float, float]:
-        assert await line(process, 30) == "held"
-        begun = time.monotonic()
-        assert await line(process, 30) == "released"
-        ended = time.monotonic()
+    async def times(process: asyncio.subprocess.Process) -> list[float]:
+        assert await line(process) == "held"
+        told = await line(process)
         assert await process.wait() == 0
-        return begun, ended
+        return [float(word) for word in told.split()]
 
     spans = sorted(await asyncio.gather(*(times(taker) for taker in takers)))
-    overlap = [b[0] - a[1] for a, b in pairwise(spans) if b[0] < a[1] - 0.05]
-    assert overlap == []
+    assert [(a, b) for a, b in pairwise(spans) if b[0] < a[1]] == []
 
 
 async def test_waiting_for_oneself_is_an_error_and_not_a_deadlock() -> None:

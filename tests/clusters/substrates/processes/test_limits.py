@@ -21,7 +21,7 @@ from clusters.model import (
     ProcessState,
 )
 from clusters.substrates.processes import Processes, spawn
-from tests.clusters.substrates.processes.process_nodes import PYTHON, eventually, leader, one, shell, spec
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, PYTHON, eventually, leader, one, shell, spec
 
 ROOT = os.geteuid() == 0
 
@@ -49,7 +49,7 @@ async def test_what_cannot_be_executed_is_said_plainly(place: Processes, tmp_pat
             await place.start(spec(at, str(path)))
         assert str(path) in str(caught.value)
         with pytest.raises(BadInput, match=words):
-            await place.run([str(path)], env={}, cwd=place.scratch, timeout=5)
+            await place.run([str(path)], env={}, cwd=place.scratch, timeout=PATIENCE_S)
     assert place.state("n1") is ProcessState.ABSENT
     gone = ProcessSpec(name="n1", argv=("/bin/true",), env={}, cwd=at.home / "gone", output=at.logs / "out")
     with pytest.raises(HarnessError, match=r"cwd .*/gone: No such file"):
@@ -107,7 +107,7 @@ async def test_a_full_disk_is_named_as_such(place: Processes, tmp_path: Path) ->
         ],
         env=dict(os.environ),
         cwd=place.scratch,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     if "unshare" in done.err or "mount" in done.err:
         pytest.skip(f"no file system can be mounted here: {done.err}")
@@ -152,7 +152,7 @@ async def test_resources_are_limited_or_refused(place: Processes) -> None:
     await place.kill("n1")
     greedy = replace(limited, argv=(*PYTHON, "x = bytearray(256 << 20)\nprint(len(x))"))
     await place.start(greedy)
-    await eventually(lambda: place.state("n1") is ProcessState.EXITED, 20)
+    await eventually(lambda: place.state("n1") is ProcessState.EXITED)
     assert place.exit_code("n1") == -signal.SIGKILL, place.log_tail("n1")
     with pytest.raises(HarnessError, match="n1 has no limits, it is exited"):
         place.limits("n1")
@@ -196,7 +196,7 @@ async def test_root_runs_the_unprivileged_as_nobody(way: Literal["namespace", "s
             ["/bin/sh", "-c", "id -u; cat key; grep CapEff /proc/self/status; echo x > mine; exit 4"],
             env={"PATH": "/usr/bin:/bin"},
             cwd=place.scratch,
-            timeout=5,
+            timeout=PATIENCE_S,
             unprivileged=True,
         )
         assert (done.code, done.out.split()) == (4, ["65534", "secretCapEff:", "0000000000000000"])
@@ -208,7 +208,7 @@ async def test_root_runs_the_unprivileged_as_nobody(way: Literal["namespace", "s
         assert place.state("n1") is ProcessState.RUNNING
         await place.pause("n1")
         await place.resume("n1")
-        assert await place.stop("n1", timeout=10) == 6
+        assert await place.stop("n1", timeout=PATIENCE_S) == 6
         await place.wipe("n1")
         await place.start(shell(at, "echo again > store/x; exec sleep 100", unprivileged=True))
         await eventually(lambda: at.store.joinpath("x").exists())
@@ -217,10 +217,14 @@ async def test_root_runs_the_unprivileged_as_nobody(way: Literal["namespace", "s
         shutil.copy("/bin/true", closed / "true")
         if way == "namespace":
             assert (
-                await place.run([str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True)
+                await place.run(
+                    [str(closed / "true")], env={}, cwd=place.scratch, timeout=PATIENCE_S, unprivileged=True
+                )
             ).code == 0
         else:
             with pytest.raises(BadInput, match=rf"may not pass {closed}\..*chmod o\+x {closed}"):
-                await place.run([str(closed / "true")], env={}, cwd=place.scratch, timeout=5, unprivileged=True)
+                await place.run(
+                    [str(closed / "true")], env={}, cwd=place.scratch, timeout=PATIENCE_S, unprivileged=True
+                )
     finally:
         await place.close()
