@@ -53,7 +53,7 @@ class Server:
     over: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
-    def vendor(self, stall_s: float = 5.0) -> Vendor:
+    def vendor(self, stall_s: float = 60.0) -> Vendor:
         return Vendor(downloads=self.url, releases=f"{self.url}/releases.yml", stall_s=stall_s)
 
     def offer(self, archive: bytes) -> None:
@@ -93,7 +93,7 @@ def serving() -> Iterator[Server]:
     state.over.set()
     http.shutdown()
     http.server_close()
-    thread.join(5)
+    thread.join(60)
 
 
 def begins(handler: BaseHTTPRequestHandler, content: bytes, part: float) -> None:

@@ -16,6 +16,7 @@ from clusters.engines.cockroach.engine import Cockroach, find
 from clusters.errors import BadInput
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.substrates.processes import Processes
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 RESOURCES = NodeResources(cache_mib=384, sql_memory_mib=256)
 
@@ -51,7 +52,7 @@ async def running(workdir: Path, engine: Engine, *, nodes: int = 3) -> AsyncIter
         cluster = await Cluster.provision(
             engine=engine, substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
         )
-        await cluster.replicated(timeout=90)
+        await cluster.replicated(timeout=PATIENCE_S)
         yield cluster
     finally:
         await substrate.close()

@@ -25,6 +25,7 @@ from clusters.substrates import Nodes
 from clusters.substrates.processes import Processes, proctree
 from clusters.waiting import wait_until
 from tests.clusters.real_cockroach import RESOURCES, ask, cockroach
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 
 @dataclass
@@ -97,7 +98,7 @@ async def dies(cluster: Cluster, node: str) -> None:
     async def dead() -> Health:
         return Health(ok=cluster.substrate.state(node) is ProcessState.EXITED)
 
-    await wait_until(f"{node} to die", dead, timeout=20)
+    await wait_until(f"{node} to die", dead, timeout=PATIENCE_S)
 
 
 async def test_a_port_that_is_taken(tmp_path: Path) -> None:

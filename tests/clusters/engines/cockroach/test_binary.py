@@ -17,7 +17,7 @@ from clusters.engines.cockroach.vendor import Vendor
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import OLDEST, dialect_for
 from clusters.errors import BadInput
-from tests.clusters.substrates.processes.process_nodes import alive
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, alive
 
 NOBODY = Vendor(downloads="http://127.0.0.1:9", releases="http://127.0.0.1:9/releases.yml", stall_s=2)
 """Nothing listens on the discard port."""
@@ -195,17 +195,19 @@ class TestUnusable:
         assert "'d98e083' is not a CockroachDB version" in self.refusal(fake(tmp_path / "cockroach", "d98e083"))
 
     def test_it_hangs_and_leaves_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(binary, "ANSWER_S", 1.0)
         pids = tmp_path / "pids"
         path = script(tmp_path / "cockroach", f"sleep 300 &\necho $! $$ > {pids}\nwait")
-        begun = time.monotonic()
-        assert "did not answer `version` within 1 s" in self.refusal(path)
-        assert time.monotonic() - begun < 5
+        for seconds in (1, 10, 100):  # by then it must have begun
+            monkeypatch.setattr(binary, "ANSWER_S", float(seconds))
+            assert f"did not answer `version` within {seconds} s" in self.refusal(path)
+            if pids.exists():
+                break
         # what was killed dies when it is next given a CPU
         left = {int(pid) for pid in pids.read_text().split()}
         assert len(left) == 2
+        until = time.monotonic() + PATIENCE_S
         while left := {pid for pid in left if alive(pid)}:
-            assert time.monotonic() - begun < 20, left
+            assert time.monotonic() < until, left
             time.sleep(0.01)
 
 

@@ -18,8 +18,11 @@ from clusters.model import NodeSpec, ProcessState
 from clusters.sql import SqlError
 from clusters.substrates.processes import Processes
 from tests.clusters.real_cockroach import ask, cockroach, running, versions
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 TABLE = "ledger"
+CONNECTS_S = 5.0
+"""So long a node that says nothing is waited for where nobody knows better."""
 
 
 async def with_ledger(cluster: Cluster) -> None:
@@ -27,7 +30,7 @@ async def with_ledger(cluster: Cluster) -> None:
     await ask(cluster, f"CREATE TABLE {TABLE} (bucket INT8, key INT8, PRIMARY KEY (bucket, key))")
     await ask(cluster, f"INSERT INTO {TABLE} SELECT x % 9, x FROM generate_series(0, 899) AS g(x)")
     await cluster.deployment.spread(TABLE, "bucket", range(1, 9))
-    await cluster.replicated(timeout=90)
+    await cluster.replicated(timeout=PATIENCE_S)
 
 
 async def rows(cluster: Cluster, node: str | None = None) -> int:
@@ -36,7 +39,7 @@ async def rows(cluster: Cluster, node: str | None = None) -> int:
     return int(row[0])
 
 
-async def why_not(cluster: Cluster, words: str, seconds: float = 20.0) -> None:
+async def why_not(cluster: Cluster, words: str, seconds: float = PATIENCE_S) -> None:
     """Wait until the cluster says that it is not healthy, and says it in these words."""
     until = time.monotonic() + seconds
     while True:
@@ -106,14 +109,14 @@ async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, versio
         await cluster.pause("n1")
         began = time.monotonic()
         assert not (await cluster.deployment.accepting("n1")).ok
-        assert time.monotonic() - began < 3, "a frozen node is not waited for longer than the protocol says"
+        assert time.monotonic() - began < CONNECTS_S, "a frozen node is not waited for longer than the protocol says"
         await why_not(cluster, "n1")
         # n1 was asked first so far; from now on somebody else is, at once.
         began = time.monotonic()
         (await cluster.deployment.connect()).terminate()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < CONNECTS_S
         await cluster.resume("n1")
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
 
         if engine.dialect.tripped is not None:
             threshold = "kv.replica_circuit_breaker.slow_replication_threshold"
@@ -125,7 +128,7 @@ async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, versio
                     await connection.execute(f"INSERT INTO {TABLE} VALUES (0, 9999)", timeout=6)
             await _counts_ranges_without_a_quorum(cluster)
             await asyncio.gather(cluster.restart("n2"), cluster.restart("n3"))
-            await cluster.healthy(timeout=60)
+            await cluster.healthy(timeout=PATIENCE_S)
     assert _processes_in(tmp_path) == []
 
 
@@ -141,7 +144,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         await cluster.wipe(victim)
         # At once, while the cluster still takes the lost node for living.
         await cluster.replace(victim)
-        await cluster.healthy(timeout=120)
+        await cluster.healthy(timeout=PATIENCE_S)
         after = await _ids(cluster)
         assert after[victim] not in before.values(), "an empty node is a new one"
         assert {n: i for n, i in after.items() if n != victim} == {n: i for n, i in before.items() if n != victim}
@@ -151,7 +154,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         assert await rows(cluster, victim) == 900
 
         await cluster.add(NodeSpec(name="n4"))
-        await cluster.healthy(timeout=120)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert cluster.nodes == ["n1", "n2", "n3", "n4"]
         assert [endpoint.name for endpoint in cluster.endpoints] == cluster.nodes
         assert await rows(cluster, "n4") == 900
@@ -160,7 +163,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         # The one that was asked first so far, and by whose address the others once joined.
         leaving = (await _ids(cluster))["n1"]
         assert await cluster.remove("n1") == 0, "it stopped in good order"
-        await cluster.healthy(timeout=120)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert cluster.nodes == ["n2", "n3", "n4"]
         assert not cluster.down
         assert await _status(cluster, leaving) == "decommissioned"
@@ -173,7 +176,7 @@ async def test_a_lost_node_is_replaced_another_added_and_one_removed(
         assert said is not None
         assert "replicas stayed where they were for 4 s" in said
         assert await _status(cluster, (await _ids(cluster))["n4"]) == "active", "it was taken back"
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
     assert _processes_in(tmp_path) == []
 
 
@@ -189,7 +192,7 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
         ):
             await connection.execute(statement)
     # What nodes executed is in their statistics some moments later.
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while True:
         told = await cluster.deployment.by_hand(600)
         moved = [what for what in told if what.startswith("ALTER")]
@@ -202,7 +205,7 @@ async def _tells_who_moved_replicas(cluster: Cluster) -> None:
 
 async def _counts_ranges_without_a_quorum(cluster: Cluster) -> None:
     """As unavailable, which their own metric does not on a node that lost the others."""
-    until = time.monotonic() + 90
+    until = time.monotonic() + PATIENCE_S
     while not (told := (await cluster.deployment.gauges())["n1"].unavailable):
         assert time.monotonic() < until, told
         await asyncio.sleep(0.5)
@@ -223,7 +226,7 @@ async def _status(cluster: Cluster, id_: int) -> str:
         [argv[0], "node", "status", "--decommission", "--format=csv", certificates, *_host(cluster)],
         env={"HOME": str(cluster.substrate.scratch)},
         cwd=cluster.substrate.scratch,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     return parse_memberships(done.out)[id_]
 

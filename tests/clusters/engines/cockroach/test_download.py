@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from tests.clusters.misbehaving import (
     packed,
     serving,
 )
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 ROOT = Path(__file__).parents[4]
 
@@ -46,7 +48,7 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def refusal(server: Server, cache: Path, stall_s: float = 5.0) -> str:
+def refusal(server: Server, cache: Path, stall_s: float = 60.0) -> str:
     """What is said; afterwards nothing counts as a version, and a good server makes everything good."""
     with pytest.raises(BadInput) as caught:
         download(VERSION, cache, server.vendor(stall_s))
@@ -132,9 +134,7 @@ def test_stalled_in_the_middle(server: Server, cache: Path) -> None:
         server.over.wait(30)
 
     server.bad[ARCHIVE] = stalls
-    begun = time.monotonic()
     assert "the transfer stalled: no byte from" in refusal(server, cache, stall_s=1.0)
-    assert time.monotonic() - begun < 10
 
 
 def test_stalled_before_the_first_byte(server: Server, cache: Path) -> None:
@@ -148,14 +148,14 @@ def test_stalled_before_the_first_byte(server: Server, cache: Path) -> None:
 def test_slow_is_not_stalled(server: Server, cache: Path) -> None:
     def slow(handler: BaseHTTPRequestHandler, content: bytes) -> None:
         begins(handler, content, 0)
-        step = len(content) // 8 + 1
+        step = len(content) // 15 + 1
         for at in range(0, len(content), step):
             time.sleep(0.2)
             handler.wfile.write(content[at : at + step])
 
     server.bad[ARCHIVE] = slow
     seen: list[int] = []
-    download(VERSION, cache, server.vendor(stall_s=1.0), lambda done, _: seen.append(done))
+    download(VERSION, cache, server.vendor(stall_s=2.5), lambda done, _: seen.append(done))
     assert len(seen) > 4, "progress is reported as bytes come, not at the end"
 
 
@@ -244,21 +244,32 @@ def child(server: Server, cache: Path) -> subprocess.Popen[str]:
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end, what
         time.sleep(0.02)
 
 
+def at_the_lock(pid: int, cache: Path) -> bool:
+    """Whether a process has opened the version's lock: it holds it, or waits for it."""
+    lock = cache / "cockroach" / f".lock-{VERSION}"
+    with suppress(OSError):
+        return any(opened.readlink() == lock for opened in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 def test_two_runs_at_once_download_once(server: Server, cache: Path) -> None:
     def slow(handler: BaseHTTPRequestHandler, content: bytes) -> None:
         begins(handler, content, 0.5)
+        until(lambda: sum(at_the_lock(run.pid, cache) for run in runs) == 2, "one of them never came")
         time.sleep(1.5)
         handler.wfile.write(content[int(len(content) * 0.5) :])
 
     server.bad[ARCHIVE] = slow
-    runs = [child(server, cache), child(server, cache)]
-    said = [run.communicate(timeout=30)[0].split() for run in runs]
+    runs = list[subprocess.Popen[str]]()
+    for _ in range(2):
+        runs.append(child(server, cache))
+    said = [run.communicate(timeout=PATIENCE_S)[0].split() for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     assert said[0][0] == said[1][0] == str(store.binary_path(cache, VERSION))
     assert all(int(words[1]) > 1 for words in said), "the one that waits reports progress too"
@@ -277,16 +288,17 @@ def test_sigkill_in_the_middle(server: Server, cache: Path) -> None:
         until(lambda: part.exists() and part.stat().st_size > 0, "the download never began")
     finally:
         run.send_signal(signal.SIGKILL)
-        run.communicate(timeout=10)
+        run.communicate(timeout=PATIENCE_S)
     assert part.exists(), "the kill was to leave something behind"
     half_unpacked = part.with_name(".unpack-v26.2.1") / "lib" / "stale.so"
     half_unpacked.parent.mkdir(parents=True)
     half_unpacked.touch()
     assert store.versions(cache) == ()
     server.bad.clear()
-    begun = time.monotonic()
-    assert download(VERSION, cache, server.vendor()).read_bytes() == PROGRAM
-    assert time.monotonic() - begun < 5, "the lock died with its holder"
+    waited = list[int]()
+    path = download(VERSION, cache, server.vendor(), lambda _, total: waited.append(total))
+    assert path.read_bytes() == PROGRAM
+    assert {*waited} == {len(GOOD)}, "the lock died with its holder: whoever waits for it knows no length"
     assert sorted(p.name for p in (cache / "cockroach" / "v26.2.1").rglob("*")) == [
         "cockroach",
         "lib",

@@ -14,13 +14,15 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines.postgres.engine import find
-from clusters.errors import HarnessError, NotDrained
+from clusters.errors import HarnessError, NotDrained, TimedOut
 from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.sql import SqlError, pgwire
 from clusters.substrates.processes import Processes
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 
 RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
-FAILOVER_S = 40.0
+LEASE_S = 14.0
+"""Later than this a lost leader's lease runs out, however slow the machine; what hands over is quicker."""
 
 
 @asynccontextmanager
@@ -32,7 +34,7 @@ async def running(workdir: Path, *, nodes: int = 3, capacity: int = 1) -> AsyncI
         cluster = await Cluster.provision(
             engine=find(), substrate=substrate, topology=topology, resources=RESOURCES, tuned=True
         )
-        await cluster.replicated(timeout=30)
+        await cluster.replicated(timeout=PATIENCE_S)
         yield cluster
     finally:
         await substrate.close()
@@ -62,7 +64,7 @@ async def insert(cluster: Cluster, key: int, *, timeout: float = 3.0) -> None:
 async def until_inserted(cluster: Cluster, key: int) -> float:
     """Try to insert until it is acknowledged; returns the seconds that took."""
     began = time.monotonic()
-    while time.monotonic() - began < FAILOVER_S:
+    while time.monotonic() - began < PATIENCE_S:
         try:
             await insert(cluster, key)
         except (HarnessError, TimeoutError):
@@ -70,7 +72,7 @@ async def until_inserted(cluster: Cluster, key: int) -> float:
             key += 1  # The last attempt may have been stored.
         else:
             return time.monotonic() - began
-    raise AssertionError(f"nothing was acknowledged within {FAILOVER_S:.0f} s")
+    raise AssertionError(f"nothing was acknowledged within {PATIENCE_S:.0f} s")
 
 
 async def keys(cluster: Cluster, node: str | None = None) -> set[int]:
@@ -111,7 +113,7 @@ async def _a_killed_primary_is_replaced_and_comes_back(workdir: Path) -> None:
         assert not (await cluster.deployment.accepting(primary)).ok
         gap = await until_inserted(cluster, 1000)
         # The lease ran out; nobody took it away: that would be quicker than the ttl less one renewal and a late start.
-        assert 15 < gap < FAILOVER_S
+        assert gap > LEASE_S
         assert await primary_of(cluster) != primary
         assert written <= await keys(cluster)
         sick = await cluster.deployment.healthy()
@@ -119,7 +121,7 @@ async def _a_killed_primary_is_replaced_and_comes_back(workdir: Path) -> None:
         assert primary in sick.why
 
         await cluster.restart(primary)
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert written <= await keys(cluster, primary)
 
 
@@ -134,7 +136,7 @@ async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
         await cluster.kill(lost)
         await cluster.wipe(lost)
         await cluster.replace(lost)
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert await primary_of(cluster) != lost
         assert await system_identifier(cluster) == identifier
         assert written <= await keys(cluster, lost)
@@ -143,24 +145,24 @@ async def _a_primary_without_its_store_becomes_a_replica(workdir: Path) -> None:
         began = time.monotonic()
         await cluster.deployment.drain(drained, timeout=40.0)
         await until_inserted(cluster, 1000)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < LEASE_S
         successor = await primary_of(cluster)
         assert successor != drained
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert await cluster.drain(drained) == 0
         assert await primary_of(cluster) == successor
         await cluster.restart(drained)
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
 
         # What a frozen primary is sent is not acknowledged by it alone when it thaws.
         frozen = await cluster.deployment.connect(successor)
         await cluster.pause(successor)
         assert not (await cluster.deployment.accepting(successor)).ok
         late = asyncio.ensure_future(frozen.execute("INSERT INTO ledger VALUES (3000)"))
-        assert await until_inserted(cluster, 2000) < FAILOVER_S
+        await until_inserted(cluster, 2000)
         assert await primary_of(cluster) != successor
         await cluster.resume(successor)
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         await asyncio.wait([late], timeout=5)
         acknowledged = late.done() and late.exception() is None
         late.cancel()
@@ -176,7 +178,7 @@ async def test_one_node_alone_serves_and_grows(tmp_path: Path) -> None:
         with pytest.raises(NotDrained, match="switchover"):
             await cluster.deployment.drain("n1", timeout=40.0)
         await cluster.add(NodeSpec(name="n2"))
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         assert "synchronous_mode = quorum" in cluster.deployment.tuned
         assert written <= await keys(cluster, "n2")
         await cluster.kill("n2")
@@ -188,9 +190,10 @@ async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_word
     genuine = find()
     engine = replace(genuine, binaries=replace(genuine.binaries, bin_dir=tmp_path))
     substrate = await Processes.open(name="postgres-test", workdir=tmp_path)
-    began = time.monotonic()
     try:
-        with pytest.raises(HarnessError, match=r"(?s)^n1 ended with exit code 1, by itself.*Failed to bootstrap"):
+        with pytest.raises(
+            HarnessError, match=r"(?s)^n1 ended with exit code 1, by itself.*Failed to bootstrap"
+        ) as caught:
             await Cluster.provision(
                 engine=engine,
                 substrate=substrate,
@@ -200,7 +203,7 @@ async def test_a_process_that_dies_at_the_start_ends_the_wait_with_its_last_word
             )
     finally:
         await substrate.close()
-    assert time.monotonic() - began < 20
+    assert not isinstance(caught.value, TimedOut), "its end is noticed before the time for a start is over"
 
 
 def _keeps_its_secrets(cluster: Cluster, workdir: Path) -> None:

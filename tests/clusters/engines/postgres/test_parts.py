@@ -136,10 +136,10 @@ def test_a_taken_port_is_stepped_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
-    [(b"", "RemoteDisconnected"), (b"hello", "BadStatusLine"), (None, "no answer within 0.3 s")],
+    ("reply", "within_s", "why"),
+    [(b"", 60.0, "RemoteDisconnected"), (b"hello", 60.0, "BadStatusLine"), (None, 0.3, "no answer within 0.3 s")],
 )
-async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, why: str) -> None:
+async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, within_s: float, why: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         if reply is None:
@@ -152,7 +152,7 @@ async def test_an_odd_answer_of_patroni_is_a_harness_error(reply: bytes | None, 
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(HarnessError, match=why):
-            await rest.ask(Host(node="n1", address="127.0.0.1", port=port), "GET", "/cluster", timeout=0.3)
+            await rest.ask(Host(node="n1", address="127.0.0.1", port=port), "GET", "/cluster", timeout=within_s)
 
 
 async def test_programs_that_say_nothing_are_late_and_not_the_harnesss_fault() -> None:

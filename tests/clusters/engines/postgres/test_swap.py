@@ -17,6 +17,7 @@ from clusters.faults.disturbance import disturb
 from clusters.faults.swap import swap
 from clusters.sql import Connection, SqlError
 from tests.clusters.real_cockroach import leader, running
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.slow import slow
 
 ANSWER_S = 3.0
@@ -107,7 +108,7 @@ async def roll(cluster: Cluster, writer: Writer, *, new: Postgres, old: Postgres
         async with disturb(cluster, swap(new, old), [node]):
             await writer.further()
         assert (await cluster.deployment.running(node)).build == new.version
-        await cluster.healthy(timeout=60)
+        await cluster.healthy(timeout=PATIENCE_S)
         await writer.further()
     assert await leader(cluster, "ledger") != primary
 
@@ -158,4 +159,4 @@ async def test_what_is_no_postgresql_leaves_a_node_its_former_version(tmp_path: 
             assert why in failed.why
             (back,) = (event for event in events if isinstance(event, NodeSwapped))
             assert (back.node, back.build) == (node, genuine.version)
-            await cluster.healthy(timeout=60)
+            await cluster.healthy(timeout=PATIENCE_S)
