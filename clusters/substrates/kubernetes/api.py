@@ -150,6 +150,8 @@ class Api:
             raise self.refused(f"run a command in {pod}", error) from error
         except (WebSocketException, OSError) as error:
             raise HarnessError(f"{self.where}: cannot run a command in {pod}: {error}") from error
+        # Else it keeps all that was ever said; to have it forget that, it forgets what was not read yet, too.
+        opened._all = _Nowhere()
         return opened
 
     def execute(
@@ -193,11 +195,17 @@ class Api:
         self._client.close()
 
 
+class _Nowhere:
+    """What is written to it is gone."""
+
+    def write(self, content: bytes) -> None:
+        """Forget it."""
+
+
 def _drain(run: WSClient, to: Mapping[int, Any]) -> None:
-    """Write what has arrived to where it belongs, and have the client forget it."""
+    """Write what has arrived to where it belongs. While one channel is read more may arrive of another."""
     for channel, file in to.items():
         file.write(run.read_channel(channel))
-    run.read_all()
 
 
 def _exit_code(status: bytes) -> int:

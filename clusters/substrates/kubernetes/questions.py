@@ -45,7 +45,7 @@ class Shell:
         try:
             self._open.write_stdin(f"{self._asked} {question}\n".encode())
             line = self._open.readline_stdout(timeout=timeout)
-            self._open.read_all()  # else the client keeps all that was ever said
+            self._open.read_stderr()  # else the client keeps all that was ever said there
         except Exception as error:
             raise OSError(str(error)) from error
         if not line:
