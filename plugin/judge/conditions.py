@@ -1,6 +1,5 @@
 """Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, groupby, pairwise, takewhile
 from operator import itemgetter, or_
@@ -18,6 +17,7 @@ from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
 from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, some
 from plugin.judge.growth_metrics import GROWTH_CONDITIONS
+from plugin.judge.machine import no_cpu_left, waits_for_disks
 from plugin.judge.model import Condition
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
@@ -25,20 +25,8 @@ from plugin.judge.throughput import within
 from plugin.judge.trial import ROLLING, Fault, HostSecond, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS, activity_of
 
-CROWDED_CPU, CROWDED_OTHERS, CROWDED_PART = 90.0, 10.0, 0.1
-"""A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work. The third is
-the share of crowded seconds up to which limits of time count (our own choices)."""
-
-CROWDED_STALLED, CROWDED_DISK_OTHERS = 50.0, 25.0
-"""Or when all work waited for disks for this percentage of it, and this much of what was read and written was other
-work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices)."""
-
-EXHAUSTED_CPU = 97.0
-"""Percent of the machine's CPU in use from which on nothing was left in a second, whoever used it (our own choice)."""
-
-EXHAUSTED_STALLED = CROWDED_STALLED
-"""The same of its disks: percent of the second in which all work waited for them. Whose work it is cannot be seen where
-a neighbour has the same disk, or a volume is throttled."""
+CROWDED_PART = 0.1
+"""The share of crowded seconds up to which limits of time count (our own choice)."""
 
 TAKEN_S = 10
 """Nor do they count where the machine was crowded for so long without a pause: as long as the shortest limit of an
@@ -327,7 +315,7 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
         return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
     if not found:
         return False, "nobody recorded how much CPU other work took"
-    busy, waiting = [*map(_busy, found)], [*map(_waiting, found)]
+    busy, waiting = [*map(no_cpu_left, found)], [*map(waits_for_disks, found)]
     # One record a second is meant; a machine without time records late, and what it says is of all that time.
     lasted_s = [1.0, *(max(1.0, (s.t - before.t) / SECOND) for before, s in pairwise(found))]
 
@@ -343,30 +331,6 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
     return (
         spent_s(crowded) <= CROWDED_PART * all_s and longest < TAKEN_S,
         f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest:.0f} s at a stretch",
-    )
-
-
-def _busy(s: HostSecond) -> bool:
-    return s.cpu >= CROWDED_CPU and (s.others or 0.0) >= CROWDED_OTHERS
-
-
-def _waiting(s: HostSecond) -> bool:
-    return (s.stalled or 0.0) >= CROWDED_STALLED and (s.disk_others or 0.0) >= CROWDED_DISK_OTHERS
-
-
-def nothing_left_s(a: Analysis, window: Window) -> float:
-    """For how much of the window, in seconds, the machine had nothing left to give: crowded by others, or exhausted.
-
-    Own work counts here, unlike in ``machine_free``: a cluster that waits for something leaves the machine idle.
-    """
-    host = a.evidence.host
-    first = bisect_left(host, window[0], key=lambda second: second.t)
-    last = bisect_left(host, window[1], key=lambda second: second.t) + 1
-    begins = [host[first - 1].t if first else host[0].t - SECOND if host else 0, *(s.t for s in host[first:last])]
-    return sum(
-        max(0, min(s.t, window[1]) - max(begin, window[0])) / SECOND
-        for begin, s in zip(begins, host[first:last], strict=False)
-        if _busy(s) or s.cpu >= EXHAUSTED_CPU or (s.stalled or 0.0) >= EXHAUSTED_STALLED
     )
 
 

@@ -40,7 +40,8 @@ class MetricInfo:
     is busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
     With ``from_start`` it watches what came before the first fault, too, and so does a second condition
     (``machine_free_before``). ``stretches`` are those of which the metric has the longest, with ``summed`` all
-    together: what the machine lacked just then excuses them, too.
+    together: what the machine lacked just then excuses them, too. ``taken`` says, of a metric that compares what was
+    measured at different times, what other work took from the side that does worse, where that alone may be why.
     ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
     it says nothing where there is.
     """
@@ -54,6 +55,7 @@ class MetricInfo:
     from_start: bool = False
     stretches: Callable[[Analysis], Sequence[Window]] | None = None
     summed: bool = False
+    taken: Callable[[Analysis], str] = lambda _: ""
     elsewhere: Callable[[Analysis], str] = lambda _: ""
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import eq, ge, gt, le, lt
 
 from plugin.judge.analysis import Analysis, analysis
-from plugin.judge.conditions import first_fault, nothing_left_s
+from plugin.judge.conditions import first_fault
 from plugin.judge.definitions import MetricInfo, NotRecorded
+from plugin.judge.machine import lasted_s, nothing_left, stretches
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison
 from plugin.judge.trial import TrialEvidence, Window
@@ -32,18 +33,14 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
 
     A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
-    of each stretch.
+    of each stretch. What compares sides that were measured at different times says that itself (``taken``).
     """
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
-    if (
-        info is None
-        or info.stretches is None
-        or evidence.host_problems
-        or check.limit is None
-        or check.comparison is None
-    ):
+    if info is None or evidence.host_problems or check.limit is None or check.comparison is None:
         return ""
-    lost = {window: nothing_left_s(a, window) for window in _stretches(a, info)}
+    if info.stretches is None:
+        return info.taken(a)
+    lost = {window: lasted_s(stretches(evidence.host, nothing_left, window)) for window in _stretches(a, info)}
     if not any(lost.values()):
         return ""
     if check.unit in TIMES:

@@ -32,7 +32,7 @@ from plugin.judge.comparison import (
 )
 from plugin.profiles import profile_named
 from plugin.workloads import WORKLOADS
-from tests.plugin.judge.simulation import VERSIONS, decisions, regression, table
+from tests.plugin.judge.simulation import VERSIONS, beside_others, decisions, regression, table
 from tests.slow import slow
 
 ROOT = Path(__file__).parents[3]
@@ -357,6 +357,15 @@ def test_all_figures_of_regression_together_keep_the_targets() -> None:
     assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.HOLDS) >= 950
     assert sum(n for (is_, _), n in healthy.items() if is_ is Decision.REFUTED) <= 10
     assert sum(n for (is_, _), n in slower.items() if is_ is Decision.REFUTED) >= 900
+
+
+def test_other_work_that_goes_unnoticed_over_the_whole_trial_refutes_no_healthy_version() -> None:
+    """A tenth of the time is enough to refute one in a hundred, where nobody asks in whose seconds it was."""
+    healthy, slower = (beside_others(VERSIONS[name]) for name in ("no difference", "all latencies threefold"))
+    assert healthy["compared", Decision.REFUTED] > 0
+    assert healthy["asked", Decision.REFUTED] == 0
+    assert healthy["asked", Decision.HOLDS] == healthy["compared", Decision.HOLDS], "it makes no pass"
+    assert slower["asked", Decision.REFUTED] >= 900, "and lets no version off that is slow by itself"
 
 
 @pytest.mark.parametrize("claim", ["parity", "parity-resources", "regression"])

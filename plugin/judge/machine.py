@@ -1,0 +1,65 @@
+"""What other work took of the machine, and when it had nothing left, by its record second by second."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from plugin.judge.availability import SECOND
+from plugin.judge.trial import HostSecond, Window
+
+CROWDED_CPU, CROWDED_OTHERS = 90.0, 10.0
+"""A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work (our own
+choices)."""
+
+CROWDED_STALLED, CROWDED_DISK_OTHERS = 50.0, 25.0
+"""Or when all work waited for disks for this percentage of it, and this much of what was read and written was other
+work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices)."""
+
+EXHAUSTED_CPU = 97.0
+"""Percent of the machine's CPU in use from which on nothing was left in a second, whoever used it (our own choice)."""
+
+EXHAUSTED_STALLED = CROWDED_STALLED
+"""The same of its disks: percent of the second in which all work waited for them. Whose work it is cannot be seen where
+a neighbour has the same disk, or a volume is throttled."""
+
+
+def no_cpu_left(second: HostSecond) -> bool:
+    """Whether other work left no CPU."""
+    return second.cpu >= CROWDED_CPU and (second.others or 0.0) >= CROWDED_OTHERS
+
+
+def waits_for_disks(second: HostSecond) -> bool:
+    """Whether everything waited for disks that other work kept busy."""
+    return (second.stalled or 0.0) >= CROWDED_STALLED and (second.disk_others or 0.0) >= CROWDED_DISK_OTHERS
+
+
+def crowded(second: HostSecond) -> bool:
+    """Whether other work had the machine. What the run itself uses is none."""
+    return no_cpu_left(second) or waits_for_disks(second)
+
+
+def nothing_left(second: HostSecond) -> bool:
+    """Whether the machine had nothing left to give: crowded by others, or exhausted.
+
+    Own work counts here: a cluster that waits for something leaves the machine idle.
+    """
+    exhausted = second.cpu >= EXHAUSTED_CPU or (second.stalled or 0.0) >= EXHAUSTED_STALLED
+    return exhausted or crowded(second)
+
+
+def stretches(host: Sequence[HostSecond], of: Callable[[HostSecond], bool], window: Window) -> Iterator[Window]:
+    """The parts of the window in which seconds of this kind lie, one after another.
+
+    One record a second is meant; a machine without time records late, and what it says is of all that time.
+    """
+    first = bisect_left(host, window[0], key=lambda second: second.t)
+    last = bisect_left(host, window[1], key=lambda second: second.t) + 1
+    begins = [host[first - 1].t if first else host[0].t - SECOND if host else 0, *(s.t for s in host[first:last])]
+    for begin, second in zip(begins, host[first:last], strict=False):
+        part = max(begin, window[0]), min(second.t, window[1])
+        if part[0] < part[1] and of(second):
+            yield part
+
+
+def lasted_s(windows: Iterable[Window]) -> float:
+    """How long they are together, in seconds."""
+    return sum(end - begin for begin, end in windows) / SECOND
