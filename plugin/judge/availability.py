@@ -112,6 +112,23 @@ def long_stretches(
     ]
 
 
+def away_again_us(
+    seconds: Sequence[ProbeSecond], routes: Iterable[str], *, window: Window, gone: Mapping[str, int]
+) -> tuple[int, str, int]:
+    """For how long a route had no success in the window, its longest stretch aside; the route, and how many others.
+
+    In microseconds, of the worst route, and of stretches of a second and more, each as far as it lies in the window.
+    """
+    found: dict[str, list[int]] = {}
+    for stretch, mine in _of_all(seconds, routes, (), gone):
+        within = max(stretch.begin, window[0]), min(stretch.end, window[1])
+        parts = outside(within, mine) if within[0] < within[1] else ()
+        found.setdefault(stretch.route, []).extend(end - begin for begin, end in parts if end - begin >= SECOND)
+    again = {route: sorted(lengths)[:-1] for route, lengths in found.items()}
+    worst = max(again, key=lambda route: sum(again[route]), default="")
+    return (sum(again[worst]), worst, len(again[worst])) if worst else (0, "", 0)
+
+
 def _of_all(
     seconds: Sequence[ProbeSecond], routes: Iterable[str], excused: Sequence[Window], gone: Mapping[str, int]
 ) -> Iterator[tuple[Gap, list[Window]]]:

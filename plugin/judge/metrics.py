@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from clusters.registry import Known
 from plugin.counts import number_of
 from plugin.evidence.events import NotRecovered, ScaleBegin, seen
 from plugin.judge.analysis import Analysis, analysis, names_of
-from plugin.judge.availability import Gap, endpoint, long_stretches, nearby, undisturbed
+from plugin.judge.availability import Gap, away_again_us, endpoint, long_stretches, nearby, undisturbed
 from plugin.judge.conditions import watched
 from plugin.judge.definitions import Measured, Metrics, NotRecorded, nothing, recorded
 from plugin.judge.growth import NO_PHASE
@@ -138,6 +139,29 @@ for _name, (_at, _what) in _WHERE.items():
         _name, "s", ("probe_complete", "probe_on_time"), timed=True, from_start=_at is not _scaled,
         stretches=partial(_gaps_where, _at), description=_what,
     )(partial(_gap_where, _at))  # fmt: skip
+
+
+@measures(
+    "away_again_scaling", "%", ("probe_complete", "probe_on_time"), timed=True,
+    stretches=partial(_gaps_where, _scaled),
+)  # fmt: skip
+def _away_again(a: Analysis) -> Measured:
+    """Part of the time in which a range had no success at a gateway that stays, again and again.
+
+    From a change of size to the next, or until writing ended; of stretches of a second and more, but for the longest,
+    which ``gap_scaling_s`` is; the worst range, gateway and change.
+    """
+    (begin, end), _, gone = _scaled(a)
+    _, routes, lines = watched(a)
+    changes = [t for t, scale in seen(a.evidence.events, ScaleBegin) if begin <= t < end and scale.nodes]
+    told = []
+    for window in pairwise([*changes, end]):
+        again_us, route, count = away_again_us(lines, routes, window=window, gone=gone)
+        when = f"{a.moment(window[0])} to {a.moment(window[1])}"
+        why = f"{route}, {again_us / 1e6:.1f} s in {number_of(count, 'stretches')} beside its longest" if count else ""
+        told.append((100 * again_us / max(1, window[1] - window[0]), f"{why or 'no range was away twice'}, {when}"))
+    worst, note = max(told)
+    return worst, note, ()
 
 
 def _gap_told(a: Analysis, gap: Gap) -> Measured:

@@ -68,6 +68,13 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
         Comparison.LE, 30,
         {"probe": probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 440, until=END), "events": growing()},
     ),
+    "away_again_scaling": (
+        Comparison.LE, 10,
+        {
+            "probe": probe(lambda r, tenth: r != "n2/1" or tenth < 120 or tenth % 150 < 20, until=END),
+            "events": growing(),
+        },
+    ),
     "throughput_kept_scaling": (
         Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
@@ -75,8 +82,8 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
 """What lasts too long, by the metric that says so, and the check that it exceeds."""
 
 WITHOUT_CLIENTS = {
-    "gap_s", "gap_undisturbed_s", "gap_scaling_s", "unrecovered", "unreadable", "errors_not_retryable",
-    "errors_undisturbed",
+    "gap_s", "gap_undisturbed_s", "gap_scaling_s", "away_again_scaling", "unrecovered", "unreadable",
+    "errors_not_retryable", "errors_undisturbed",
 }  # fmt: skip
 """What is seen by others than the load's own clients, or said by the server."""
 

@@ -76,6 +76,7 @@ EXPECTED = {
     "failed_disturbed": 0,
     "gap_scaling_s": None,
     "gap_unscaled_s": None,
+    "away_again_scaling": None,
     "errors_undisturbed": 0,
     "latency_p99_scaling_ms": None,
     "errors_not_retryable": 0,

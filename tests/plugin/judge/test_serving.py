@@ -294,6 +294,40 @@ def test_a_range_that_is_away_at_every_gateway_refutes_though_no_client_waits(
     assert {metric for metric, outcome in found.items() if outcome is not Outcome.PASS} == ({refuted} - {None})
 
 
+@pytest.mark.parametrize("claim", ["rebalance", "rebalance-scale-in"])
+@pytest.mark.parametrize(
+    ("away", "others", "outcome"),
+    [
+        ([(55, 84)], 1.0, Outcome.PASS),
+        ([(51, 80), (81, 110), (111, 140)], 1.0, Outcome.REFUTED),
+        ([(51, 80), (81, 110), (111, 140)], 60.0, Outcome.INCONCLUSIVE),
+        ([(90, 119), (121, 150)], 1.0, Outcome.PASS),
+        ([(t, t + 2) for t in range(52, 140, 4)], 1.0, Outcome.REFUTED),
+        ([(t, t + 2) for t in range(52, 140, 12)], 1.0, Outcome.PASS),
+    ],
+    ids=["once", "again and again", "while others have the machine", "once a change", "half of it", "a sixth"],
+)
+def test_a_range_that_is_away_again_and_again_is_not_served_however_short_each_time_is(
+    claim: str, away: list[tuple[int, int]], others: float, outcome: Outcome
+) -> None:
+    """Three times 29 s of 90, each of which the limit of a single one allows; two changes of size, at 50 s and 120."""
+    lines = history(until=152)
+    told = [
+        event(0, "trial.begin", probe=True), event(0.1, "provisioned", nodes=THREE), event(1, "baseline.begin"),
+        event(11, "baseline.end"), event(50, "scale.begin", kind="out", nodes=SIX),
+        event(120, "scale.begin", kind="out", nodes=[*SIX, "n7"]), event(152.1, "writing.end"), event(153, "trial.end"),
+    ]  # fmt: skip
+    seen = probe(
+        lambda name, tenth: name != "n2/1" or not any(10 * since <= tenth < 10 * until for since, until in away),
+        until=153,
+    )
+    host = [HostSecond(t=second * SECOND, cpu=92.0, others=others) for second in range(1, 153)]
+    of = whole(history=lines, final=last_read(lines), events=told, probe=seen, host=host)
+    names = ("gap_scaling_s", "away_again_scaling")
+    gap, again = decide(of, [c for c in load().claim(claim).checks_for("laptop") if c.metric in names]).results
+    assert (gap.outcome, again.outcome) == (Outcome.PASS, outcome)
+
+
 @pytest.mark.parametrize(("every", "outcome"), [(1, Outcome.PASS), (4, Outcome.REFUTED), (9, Outcome.REFUTED)])
 def test_what_is_whole_again_serves_all_in_all(every: int, outcome: Outcome) -> None:
     """One second of so many after recovery, each pause being short enough for every limit of a single one."""
