@@ -8,9 +8,10 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -25,6 +26,7 @@ LEFT = r"left: claim +(\S+) run +(\S+)"
 TESTS = """
 import asyncio, os
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -99,7 +101,9 @@ def slow(gate: Gate) -> Gate:
     return gate
 
 
-def watched(gate: Gate, *args: str, lines: int = 1, **environment: str) -> tuple[int, list[list[str]], Screen]:
+def watched(
+    gate: Gate, *args: str, lines: int = 1, env: Mapping[str, str] = MappingProxyType({})
+) -> tuple[int, list[list[str]], Screen]:
     """A run as a person sees it: its status, the screens that came one after the other, and the last one.
 
     Its tests go on until so many lines that say what they do are shown at once.
@@ -109,7 +113,7 @@ def watched(gate: Gate, *args: str, lines: int = 1, **environment: str) -> tuple
     plain = {name: value for name, value in os.environ.items() if name not in ("CI", "COLUMNS", "NO_COLOR")}
     with subprocess.Popen(
         gate.command(*args), cwd=gate.path, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
-        env={**plain, "TERM": "xterm", **environment},
+        env={**plain, "TERM": "xterm", **env},
     ) as process:  # fmt: skip
         os.close(follower)
         screen, screens = Screen(), []
@@ -171,7 +175,7 @@ def test_a_live_view_on_a_terminal(slow: Gate, workers: tuple[str, ...]) -> None
 def test_plain_lines_where_nobody_watches(slow: Gate, why: str) -> None:
     arguments = ("test_claims.py::test_it[1]", *(["-s"] if why == "no capture" else []))
     environment = {"CI": {"CI": "true"}, "dumb": {"TERM": "dumb"}}.get(why, {})
-    lines = watched(slow, *arguments, **environment)[2].shown()
+    lines = watched(slow, *arguments, env=environment)[2].shown()
     shape = rf"  \[ +\d+ s\] 3/4 measure {LEFT}  thinking \(test_it\[1\]\)"
     (place,) = [number for number, line in enumerate(lines) if re.fullmatch(shape, line)]
     assert lines[place - 1] == "test_claims.py", "pytest's own line was ended, and no line is empty"
