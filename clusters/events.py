@@ -29,6 +29,16 @@ class ClocksCompared(Happened, frozen=True, kw_only=True, tag="clocks"):
     unread: Mapping[str, str] = {}
 
 
+class GeneratorClocks(Happened, frozen=True, kw_only=True, tag="generator.clocks"):
+    """How the clock of a load generator stands to the harness's (``own``), beside how it was taken to stand.
+
+    Its evidence is in times of the trial, by what its clock was taken for when a program was started in it.
+    """
+
+    own: str = ""
+    sources: Mapping[str, Offset] = {}
+
+
 class NodeDeath(Happened, frozen=True, kw_only=True, tag="node.died"):
     """A node ended by itself; ``code``: its exit code, negative for a signal."""
 

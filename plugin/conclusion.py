@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, CommandTimedOut, NodeDied, TimedOut
+from clusters.generators import GeneratorLost
 from clusters.sql import SqlError
 from plugin import run as runs
 from plugin import selection
@@ -32,8 +33,8 @@ WORST = ("bad input", "refuted", NOT_AS_EXPECTED, "harness", "inconclusive", "sk
 def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
     """Run a phase of a test. A claim's is judged by what there is where it ends because a node did: ``Refuted``.
 
-    So it is where something did not come in time while other work had the machine; ``Inconclusive`` if it is not
-    refuted.
+    So it is where something did not come in time while other work had the machine, and where a load generator was lost;
+    ``Inconclusive`` if it is not refuted.
     """
     try:
         return (yield)
@@ -42,19 +43,22 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
         trial = trial_of(item)
         if id_ is None or sabotage or trial is None:
             raise
-        died, taken = _has(error, NodeDied), _machine_taken(error, trial)
-        if not died and not taken:
+        died, taken, lost = _has(error, NodeDied), _machine_taken(error, trial), _only(error, GeneratorLost)
+        if not died and not taken and not lost:
             raise
         from plugin.replay import conclude
         from plugin.reports.terminal import as_table
 
+        told = _outcome_of(error, sabotage=False)[1]
         if taken:
-            record(trial, Errored(what=f"{_outcome_of(error, sabotage=False)[1]}: {taken}", taken=True))
+            record(trial, Errored(what=f"{told}: {taken}", taken=True))
+        if lost:
+            record(trial, Errored(what=told, generator=True))
         record(trial, TrialEnd())
         verdict = conclude(trial, runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.REFUTED:
             raise Refuted("\n" + as_table(verdict)) from error
-        if taken:
+        if taken or lost:
             raise Inconclusive("\n" + as_table(verdict)) from error
         raise
 
@@ -62,6 +66,11 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
 def _has(error: BaseException, kind: type[Exception]) -> bool:
     """Whether it is such an error, or a group with one."""
     return bool(error.subgroup(kind)) if isinstance(error, BaseExceptionGroup) else isinstance(error, kind)
+
+
+def _only(error: BaseException, kind: type[Exception]) -> bool:
+    """Whether it is such an error, or a group of nothing else."""
+    return error.split(kind)[1] is None if isinstance(error, BaseExceptionGroup) else isinstance(error, kind)
 
 
 def _late(error: BaseException) -> bool:

@@ -27,6 +27,10 @@ PROFILE = "laptop"
 """The profile that is meant where none is named."""
 
 
+MOST_GENERATORS = 1000
+"""No Job of more pods was thought of."""
+
+
 class Keep(StrEnum):
     """What is left of clusters after a run."""
 
@@ -63,6 +67,9 @@ class Settings:
     seed: int
     keep: Keep | None
     """What of clusters is there after the run."""
+    generators: int | None
+    """How many load generators a cluster has; ``None``: as many as the profile says."""
+    generator_image: str | None
     allow_disruption: bool
     """Whether a cluster that is there already may be loaded and disturbed."""
     dry_run: bool
@@ -109,6 +116,18 @@ def add(parser: pytest.Parser) -> None:
         "--allow-disruption",
         action="store_true",
         help="load and disturb a cluster that Roachproof did not make (--substrate adopted)",
+    )
+    option(
+        "--generators",
+        type=int,
+        metavar="N",
+        help="load comes from so many pods beside the nodes (--substrate kubernetes; default: the profile's number; 0: "
+        "it comes from this machine)",
+    )
+    option(
+        "--generator-image",
+        metavar="IMAGE",
+        help="what those pods run: an image of this very checkout (docs/ci.md builds one)",
     )
     option(
         "--topology",
@@ -243,6 +262,20 @@ def _refuse_adoption(engine: str, substrate: str, *, allowed: bool) -> None:
         raise BadInput(f"--engine {engine}: is not taken over on --substrate {substrate}; give --engine {able}")
 
 
+def _refuse_generators(substrate: str, number: int | None, image: str | None) -> None:
+    """Raise ``BadInput`` for load generators where there can be none."""
+    if number is not None and not 0 <= number <= MOST_GENERATORS:
+        raise BadInput(f"--generators {number}: must be from 0 to {MOST_GENERATORS}; 0 for none")
+    given = f"--generators {number}" if number else f"--generator-image {image}" if image else ""
+    if given and SUBSTRATES[substrate].generators is None:
+        able = " or ".join(name for name, kind in SUBSTRATES.items() if kind.generators)
+        raise BadInput(
+            f"{given}: {substrate} has no load generators of its own; leave it out, or give --substrate {able}"
+        )
+    if image and number == 0:
+        raise BadInput(f"--generator-image {image}: there are none with --generators 0; leave one of them out")
+
+
 def read(config: pytest.Config, default_run_name: str) -> Settings:
     """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
     get: Any = config.getoption
@@ -255,6 +288,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         raise BadInput(f"--keep running: not to be had on {get('substrate')}; give --keep, or --substrate {LOCAL}")
     if get("allow_disruption") or get("substrate") != LOCAL:  # else no substrate is imported yet
         _refuse_adoption(engine, get("substrate"), allowed=get("allow_disruption"))
+    _refuse_generators(get("substrate"), get("generators"), get("generator_image"))
     asked, path, versions = ENGINES[SUBJECT if engine == AUTO else engine], None, ()
     for kind, choice in _choices():
         # An engine that a conftest.py registers comes too late to have options.
@@ -307,6 +341,8 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("keep") and Keep(get("keep")),
+        generators=get("generators"),
+        generator_image=get("generator_image") or None,
         allow_disruption=get("allow_disruption"),
         dry_run=get("dry_run"),
         at_hand_only=get("dry_run") or get("claims"),

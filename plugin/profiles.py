@@ -51,6 +51,15 @@ class HostNeeds:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Generators:
+    """Load generators beside a cluster, where it can have some: how many, and the cores and MiB of memory of each."""
+
+    number: int = 0
+    cpus: float | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
     """How often the probe asks each of its routes, in milliseconds."""
 
@@ -123,6 +132,7 @@ class Profile:
     probe: Probe
     rebalance: Rebalance
     swapping: Swapping
+    generators: Generators = field(default_factory=Generators)
     place: Place
     """Where it is declared, for messages."""
     sizes: Mapping[str, Sized] = field(default_factory=dict)
@@ -176,6 +186,7 @@ _PROFILE = form(
         drain_limit_s=number(above=0),
         up_limit_s=number(above=0),
     ),
+    generators=record(Generators, number=integer(maximum=1000), cpus=number(above=0), memory_mib=integer(minimum=1)),
     probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 )
 

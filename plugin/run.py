@@ -25,7 +25,10 @@ from clusters import topology
 from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Engine, EngineKind, Wanted, control_notice, is_control
 from clusters.errors import BadInput
+from clusters.generators import WantedGenerators
 from clusters.model import Topology
+from clusters.substrates import LOCAL, SUBSTRATES
+from plugin.counts import number_of
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.host import Host, measure
 from plugin.options import AUTO, Settings, read
@@ -113,8 +116,48 @@ class Run:
         except BadInput as error:
             raise BadInput(f"--profile: {error}") from error
 
+    @property
+    def generators(self) -> int:
+        """How many load generators each cluster is to have: as many as were asked for, else as the profile has."""
+        if self.settings.substrate == LOCAL or SUBSTRATES[self.settings.substrate].generators is None:
+            return 0
+        asked = self.settings.generators
+        return self.profile.generators.number if asked is None else asked
+
+    @cached_property
+    def wanted_generators(self) -> WantedGenerators | None:
+        """What they are to be; ``None`` where there are none. Raises ``BadInput``."""
+        if not self.generators:
+            return None
+        if self.settings.generator_image is None:
+            whose = f"profile {self.profile.name}" if self.settings.generators is None else "--generators"
+            raise BadInput(
+                f"{whose}: {number_of(self.generators, 'load generators')} and no image for them; give "
+                "--generator-image, one of this checkout (docs/ci.md builds one), or --generators 0 to have all load "
+                "come from this machine"
+            )
+        from fixtures.workloads.relay import code
+
+        return WantedGenerators(
+            number=self.generators,
+            image=self.settings.generator_image,
+            cpus=self.profile.generators.cpus,
+            memory_mib=self.profile.generators.memory_mib,
+            code=code(),
+        )
+
     def size(self, workload: Workload[S]) -> S:
-        """The size of a workload's work in this run's suite: the profile's, or a catalogue's. Raises ``BadInput``."""
+        """The size of a workload's work in this run's suite: the profile's, or a catalogue's. Raises ``BadInput``.
+
+        What is spread over processes has one at least for each load generator.
+        """
+        found = self._size(workload)
+        if getattr(found, "processes", self.generators) < self.generators:
+            spread: Any = replace(found, processes=self.generators)  # type: ignore[type-var]
+            found = spread
+        return found
+
+    def _size(self, workload: Workload[S]) -> S:
         suite, declared = self.settings.suite, self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
         if declared is None:
             return self.profile.size(workload, suite)

@@ -45,7 +45,7 @@ def configure(config: pytest.Config) -> None:
             _ = run.chosen
         if run.settings.profile != options.PROFILE:
             _ = run.profile
-        _ = run.topology, run.plan
+        _ = run.topology, run.plan, run.settings.at_hand_only or run.wanted_generators
         _ = run.settings.objects and run.objects
         if not config.option.collectonly:
             selection.check_marker_expression(config.option.markexpr, run.settings.profile)

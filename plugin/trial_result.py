@@ -30,10 +30,10 @@ def result_of(
 
     A test that failed by itself has no verdict that counts, unless it is refuted; nor has one at which the judge
     failed. A verdict on half a test is none, unless what was lost by then refutes the claim. What did not come in time
-    while other work had the machine is no failure: of that the verdict tells.
+    while other work had the machine is no failure, nor is a lost load generator: of that the verdict tells.
     """
     decided = str(verdict["outcome"]) if verdict else ""
-    errors = [error for _, error in seen(events, Errored) if error.taken is not True]
+    errors = [error for _, error in seen(events, Errored) if True not in (error.taken, error.generator)]
     if errors and (sabotage or decided != "refuted"):
         bad = any(error.bad_input for error in errors)
         return Result(outcome=BAD_INPUT if bad else HARNESS, why=_told(errors))

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
 from clusters.clocks import Reading
+from clusters.generators import Generators
 from clusters.model import Capability, Completed, NodeResources, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.registry import Registry
 
@@ -182,6 +183,9 @@ class SubstrateKind:
     describe: Callable[[], Awaitable[Sequence[str]]] | None = None
     """Of a substrate whose clusters are there already: what was found, and what each capability would do to it. Nothing
     is done to it without ``--allow-disruption``; raises as ``open``."""
+    generators: Callable[[Any], Generators | None] | None = None
+    """Of a substrate that can have load generators beside its nodes: those of one of its clusters, where it has any.
+    ``open`` takes ``generators`` then, a ``WantedGenerators`` or ``None``."""
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 

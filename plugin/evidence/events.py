@@ -56,11 +56,13 @@ class Errored(Happened, frozen=True, kw_only=True, tag="error"):
     """The harness or the machine failed, or what was given cannot be used (``bad_input``).
 
     ``taken``: something did not come in time, and other work had the machine just then, which explains it.
+    ``generator``: a load generator was lost, so that the evidence is incomplete.
     """
 
     what: str = "error"
     bad_input: bool | UnsetType = UNSET
     taken: bool | UnsetType = UNSET
+    generator: bool | UnsetType = UNSET
 
 
 class Skipped(Happened, frozen=True, kw_only=True, tag="skipped"):

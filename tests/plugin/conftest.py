@@ -43,6 +43,7 @@ import pytest
 
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.events import NodeDeath
+from clusters.generators import GeneratorLost
 from plugin.evidence.load import HOST
 
 
@@ -92,6 +93,23 @@ async def test_too_late_after_a_death(trial, judge):
     busy(trial, 60.0)
     trial.store.event(NodeDeath(node="n1", code=2))
     raise TimedOut("the ranges of thought cannot be listed")
+
+
+@pytest.mark.claim("question")
+async def test_generator_lost(trial, judge):
+    judge.measure("questions", 1)
+    raise GeneratorLost("generator 1: its connection ended (pod generators-1-x: gone)")
+
+
+@pytest.mark.claim("question")
+async def test_generator_lost_after_a_death(trial, judge):
+    trial.store.event(NodeDeath(node="n1", code=2))
+    raise ExceptionGroup("several", [GeneratorLost("generator 1: its connection ended")])
+
+
+@pytest.mark.claim("question")
+async def test_generator_lost_and_more(trial, judge):
+    raise ExceptionGroup("several", [GeneratorLost("generator 1: gone"), HarnessError("and the disk is full")])
 
 
 @pytest.mark.claim("question")

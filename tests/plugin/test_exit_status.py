@@ -49,9 +49,11 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "a test of a claim was skipped": ["skipped"],
     "no test was found": [],
     "bad input": ["bad_input"],
-    "the harness or the machine failed": ["harness", "too_late_with_room"],
+    "the harness or the machine failed": ["harness", "too_late_with_room", "generator_lost_and_more"],
     "something did not come in time while other work had the machine": ["too_late"],
     "the same, and what was recorded by then refutes a claim": ["too_late_after_a_death"],
+    "a load generator was lost": ["generator_lost"],
+    "a load generator was lost, and what was recorded by then refutes a claim": ["generator_lost_after_a_death"],
     "the judge has a bug": ["passes"],
     "a claim is refuted, and then the harness fails": ["refuted_then_late_harness", "refuted_then_broken"],
     "a claim would pass, and then the harness fails": ["late_harness"],
@@ -163,6 +165,15 @@ def test_what_other_work_took_is_told_with_what_did_not_come_in_time(gate: Gate)
     (trial,) = gate.trials
     assert figures in json.loads((trial / RESULT).read_text())["why"]
     assert figures in " ".join(gate("--judge", "out").text.split())
+
+
+def test_a_lost_load_generator_is_named_and_no_check_passes_without_it(gate: Gate) -> None:
+    lost = "no_errors is not met: GeneratorLost: generator 1: its connection ended (pod generators-1-x: gone)"
+    ran = gate(*gate.tests("generator_lost"), "--run-dir", "out")
+    assert ran.status == 6
+    (trial,) = gate.trials
+    assert json.loads((trial / RESULT).read_text())["why"].startswith(lost)
+    assert lost in " ".join(gate("--judge", "out").text.split())
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.how in RUN_HERE], ids=lambda row: row.how)

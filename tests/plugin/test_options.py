@@ -8,7 +8,8 @@ import pytest
 from tests.plugin.conftest import Gate
 
 OPTIONS = [
-    "--engine", "--substrate", "--allow-disruption", "--topology", "--profile", "--suite", "--claim",
+    "--engine", "--substrate", "--allow-disruption", "--generators", "--generator-image",
+    "--topology", "--profile", "--suite", "--claim",
     "--default-keyword", "--catalogue", "--objects", "--tenant-template", "--plan",
     "--cockroach", "--cockroach-version", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
@@ -38,6 +39,29 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (
             ("--substrate", "adopted", "--engine", "postgres"),
             ["--engine postgres: is not taken over", "--engine cockroach"],
+        ),
+        (
+            ("--generators", "2"),
+            ["--generators 2: processes has no load generators of its own", "or give --substrate kubernetes"],
+        ),
+        (
+            ("--substrate", "adopted", "--generators", "2"),
+            ["--generators 2: adopted has no load generators of its own", "leave it out"],
+        ),
+        (("--generator-image", "suite:1"), ["--generator-image suite:1: processes has no load generators"]),
+        (("--generators", "-1"), ["--generators -1: must be from 0 to 1000"]),
+        (("--substrate", "kubernetes", "--generators", "1001"), ["--generators 1001: must be from 0 to 1000"]),
+        (
+            ("--substrate", "kubernetes", "--generators", "2"),
+            ["--generators: 2 load generators and no image for them", "give --generator-image", "or --generators 0"],
+        ),
+        (
+            ("--substrate", "kubernetes", "--profile", "large"),
+            ["profile large: 2 load generators and no image for them", "give --generator-image"],
+        ),
+        (
+            ("--substrate", "kubernetes", "--generators", "0", "--generator-image", "suite:1"),
+            ["--generator-image suite:1: there are none with --generators 0"],
         ),
         (("--substrate", "moon"), ["--substrate moon: is unknown", "there are adopted, kubernetes, processes"]),
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),

@@ -30,5 +30,10 @@ async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "K
 
 
 KIND = SubstrateKind(
-    name="kubernetes", offered=lambda asked: CAPABILITIES & asked, why_not=_why_not, open=_open, local=False
+    name="kubernetes",
+    offered=lambda asked: CAPABILITIES & asked,
+    why_not=_why_not,
+    open=_open,
+    local=False,
+    generators=lambda opened: opened.generators,
 )

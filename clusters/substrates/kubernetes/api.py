@@ -46,6 +46,7 @@ class Api:
         self._client = client.ApiClient(self._configuration)
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
+        self.batch = client.BatchV1Api(self._client)
         self.policy = client.PolicyV1Api(self._client)
         self.storage = client.StorageV1Api(self._client)
         self.authorization = client.AuthorizationV1Api(self._client)

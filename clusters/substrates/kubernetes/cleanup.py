@@ -65,6 +65,11 @@ def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> Non
     namespace, selected = settings.namespace, {"label_selector": settings.selector}
     if own and not api.call_now("look for the namespace", api.core.list_namespace, **selected).items:
         return
+    if settings.generators:
+        jobs = api.batch.delete_collection_namespaced_job
+        api.call_now(
+            f"delete what is left in {namespace}", jobs, namespace, propagation_policy="Background", **selected
+        )
     for delete in (
         api.apps.delete_collection_namespaced_stateful_set,
         api.policy.delete_collection_namespaced_pod_disruption_budget,

@@ -9,8 +9,8 @@ from typing import Any
 from clusters.errors import BadInput
 from clusters.substrates.kubernetes.api import Api
 
-_OURS = re.compile(r"(home-)?(node|beside)-")
-"""The names of StatefulSets, pods and volumes; in a namespace that is not ours there may be others."""
+_OURS = re.compile(r"(home-)?(node|beside)-|generators")
+"""The names of StatefulSets, pods, volumes and the Job; in a namespace that is not ours there may be others."""
 
 
 class History:

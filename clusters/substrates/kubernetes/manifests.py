@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from clusters.generators import WantedGenerators
 from clusters.model import NodeSpec
 
 Object = Mapping[str, Any]
@@ -19,6 +20,12 @@ ORDER = BASE / "order"
 PROGRAMS = BASE / "programs"
 SCRIPT = PurePath("/roachproof/scripts/node.sh")
 CONTAINER = "node"
+GENERATORS, GENERATOR = "generators", "generator"
+"""The Job of load generators, and the container of each."""
+SUITE = PurePath("/suite")
+"""Where the suite's image has the suite (``Containerfile``)."""
+PRIVATE, EVIDENCE = PurePath("/roachproof/private"), PurePath("/roachproof/evidence")
+"""Where a generator has what is secret, in memory, and what its programs write."""
 SERVICE = "nodes"
 SCRIPTS = "node-scripts"
 MANAGED = "app.kubernetes.io/managed-by"
@@ -28,6 +35,9 @@ RENEWED = "roachproof/renewed"
 """An annotation of the namespace: when its owner last said that it lives, in seconds since 1970."""
 NOBODY = 65534
 """Who runs in the pods: a user that most images know, and PostgreSQL refuses root."""
+COMPONENT = "app.kubernetes.io/component"
+_DEADLINE_S = 24 * 3600
+"""Load generators that nobody ends end by themselves after a day."""
 _GRACE_S = 60
 """A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
 _LONGEST = 52
@@ -49,6 +59,8 @@ class Settings:
 
     namespace: str
     cluster: str
+    generators: bool = False
+    """Whether it has load generators."""
     storage_class: str | None = None
     volume_mib: int = 10240
 
@@ -116,10 +128,14 @@ def service(settings: Settings) -> Object:
 
 
 def budget(settings: Settings) -> Object:
-    """At most one node at a time may be evicted by the cluster's own maintenance."""
+    """At most one node at a time may be evicted by the cluster's own maintenance.
+
+    Generators are left out: Kubernetes does not work out a budget that has pods of Jobs.
+    """
+    nodes = {"key": COMPONENT, "operator": "NotIn", "values": [GENERATOR]}
     return {
         "metadata": _named(settings, SERVICE),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": settings.labels}},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": settings.labels, "matchExpressions": [nodes]}},
     }
 
 
@@ -130,7 +146,7 @@ def stateful_set(
 
     A pod gets another template when it is deleted, and not before: in which order versions change is the plan's to say.
     """
-    own = {**settings.labels, "app.kubernetes.io/component": name}
+    own = {**settings.labels, COMPONENT: name}
     return {
         "metadata": _named(settings, name),
         "spec": {
@@ -146,16 +162,59 @@ def stateful_set(
     }
 
 
-def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Object:
+def job(settings: Settings, wanted: WantedGenerators) -> Object:
+    """The load generators: pods that wait for programs to be run in them. One that ends is not made anew."""
+    limits = _limits(wanted.cpus, wanted.memory_mib)
+    mounts = [{"name": "private", "mountPath": str(PRIVATE)}, {"name": "evidence", "mountPath": str(EVIDENCE)}]
+    container = {
+        "name": GENERATOR,
+        "image": wanted.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sleep", "infinity"],
+        "workingDir": str(SUITE),
+        "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "HOME", "value": str(EVIDENCE)}],
+        "resources": {"limits": limits, "requests": limits},
+        "securityContext": {**_NO_RIGHTS, "readOnlyRootFilesystem": True},
+        "volumeMounts": mounts,
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [
+            {"name": "private", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+            {"name": "evidence", "emptyDir": {}},
+        ],
+        "terminationGracePeriodSeconds": 1,
+        **_apart(settings),
+    }
+    return {
+        "metadata": _named(settings, GENERATORS),
+        "spec": {
+            "completions": wanted.number,
+            "parallelism": wanted.number,
+            "completionMode": "Indexed",
+            "backoffLimitPerIndex": 0,
+            "activeDeadlineSeconds": _DEADLINE_S,
+            "template": {"metadata": {"labels": {**settings.labels, COMPONENT: GENERATOR}}, "spec": pod},
+        },
+    }
+
+
+_NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
+    limits = {"cpu": cpus and f"{cpus * 1000:.0f}m", "memory": memory_mib and f"{memory_mib}Mi"}
+    return {key: value for key, value in limits.items() if value}
+
+
+def _apart(settings: Settings) -> Object:
+    """What all pods have: no token, a user without rights, and as far as can be a machine of their own."""
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": settings.labels}}
     return {
-        "containers": [_container(template)],
-        "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS, "defaultMode": 0o555}}],
-        "terminationGracePeriodSeconds": _GRACE_S,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {"runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY, "runAsNonRoot": True},
-        "nodeSelector": dict(place),
         "affinity": {
             "podAntiAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
@@ -164,12 +223,18 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
     }
 
 
-def _container(template: Template) -> Object:
-    limits = {
-        "cpu": template.cpus and f"{template.cpus * 1000:.0f}m",
-        "memory": template.memory_mib and f"{template.memory_mib}Mi",
+def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Object:
+    return {
+        "containers": [_container(template)],
+        "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS, "defaultMode": 0o555}}],
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "nodeSelector": dict(place),
+        **_apart(settings),
     }
-    limits = {key: value for key, value in limits.items() if value}
+
+
+def _container(template: Template) -> Object:
+    limits = _limits(template.cpus, template.memory_mib)
     return {
         "name": CONTAINER,
         "image": template.image,
@@ -177,7 +242,7 @@ def _container(template: Template) -> Object:
         "command": ["/bin/sh", str(SCRIPT), "serve"],
         "env": [{"name": "ROACHPROOF_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
         "resources": {"limits": limits, "requests": limits},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": _NO_RIGHTS,
         "volumeMounts": [
             {"name": "home", "mountPath": str(BASE)},
             {"name": "scripts", "mountPath": str(SCRIPT.parent)},

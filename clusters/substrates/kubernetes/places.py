@@ -11,16 +11,18 @@ from pathlib import Path, PurePath
 from typing import Self
 
 from clusters.errors import BadInput, HarnessError
+from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
-from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, NAMESPACES, refuse_without
+from clusters.substrates.kubernetes.rights import GENERATORS, IN_A_NAMESPACE, MACHINES, NAMESPACES, refuse_without
 from clusters.substrates.kubernetes.room import refuse_shortage
 from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
 from clusters.substrates.kubernetes.volumes import Files, link
@@ -61,6 +63,8 @@ class Places:
         """A directory (0700) for what clients and the harness need."""
         self.capabilities = CAPABILITIES
         """What can be done to nodes here."""
+        self.generators: Generators | None = None
+        """Its load generators, if it has some."""
         self._cluster = settings.cluster
         self._nodes: dict[str, Node] = {}
         self._services: set[str] = set()
@@ -89,6 +93,7 @@ class Places:
         say: Callable[[str], None] = lambda _: None,
         keep: bool = False,
         keep_logs: Path | None = None,
+        generators: WantedGenerators | None = None,
     ) -> Self:
         """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
 
@@ -102,14 +107,19 @@ class Places:
         settings = Settings(
             namespace=given.namespace or cluster,
             cluster=cluster,
+            generators=generators is not None,
             storage_class=given.storage_class,
             volume_mib=given.volume_mib,
         )
         await refuse_without(api, IN_A_NAMESPACE, given.namespace)
         if own := given.namespace is None:
             await refuse_without(api, NAMESPACES, None)
+        if generators:
+            await refuse_without(api, GENERATORS, given.namespace)
         where = await _zones(api, nodes)
-        await refuse_shortage(api, settings, own=own, nodes=nodes, resources=resources, where=where, say=say)
+        await refuse_shortage(
+            api, settings, own=own, nodes=nodes, resources=resources, generators=generators, where=where, say=say
+        )
         scratch = workdir / cluster
         try:
             await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True)
@@ -121,6 +131,10 @@ class Places:
         self._where = where
         try:
             await self._begin(say, keep=keep)
+            if generators:
+                # Before any node is: an image that is not to be had, or not this suite's, is found at once.
+                say(f"starting {generators.number} load generators")
+                self.generators = await Generators.begin(api, settings, self._pods, generators)
         except BaseException as error:
             try:
                 await self.close()
@@ -156,7 +170,7 @@ class Places:
         """What to raise where the first objects cannot be made."""
         there = f"{self._api.where}: namespace {self._settings.namespace}"
         if "already exists" in str(error):
-            left = f"kubectl -n {self._settings.namespace} delete sts,pdb,cm,svc,pvc,pod -l {MANAGED}={OWNER}"
+            left = f"kubectl -n {self._settings.namespace} delete sts,job,pdb,cm,svc,pvc,pod -l {MANAGED}={OWNER}"
             return BadInput(
                 f"{there} has another run in it ({error}); wait for its end, name another namespace, or remove what a "
                 f"lost run left (`{left}`)"

@@ -14,7 +14,15 @@ from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.history import History
-from clusters.substrates.kubernetes.manifests import CONTAINER, NOBODY, Settings, Template
+from clusters.substrates.kubernetes.manifests import (
+    COMPONENT,
+    CONTAINER,
+    GENERATOR,
+    GENERATORS,
+    NOBODY,
+    Settings,
+    Template,
+)
 from clusters.substrates.kubernetes.orders import exit_code
 
 _STUCK = {
@@ -29,6 +37,7 @@ _STUCK = {
 }
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
+_CONTAINERS = (CONTAINER, GENERATOR)
 _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out", "pod": _OUTSIDE}
 """What a container's first process says of what ended another."""
 
@@ -85,6 +94,16 @@ class Pods:
     def __getitem__(self, name: str) -> Pod:
         with self._lock:
             return self._pods.setdefault(name, Pod(name))
+
+    def generators(self) -> dict[int, Pod]:
+        """The pods of load generators, by their number in the Job."""
+        with self._lock:
+            names = {name: name.removeprefix(f"{GENERATORS}-").split("-")[0] for name in self._pods}
+            return {int(number): self._pods[name] for name, number in names.items() if number.isdecimal()}
+
+    def warnings(self, pod: Pod) -> str:
+        """The last warnings of a pod."""
+        return self._history.warnings(pod.name)
 
     def close(self) -> None:
         """Listen no more."""
@@ -147,8 +166,13 @@ class Pods:
     def _seen(self, seen: Any) -> None:
         pod = self[seen.metadata.name]
         pod.uid = seen.metadata.uid
-        pod.template = _template(seen)
         pod.waiting, pod.stuck = _waiting(seen)
+        if (seen.metadata.labels or {}).get(COMPONENT) == GENERATOR:
+            # It runs what it is told by commands of their own: its log says nothing.
+            pod.container = _running(seen)
+            self._describe(pod, _described(seen))
+            return
+        pod.template = _template(seen)
         self._describe(pod, _described(seen))
         container = _running(seen)
         if pod.container and container != pod.container:
@@ -196,7 +220,7 @@ class Pods:
 
 
 def _status(seen: Any) -> Any:
-    found = [status for status in seen.status.container_statuses or () if status.name == CONTAINER]
+    found = [status for status in seen.status.container_statuses or () if status.name in _CONTAINERS]
     return found[0] if found else None
 
 

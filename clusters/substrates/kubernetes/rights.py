@@ -13,9 +13,9 @@ from clusters.substrates.kubernetes.api import Api
 
 MANIFEST = Path(__file__).with_name("rights.yaml")
 IN_A_NAMESPACE, NAMESPACES, MACHINES = "roachproof", "roachproof-namespaces", "roachproof-machines"
-ADOPTED = "roachproof-adopted"
-"""The manifest's roles: in the namespace of a run, to make such namespaces, to look at the cluster's machines; in the
-namespace of a cluster that is there already."""
+GENERATORS, ADOPTED = "roachproof-generators", "roachproof-adopted"
+"""The manifest's roles: in the namespace of a run, to make such namespaces, to look at the cluster's machines; for load
+generators in the namespace of a run; in the namespace of a cluster that is there already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from kubernetes.utils.quantity import parse_quantity
 
 from clusters.errors import BadInput
+from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import Settings, group
@@ -25,7 +26,10 @@ _ALL_PODS = Right(verb="list", resource="pods")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What the pods ask: how many, each with how much. ``None``: their limits are not declared."""
+    """What the pods ask: how many, each with how much, and what load generators ask beside the nodes.
+
+    ``None``: their limits are not declared.
+    """
 
     nodes: int
     groups: int
@@ -33,19 +37,34 @@ class Asked:
     memory_mib: int | None
     volume_mib: int
     storage_class: str | None
+    generators: WantedGenerators | None = None
 
     @property
     def each(self) -> Mapping[str, Decimal | None]:
-        """What a pod asks, by Kubernetes' names, in cores and bytes."""
-        cpu = None if self.cpus is None else Decimal(f"{self.cpus:.3f}")
-        return {"cpu": cpu, "memory": None if self.memory_mib is None else Decimal(self.memory_mib * _MIB)}
+        """What a node's pod asks, by Kubernetes' names, in cores and bytes."""
+        return _each(self.cpus, self.memory_mib)
+
+    @property
+    def kinds(self) -> Sequence[tuple[int, Mapping[str, Decimal | None]]]:
+        """How many pods of each kind there are to be, and what each of them asks."""
+        beside = self.generators
+        nodes = (self.nodes, self.each)
+        return [nodes, (beside.number, _each(beside.cpus, beside.memory_mib))] if beside else [nodes]
+
+
+def _each(cpus: float | None, memory_mib: int | None) -> Mapping[str, Decimal | None]:
+    cpu = None if cpus is None else Decimal(f"{cpus:.3f}")
+    return {"cpu": cpu, "memory": None if memory_mib is None else Decimal(memory_mib * _MIB)}
 
 
 def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
     """What quotas do not leave. One for pods of a certain kind alone (with scopes) is not looked at."""
     nodes, volumes = asked.nodes, asked.nodes * asked.volume_mib * _MIB
-    counts = {"pods": nodes, "persistentvolumeclaims": nodes, "services": 1, "configmaps": 1}
+    pods = sum(number for number, _ in asked.kinds)
+    counts = {"pods": pods, "persistentvolumeclaims": nodes, "services": 1, "configmaps": 1}
     objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": 1}
+    if asked.generators:
+        objects["jobs.batch"] = 1
     of_class = f"{asked.storage_class}.storageclass.storage.k8s.io"
     sums: dict[str, Decimal | int | None] = {
         **counts,
@@ -54,9 +73,11 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
         f"{of_class}/requests.storage": volumes,
         f"{of_class}/persistentvolumeclaims": nodes,
     }
-    for name, each in asked.each.items():
+    for name in asked.each:
+        each = [(number, sizes[name]) for number, sizes in asked.kinds]
+        declared = [number * size for number, size in each if size is not None]
         for of in (name, f"requests.{name}", f"limits.{name}"):
-            sums[of] = None if each is None else each * nodes
+            sums[of] = sum(declared) if len(declared) == len(each) else None
     for quota in quotas:
         named, spec = f"ResourceQuota {quota['metadata']['name']}", quota["spec"]
         if spec.get("scopes") or spec.get("scopeSelector"):
@@ -75,12 +96,14 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
 
 def beyond_limit_ranges(asked: Asked, ranges: Iterable[_Told]) -> Iterator[str]:
     """What limit ranges refuse; or would give pods that declare none, which would change what is measured."""
-    pod = asked.each
-    sizes = {"Container": pod, "Pod": pod, "PersistentVolumeClaim": {"storage": Decimal(asked.volume_mib * _MIB)}}
+    volume: Mapping[str, Decimal | None] = {"storage": Decimal(asked.volume_mib * _MIB)}
+    pods = [sizes for _, sizes in asked.kinds]
+    of_kind = {"Container": pods, "Pod": pods, "PersistentVolumeClaim": [volume]}
     for limit_range in ranges:
         for limits in limit_range["spec"].get("limits") or ():
             named = f"LimitRange {limit_range['metadata']['name']}"
-            for name, each in sizes.get(limits["type"], {}).items():
+            every = (each for sizes in of_kind.get(limits["type"], []) for each in sizes.items())
+            for name, each in dict.fromkeys(every):
                 most, least = ((limits.get(bound) or {}).get(name) for bound in ("max", "min"))
                 given = most or (limits.get("default") or {}).get(name)
                 if each is None:
@@ -126,6 +149,22 @@ def beyond_machines(
                 f"{one} has {', '.join(f'{of} {_size(of, what[of])}' for of in each)}" for one, what in theirs.items()
             )
             yield f"machines: {number} nodes of {name} ask {wants} each, {fit} fit ({has or 'none takes them'})"
+    yield from _beside_nodes(asked, free)
+
+
+def _beside_nodes(asked: Asked, free: Mapping[str, Mapping[str, Decimal]]) -> Iterator[str]:
+    """That load generators do not fit beside the nodes, as far as that is certain however pods are spread."""
+    if not asked.generators:
+        return
+    (nodes, of_node), (number, of_generator) = asked.kinds
+    sizes = {**{name: size for name, size in of_generator.items() if size}, "pods": Decimal(1)}
+    fit = sum(max(0, min(int(has[of] // size) for of, size in sizes.items())) for has in free.values())
+    for name, size in sizes.items():
+        left = sum(has[name] for has in free.values()) - nodes * (Decimal(1) if name == "pods" else of_node[name] or 0)
+        fit = min(fit, max(0, int(left // size)))
+    if fit < number:
+        wants = ", ".join(f"{of} {_size(of, size)}" for of, size in sizes.items() if of != "pods") or "room for a pod"
+        yield f"machines: {number} load generators ask {wants} each, {fit} fit beside the nodes (see --generators)"
 
 
 def without_storage(asked: Asked, classes: Sequence[_Told]) -> Iterator[str]:
@@ -165,6 +204,7 @@ async def refuse_shortage(
     own: bool,
     nodes: Sequence[NodeSpec],
     resources: NodeResources | None,
+    generators: WantedGenerators | None,
     where: Mapping[str, Mapping[str, str]],
     say: Callable[[str], None],
 ) -> None:
@@ -182,6 +222,7 @@ async def refuse_shortage(
         memory_mib=resources.memory_mib if resources else None,
         volume_mib=settings.volume_mib,
         storage_class=settings.storage_class,
+        generators=generators,
     )
     lacks: list[str] = []
     if not own:
@@ -196,7 +237,7 @@ async def refuse_shortage(
         lacks += without_storage(asked, await api.told("look at storage classes", api.storage.list_storage_class))
     if not any(right.resource == "nodes" for right in hidden):
         machines = await api.told("look at the machines", api.core.list_node)
-        counted = any(asked.each.values()) and _ALL_PODS not in hidden
+        counted = any(size for _, sizes in asked.kinds for size in sizes.values()) and _ALL_PODS not in hidden
         alive = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
         pods = (
             await api.told("look at all pods", api.core.list_pod_for_all_namespaces, field_selector=alive)
@@ -205,8 +246,10 @@ async def refuse_shortage(
         )
         lacks += beyond_machines(asked, machines, pods, groups, where)
     if lacks:
+        beside = f" and {generators.number} load generators" if generators else ""
         raise BadInput(
-            f"{api.where}: {len(nodes)} nodes cannot be placed in namespace {settings.namespace}: {'; '.join(lacks)}; "
+            f"{api.where}: {len(nodes)} nodes{beside} cannot be placed in namespace {settings.namespace}: "
+            f"{'; '.join(lacks)}; "
             "make room for them, or choose a smaller profile, another namespace or another cluster"
         )
     if hidden:

@@ -105,3 +105,31 @@ def test_a_time_is_decided_where_all_have_the_clock_of_the_harness() -> None:
     assert "clocks_read" not in {condition.name for condition in verdict.conditions}
     assert judged(29.999, "s", compared(n1=(0.0, 0.0), clock=OWN)).results[0].outcome is Outcome.PASS
     assert judged(30.001, "s", compared(n1=(0.0, 0.0), clock=OWN)).results[0].outcome is Outcome.REFUTED
+
+
+def generators(*apart: tuple[float, float]) -> list[Event]:
+    """Readings of one generator's clock: how far ahead it was then, and how well that was known."""
+    told = [{"clock": "another", "offset_s": offset, "uncertainty_s": width} for offset, width in apart]
+    return [recorded(0, "generator.clocks", {"own": OWN, "sources": {"generator 1": each}}) for each in told]
+
+
+@pytest.mark.parametrize(
+    ("apart", "known_to"),
+    [
+        ([(0.0, 0.02), (0.01, 0.03)], 0.04),
+        ([(0.0, 0.1)], 0.1),
+        ([(0.0, 0.101)], math.inf),
+        ([(0.0, 0.001), (0.3, 0.001)], math.inf),
+    ],
+    ids=["exact", "just exact enough", "read too slowly", "drifted"],
+)
+def test_the_clock_of_a_load_generator_must_be_known_exactly(apart: list[tuple[float, float]], known_to: float) -> None:
+    assert uncertainty_s(generators(*apart)) == pytest.approx(known_to)
+
+
+def test_a_clock_of_a_load_generator_that_is_known_too_badly_is_named() -> None:
+    verdict = judged(29.0, "s", *generators((0.0, 0.25)))
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    (condition,) = [one for one in verdict.conditions if one.name == "clocks_read"]
+    assert "generator 1 could not be read: it is known to 0.25 s only, a generator's must be to 0.1 s" in condition.why
+    assert judged(29.0, "rows", *generators((0.0, 0.01))).outcome is Outcome.PASS

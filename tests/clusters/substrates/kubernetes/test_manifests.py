@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from clusters.generators import WantedGenerators
 from clusters.model import NodeSpec
 from clusters.substrates.kubernetes import manifests
 from clusters.substrates.kubernetes.manifests import Settings, Template
@@ -16,6 +17,10 @@ def made(template: Template, **options: Any) -> Any:
     return manifests.stateful_set(SETTINGS, "node-region-1-zone-1", template, replicas=3, **options)
 
 
+def generators(**wanted: Any) -> Any:
+    return manifests.job(SETTINGS, WantedGenerators(**{"number": 1, "image": "suite:1", **wanted}))
+
+
 def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
     for found in (
         manifests.namespace(SETTINGS, 1.0),
@@ -24,9 +29,41 @@ def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
         manifests.budget(SETTINGS),
         made(Template(image="db:1")),
         made(Template(image="db:1"))["spec"]["template"],
+        generators(),
+        generators()["spec"]["template"],
     ):
         labels = found["metadata"]["labels"]
         assert all(f"{key}={labels[key]}" in SETTINGS.selector.split(",") for key in SETTINGS.labels)
+
+
+def test_load_generators_are_an_indexed_job_of_pods_without_rights() -> None:
+    job = generators(number=3, cpus=2, memory_mib=1024)["spec"]
+    assert (job["completions"], job["parallelism"], job["completionMode"]) == (3, 3, "Indexed")
+    assert job["activeDeadlineSeconds"] > 0
+    assert job["backoffLimitPerIndex"] == 0, "one that ended has lost evidence: another would only hide that"
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == "suite:1"
+    assert (
+        container["resources"]["limits"] == {"cpu": "2000m", "memory": "1024Mi"} == container["resources"]["requests"]
+    )
+    assert pod["restartPolicy"] == "Never"
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True,
+    }  # fmt: skip
+    volumes = {volume["name"]: volume["emptyDir"] for volume in pod["volumes"]}
+    assert volumes["private"]["medium"] == "Memory"
+
+
+def test_the_budget_of_disruptions_leaves_load_generators_out() -> None:
+    labels = generators()["spec"]["template"]["metadata"]["labels"]
+    budget: Any = manifests.budget(SETTINGS)
+    (unless,) = budget["spec"]["selector"]["matchExpressions"]
+    assert unless["operator"] == "NotIn"
+    assert labels[unless["key"]] in unless["values"]
+    assert made(Template(image="db:1"))["spec"]["template"]["metadata"]["labels"][unless["key"]] not in unless["values"]
 
 
 def test_pods_get_what_their_template_says_and_no_rights() -> None:

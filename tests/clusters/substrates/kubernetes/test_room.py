@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from clusters.generators import WantedGenerators
 from clusters.substrates.kubernetes.room import (
     Asked,
     beyond_limit_ranges,
@@ -15,6 +16,7 @@ from clusters.substrates.kubernetes.room import (
 
 ASKED = Asked(nodes=3, groups=1, cpus=2, memory_mib=4096, volume_mib=1024, storage_class="fast")
 UNLIMITED = replace(ASKED, cpus=None, memory_mib=None)
+LOADED = replace(ASKED, generators=WantedGenerators(number=4, image="suite:1", cpus=0.5, memory_mib=512))
 
 
 def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -100,6 +102,42 @@ def test_machines_have_room_beside_what_runs_there() -> None:
     closed = [machine("m1", "9", "99Gi", unschedulable=True), machine("m2", "9", "99Gi", taints=[taint])]
     (said,) = lacking(closed, [])
     assert "0 fit (none takes them)" in said
+
+
+@pytest.mark.parametrize(
+    ("hard", "says"),
+    [
+        ({"limits.memory": "14Gi", "cpu": "8", "pods": "7", "count/jobs.batch": "1"}, None),
+        ({"limits.memory": "13Gi"}, "limits.memory: 14,336 MiB are asked, 13,312 MiB of 13Gi are left"),
+        ({"cpu": "7"}, "cpu: 8 are asked, 7 of 7 are left"),
+        ({"pods": "6"}, "pods: 7 are asked, 6 of 6 are left"),
+        ({"count/jobs.batch": "0"}, "count/jobs.batch: 1 are asked"),
+    ],
+)
+def test_load_generators_count_in_a_quota(hard: dict[str, str], says: str | None) -> None:
+    found = list(beyond_quotas(LOADED, [quota(hard)]))
+    assert len(found) == (says is not None)
+    assert says is None or says in found[0]
+
+
+def test_load_generators_without_limits_are_refused_where_limits_are_asked_for() -> None:
+    unlimited = replace(ASKED, generators=WantedGenerators(number=1, image="suite:1"))
+    (found,) = beyond_quotas(unlimited, [quota({"limits.cpu": "100"})])
+    assert "admits only pods with limits.cpu" in found
+    (found,) = beyond_limit_ranges(unlimited, [limit_range("Container", default={"memory": "1Gi"})])
+    assert "limits memory to 1Gi, and the profile declares no such limit" in found
+
+
+@pytest.mark.parametrize(
+    ("number", "fit"), [(1, None), (5, None), (6, 5), (1000, 5)], ids=["one", "all", "one too many", "far too many"]
+)
+def test_load_generators_have_room_beside_nodes(number: int, fit: int | None) -> None:
+    """Nodes take six of eight and a half cores, whichever machines they go to."""
+    asked = replace(LOADED, generators=WantedGenerators(number=number, image="suite:1", cpus=0.5))
+    machines = [machine("m1", "4500m", "64Gi"), machine("m2", "4", "64Gi")]
+    said = list(beyond_machines(asked, machines, [], {"node-a": 3}, {}))
+    told = f"machines: {number} load generators ask cpu 0.5 each, {fit} fit beside the nodes"
+    assert said == ([] if fit is None else [f"{told} (see --generators)"])
 
 
 def test_a_zone_has_room_only_on_its_own_machines() -> None:
