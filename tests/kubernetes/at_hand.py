@@ -40,7 +40,7 @@ def as_account(file: Path, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def objects(namespace: str) -> str:
     """All that is of ours in a namespace."""
-    kinds = "statefulsets,pods,pvc,configmaps,services,pdb"
+    kinds = "statefulsets,jobs,pods,pvc,configmaps,services,pdb"
     return kubectl("-n", namespace, "get", kinds, "-l", "app.kubernetes.io/managed-by=roachproof", "-o", "name")
 
 
@@ -56,7 +56,12 @@ def apply(file: Path, *objects: Mapping[str, Any]) -> None:
 
 
 async def opened(
-    tmp_path: Path, *, keep: bool = False, nodes: Sequence[NodeSpec] = (), resources: NodeResources | None = None
+    tmp_path: Path,
+    *,
+    keep: bool = False,
+    nodes: Sequence[NodeSpec] = (),
+    resources: NodeResources | None = None,
+    **options: Any,
 ) -> Any:
     return await SUBSTRATES["kubernetes"].open(
         name="test",
@@ -68,6 +73,7 @@ async def opened(
         say=print,
         keep=keep,
         keep_logs=tmp_path / "kept",
+        **options,
     )
 
 

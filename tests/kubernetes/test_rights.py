@@ -11,8 +11,17 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
+from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec, ProcessState
-from clusters.substrates.kubernetes.rights import IN_A_NAMESPACE, MACHINES, MANIFEST, NAMESPACES, Right, granted
+from clusters.substrates.kubernetes.rights import (
+    GENERATORS,
+    IN_A_NAMESPACE,
+    MACHINES,
+    MANIFEST,
+    NAMESPACES,
+    Right,
+    granted,
+)
 from tests.kubernetes.at_hand import (
     AT_HAND,
     HANGS,
@@ -29,7 +38,8 @@ from tests.kubernetes.at_hand import (
 
 pytestmark = AT_HAND
 ROOT = Path(__file__).resolve().parents[2]
-RIGHTS = [(role, right) for role in (IN_A_NAMESPACE, NAMESPACES, MACHINES) for right in granted(role)]
+ROLES = (IN_A_NAMESPACE, NAMESPACES, MACHINES, GENERATORS)
+RIGHTS = [(role, right) for role in ROLES for right in granted(role)]
 WHOLE = "whole"
 """The account with all rights, those to make namespaces too."""
 
@@ -49,7 +59,7 @@ def rules(role: str, less: Right | None) -> list[dict[str, Any]]:
 def account(name: str, lacks: tuple[str, Right] | None) -> list[dict[str, Any]]:
     """An account that has all roles in the whole cluster, but for one right."""
     group = "rbac.authorization.k8s.io"
-    has = [rule for role in (IN_A_NAMESPACE, NAMESPACES, MACHINES) for rule in rules(role, lacks[1] if lacks else None)]
+    has = [rule for role in ROLES for rule in rules(role, lacks[1] if lacks else None)]
     subject = {"kind": "ServiceAccount", "name": name, "namespace": "roachproof"}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "roachproof"}},
@@ -108,13 +118,18 @@ async def test_with_one_right_less_it_is_named_and_nothing_is_made(
     role: str, right: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     become(named(role, right), tmp_path, monkeypatch)
-    if role == IN_A_NAMESPACE:
+    in_one = role in (IN_A_NAMESPACE, GENERATORS)
+    if in_one:
         monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
-    where = "namespace roachproof" if role == IN_A_NAMESPACE else "the whole cluster"
+    where = "namespace roachproof" if in_one else "the whole cluster"
     before = set(namespaces().split())
     lacks = re.escape(f"lacks rights in {where}: {right}; grant it the ClusterRole {role} of {MANIFEST}")
     with pytest.raises(BadInput, match=lacks):
-        await opened(tmp_path, nodes=[NodeSpec(name=f"n{zone}", zone=f"zone-{zone}") for zone in (1, 2)])
+        await opened(
+            tmp_path,
+            nodes=[NodeSpec(name=f"n{zone}", zone=f"zone-{zone}") for zone in (1, 2)],
+            generators=WantedGenerators(number=1, image="suite:1"),
+        )
     assert objects("roachproof") == ""
     assert set(namespaces().split()) <= before
 
