@@ -1,7 +1,8 @@
-"""The audit reads a long history in one stream: time grows with its length, memory by bytes a row.
+"""The audit reads a long history in one stream: a million rows in four seconds, and memory grows by bytes a row.
 
-How fast the machine is does not count: beside the audit, in the same process, the same records are decoded from JSON,
-line by line and to nothing but lists.
+Counted is CPU time, of the fastest of three. Where other work has a tenth of the machine, that counts more than it is:
+then the audit is held against decoding, in the same process, the same records from JSON, line by line and to nothing
+but lists. CI holds a tenth of the rows against that (``tests/fixtures/workloads/ledger/judge/test_audit_pace.py``).
 """
 
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from fixtures.workloads.ledger.records import FINAL, FINAL_HEADER, HISTORY, HISTORY_HEADER, payloads
+from plugin.host import CpuUse
 from tests.benchmarks.measuring import ROOT, Figure, in_turns, spread, used_by
 
 FEW, MANY = 100_000, 1_000_000
@@ -18,9 +20,13 @@ MOST_TIMES = 12.0
 MOST_BYTES_A_ROW = 64
 """The columns of ``Rows`` (the ledger's ``row_histories``) take some 26 bytes a row, half as much again where they have
 grown beyond it."""
+MOST_S = 4.0
+"""CPU time of the audit of a million rows, on a machine that has nothing else to do."""
+BUSY_PERCENT = 10.0
+"""What other work may have of the machine meanwhile: caches and cores that are shared make CPU time longer."""
 MOST_DECODES = 8.5
-"""CPU time of the audit, in that of decoding its lines and no more: 4 s for a million rows, where that takes 0.47 s as
-on two quiet cores. It is 6 there, 7 to 8 on a busy machine."""
+"""On a machine that has: CPU time of the audit, in that of decoding its lines and no more: 6 on two quiet cores, up to
+8 on busy ones."""
 PAIRS = 3
 BUCKETS, SEED = 9, 5
 
@@ -75,41 +81,41 @@ def write_records(rows: int, home: Path) -> None:
             file.write(f"D\t{t + 20}\t{bucket}\t{len(keys)}\n")
 
 
+def audited(rows: int, home: Path) -> tuple[float, float, float]:
+    """Seconds of CPU time, MiB, and seconds of CPU time for decoding alone."""
+    argv = (sys.executable, "-c", AUDIT, str(home))
+    used = used_by(argv, cwd=ROOT, env=os.environ, timeout_s=120)
+    acknowledged, found, seconds, plain, kib = used.out.split()
+    assert int(acknowledged) == int(found) == rows
+    return float(seconds), int(kib) / 1024, float(plain)
+
+
 def test_audit_is_linear_and_flat(tmp_path: Path, figures: list[Figure]) -> None:
-    """A million rows take no more than 12 times as long as a hundred thousand, and 64 bytes a row.
-
-    And no more than ``MOST_DECODES`` times what it takes to decode as many lines.
-    """
-
-    def audited(rows: int) -> tuple[float, float, float]:
-        """Seconds of CPU time, MiB, and seconds of CPU time for decoding alone."""
-        argv = (sys.executable, "-c", AUDIT, str(tmp_path / str(rows)))
-        used = used_by(argv, cwd=ROOT, env=os.environ, timeout_s=120)
-        acknowledged, found, seconds, plain, kib = used.out.split()
-        assert int(acknowledged) == int(found) == rows
-        return float(seconds), int(kib) / 1024, float(plain)
-
+    """A million rows take four seconds, no more than 12 times as long as a hundred thousand, and 64 bytes a row."""
     for rows in (FEW, MANY):
         write_records(rows, tmp_path / str(rows))
-    runs = in_turns(PAIRS, lambda: audited(FEW), lambda: audited(MANY))
+    machine = CpuUse(os.getpid())
+    runs = in_turns(PAIRS, lambda: audited(FEW, tmp_path / str(FEW)), lambda: audited(MANY, tmp_path / str(MANY)))
+    others = machine.since_last()["others_percent"]
     times = [many[0] / few[0] for few, many in runs]
     seconds = [many[0] for _, many in runs]
     decodes = [many[0] / many[2] for _, many in runs]
     growth = [(many[1] - few[1]) * 2**20 / (MANY - FEW) for few, many in runs]
+    fast = min(seconds) <= MOST_S if others < BUSY_PERCENT else median(decodes) <= MOST_DECODES
     figures.append(
         Figure(
             what="audit of 1 000 000 rows against 100 000",
-            promised=f"≤ {MOST_TIMES:.0f} × the time, ≤ {MOST_BYTES_A_ROW} bytes a row; "
-            f"≤ {MOST_DECODES:g} × decoding its lines (4 s where that takes {4 / MOST_DECODES:.2f} s)",
-            measured=f"{spread(times, 1)} ×; {spread(decodes, 1)} × decoding; "
-            f"{median(seconds):.1f} s, {MANY / median(seconds):,.0f} rows/s; "
+            promised=f"≤ {MOST_S:g} s of CPU time (≤ {MOST_DECODES:g} × decoding its lines where other work has "
+            f"{BUSY_PERCENT:g} % of the machine); ≤ {MOST_TIMES:.0f} × the time, ≤ {MOST_BYTES_A_ROW} bytes a row",
+            measured=f"{min(seconds):.1f} s ({spread(decodes, 1)} × decoding, other work {others:.0f} %), "
+            f"{MANY / min(seconds):,.0f} rows/s; {spread(times, 1)} ×; "
             f"{spread(growth, 0)} bytes a row, peak {median(many[1] for _, many in runs):.0f} MiB",
-            kept=median(times) <= MOST_TIMES and median(growth) <= MOST_BYTES_A_ROW and median(decodes) <= MOST_DECODES,
+            kept=median(times) <= MOST_TIMES and median(growth) <= MOST_BYTES_A_ROW and fast,
             raw=f"(seconds, MiB, seconds of decoding) of each pair: {runs}",
-            how=f"{PAIRS} pairs; CPU time of the audit; memory: the largest resident set of a "
+            how=f"{PAIRS} pairs; CPU time of the audit, the fastest; memory: the largest resident set of a "
             "process of its own, 1 000 000 rows less 100 000",
         )
     )
     assert median(times) <= MOST_TIMES
     assert median(growth) <= MOST_BYTES_A_ROW
-    assert median(decodes) <= MOST_DECODES
+    assert fast, f"{min(seconds):.1f} s of CPU time, {spread(decodes, 1)} × decoding, other work {others:.0f} %"
