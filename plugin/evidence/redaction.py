@@ -190,6 +190,8 @@ def hide_given(values: Mapping[str, str]) -> None:
             continue
         found = [value] if _names_secret(name) else [next(filter(None, dsn.groups())) for dsn in _DSN().finditer(value)]
         for secret in found:
+            if os.path.exists(secret):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
+                continue
             for form in (secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]):
                 if form not in _GIVEN and _tells(form):
                     _GIVEN[form] = re.compile(_whole(form) if _is_word(form) else re.escape(form))
@@ -202,7 +204,7 @@ _NUMERIC = _form(r"[\d.:+-]+")
 
 def _tells(secret: str) -> bool:
     """Whether to take it out hides something, and not everything."""
-    if len(secret) < SHORTEST or _NO_SECRET().fullmatch(secret) or os.path.exists(secret):  # noqa: PTH110 - any length
+    if len(secret) < SHORTEST or _NO_SECRET().fullmatch(secret):
         return False
     if _NUMERIC().fullmatch(secret) and sum(map(str.isdigit, secret)) < FEWEST_DIGITS:
         return False

@@ -68,8 +68,9 @@ def _part(part: Any, parameters: Mapping[str, object]) -> Any:
         return part
     for name, value in parameters.items():
         plain = str(value)
-        for text in (plain, plain.encode("unicode_escape").decode()):
-            if (text == part or len(text) >= SHORT) and _shown(name, value) == HIDDEN:
+        for text in {plain, plain.encode("unicode_escape").decode()}:
+            looked_for = text == part or (len(text) >= SHORT and text in part)
+            if looked_for and _shown(name, value) == HIDDEN:
                 part = part.replace(text, HIDDEN)
     return redacted(part)
 

@@ -394,6 +394,14 @@ def test_what_evidence_is_made_of_stays(secret: str) -> None:
 
 
 @pytest.mark.usefixtures("nothing_given")
+def test_a_directory_is_no_secret_though_its_name_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the suite's own words are not read for it: each session of pytest has a PWD, and most an OLDPWD."""
+    monkeypatch.setattr(redaction, "_own_words", lambda: pytest.fail("read"))
+    redaction.hide_given({"PWD": "/usr", "OLDPWD": "/tmp"})
+    assert redacted("/usr %2Ftmp") == "/usr %2Ftmp"
+
+
+@pytest.mark.usefixtures("nothing_given")
 def test_what_may_stand_anywhere_by_chance_stays() -> None:
     redaction.hide_given(
         {"TOKEN": "short", "PASSWORD": "", "SECRET_FILE": "/run/secrets/db", "TOKEN_TYPE": "some-words",
