@@ -302,7 +302,7 @@ class Gate:
         """The same as a process of its own."""
         return [sys.executable, "-m", "pytest", *self.arguments(*args, catalogue=catalogue)]
 
-    def __call__(self, *args: str, catalogue: bool = True, timeout: float = 100) -> Ran:
+    def __call__(self, *args: str, catalogue: bool = True, timeout: float = 300) -> Ran:
         output = self.path / "output.txt"
         output.unlink(missing_ok=True)
         status = forked.run(self.arguments(*args, catalogue=catalogue), self.path, output, timeout)

@@ -104,12 +104,12 @@ class Doomed:
                     names.append(str(json.loads(line)["event"]))
         return names
 
-    def reach(self, stage: str, *, after: float = 0.0, within: float = 240.0) -> None:
+    def reach(self, stage: str, *, after: float = 0.0, within: float = 600.0) -> None:
         """Wait until some test of the run has recorded an event of this name, and ``after`` seconds more."""
         self.wait(lambda: stage in self.events(), f"the stage {stage}", within=within)
         time.sleep(after)
 
-    def wait(self, condition: Callable[[], bool], what: str, *, within: float = 240.0) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, *, within: float = 600.0) -> None:
         """Wait until something is so while the run goes on."""
         until = time.monotonic() + within
         while not condition():
@@ -220,7 +220,7 @@ def assert_ended_early(place: Path, *, trials: int = 1) -> None:
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     text = done.stdout + done.stderr
@@ -261,7 +261,7 @@ def started(place: Path, *options: str, name: str = "run") -> Iterator[Doomed]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(600)
 
 
 def short_claim(

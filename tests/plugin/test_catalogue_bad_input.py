@@ -361,7 +361,7 @@ JUNK = st.one_of(
 @settings(
     deadline=None,
     max_examples=300,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     derandomize=True,
 )
 @given(edits=st.lists(st.tuples(st.integers(0, len(SMALL)), st.integers(0, 12), JUNK), min_size=1, max_size=3))
@@ -406,7 +406,7 @@ VALUES = st.sampled_from(
 @settings(
     deadline=None,
     max_examples=300,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     derandomize=True,
 )
 @given(spot=st.sampled_from(SPOTS), value=VALUES)

@@ -23,7 +23,7 @@ def collected(environment: str, *after: str) -> list[str]:
     command = tox[f"testenv:{environment}"]["commands"].replace("{tox_root}{/}", "")
     given = re.sub(r"\{posargs:?([^}]*)\}", lambda found: shlex.join(after) or found[1], command)
     words = [sys.executable, "-m", *shlex.split(given), "--collect-only", "-q"]
-    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if "::" in line]
 

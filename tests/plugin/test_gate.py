@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from plugin.evidence.store import EVENTS
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.plugin.conftest import Gate
 from tests.plugin.killed_runs import on_its_own
 
@@ -24,7 +25,7 @@ import pytest
 async def test_slow(judge):
     judge.measure("answer", 42)
     Path("begun").touch()
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
     assert judge.decide()
 """
 
@@ -151,7 +152,7 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
         try:
             wait_for(gate.path / "begun", process)
             process.send_signal(sent)
-            output, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
     assert process.returncode == status, output.decode()
@@ -166,7 +167,7 @@ def test_an_interrupted_run_leaves_its_evidence(gate: Gate, sent: signal.Signals
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not path.exists():
         assert process.poll() is None, "the run ended by itself"
         assert time.monotonic() < deadline, f"{path} did not come"

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.plugin.killed_runs import (
     STAGES,
     Doomed,
@@ -52,12 +53,12 @@ def test_a_cluster_that_is_left_running_is_connected_to_and_ended_as_it_was_prin
     said = dict(re.findall(r"^(left running|connect|end, and delete its files): (.+)$", run.output, re.MULTILINE))
     assert said["left running"] == str(place)
     asked = f"{said['connect']} --tuples-only --no-align -c 'SELECT count(*) FROM pg_stat_replication'"
-    answer = subprocess.run(["/bin/sh", "-c", asked], capture_output=True, text=True, timeout=30, check=False)
+    answer = subprocess.run(["/bin/sh", "-c", asked], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert answer.stdout == "2\n", answer.stderr
     assert "password" not in run.output
-    subprocess.run(["/bin/sh", "-c", said["end, and delete its files"]], timeout=30, check=True)
+    subprocess.run(["/bin/sh", "-c", said["end, and delete its files"]], timeout=PATIENCE_S, check=True)
     with suppress(psutil.NoSuchProcess):  # its end is that of all it started
-        psutil.Process(int(said["end, and delete its files"].split()[-1])).wait(120)
+        psutil.Process(int(said["end, and delete its files"].split()[-1])).wait(PATIENCE_S)
     run.assert_gone()
 
 

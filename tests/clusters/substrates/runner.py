@@ -37,7 +37,7 @@ def why_not() -> str:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "seen").touch()
         argv = [*ENTER, directory, str(INSIDE), "/", "/bin/ls", str(INSIDE)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     return "" if done.stdout == "seen\n" else f"mount namespaces do not work here: {done.stderr.strip()}"
 
 
@@ -165,7 +165,7 @@ class Runner:
         if name not in self._homes:
             raise HarnessError(f"{name} was never placed")
         argv = [*ENTER, str(self._homes[name]), str(INSIDE), str(INSIDE), "/bin/date", "+%s.%N"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
         return Reading(clock=f"clock of {name}", seconds=float(done.stdout))
 
     def free_bytes(self, name: str) -> int | None:

@@ -17,7 +17,7 @@ from clusters.sql import Failure, SqlError
 from fixtures.micro import Served
 from plugin import run as runs
 
-SLEEPS = {"v24.1.3": 0.002, "v24.2.0": 0.004}
+SLEEPS = {"v24.1.3": 0.002, "v24.2.0": 0.03}
 
 
 class Connection:

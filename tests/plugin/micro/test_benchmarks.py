@@ -17,7 +17,7 @@ from tests.plugin.micro.runs import prepared
 
 OLD, NEW = "v24.1.3", "v24.2.0"
 REAL = Version.parse("v21.1.0-alpha.20210228")
-TIMEOUT_S = 60.0
+TIMEOUT_S = 600.0
 
 
 def plain(ran: Ran) -> str:
@@ -48,10 +48,9 @@ def test_two_versions_are_measured_in_turns_and_compared(gate: Gate) -> None:
         )
         assert row, table
         old, new, ratio = float(row[1]), float(row[2]), float(row[3])
-        # they sleep 2 and 4 ms, and longer on a busy machine
-        assert 1.8 < old < 20
-        assert 3.8 < new < 40
-        assert old < new
+        # they sleep 2 and 30 ms, and longer on a busy machine
+        assert 1.8 < old < new < 1000
+        assert new > 29
         assert new / old / 2 < ratio < new / old * 2
     assert "Measured in this run in 2 turns" in plain(ran)
     assert "This is advice, not a verdict" in plain(ran)

@@ -11,6 +11,8 @@ from typing import Any
 
 PATH = os.environ.get("PATH", "")
 """As it was before a test changed it."""
+PATIENCE_S = 120.0
+"""For a browser on a busy machine; Playwright's own is a quarter of it."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -24,7 +26,7 @@ class Seen:
 
     def wait(self, condition: str) -> None:
         """Until the JavaScript expression is true."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not self.page.evaluate(condition):  # (the page's own policy forbids Playwright's way of waiting)
             assert time.monotonic() < deadline, condition
             self.page.wait_for_timeout(20)
@@ -61,7 +63,9 @@ def headless() -> Iterator[Any]:
         if found is None and not own.exists():
             raise NoBrowserError("no Chromium on PATH; install it, or run: playwright install chromium")
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            executable_path=found,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            timeout=1000 * PATIENCE_S,
         )
         yield browser
         browser.close()
@@ -75,6 +79,7 @@ def opening_cpu_s(chromium: Any, path: Path) -> float:
 
     def once() -> float:
         page = chromium.new_page(viewport={"width": 1200, "height": 900})
+        page.set_default_timeout(1000 * PATIENCE_S)
         asked = page.context.new_cdp_session(page)
         asked.send("Performance.enable")
 
@@ -103,6 +108,7 @@ def opened(
 ) -> Seen:
     """Open a page and listen to what the browser says of it."""
     page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page.set_default_timeout(1000 * PATIENCE_S)
     page.emulate_media(media=media, color_scheme=scheme)
     seen = Seen(page=page)
     page.on("console", lambda message: seen.complaints.append(message.text))

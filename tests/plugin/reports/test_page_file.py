@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from clusters.executables import sha256
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.plugin.conftest import CHECKOUT, Gate
 from tests.plugin.killed_runs import on_its_own
 from tests.plugin.test_gate import SLOW, wait_for
@@ -42,7 +43,7 @@ def test_an_interrupted_session_has_its_page(gate: Gate) -> None:
         try:
             wait_for(gate.path / "begun", process)
             process.send_signal(signal.SIGINT)
-            output, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
     assert process.returncode == 2
