@@ -66,7 +66,10 @@ def micro_clusters(request):
 '''
 
 TESTS = """
+import itertools
 import os
+
+attempts = itertools.count()
 
 
 def test_read(micro):
@@ -82,7 +85,7 @@ def test_write(micro):
 
     async def write():
         async with micro.connection.transaction():
-            if os.environ.get("CONFLICTS") and not micro.random.randrange(10):
+            if os.environ.get("CONFLICTS") and not next(attempts) % 5:
                 micro.connection.refusals += 2
             await micro.connection.query()
 
