@@ -20,7 +20,8 @@ def header(config: pytest.Config) -> list[str]:
         *([f"why the control: {run.why_control}"] if run.why_control else []),
         *([f"testing {run.found}"] if run.found else []),
         f"roachproof {release()}: {settings.engine} ({versions}) on {settings.substrate}, profile {settings.profile}, "
-        f"suite {settings.suite}, seed {settings.seed}",
+        f"suite {settings.suite}, seed {settings.seed}"
+        + (f"; load from {number_of(run.generators, 'generators')}" if run.generators else ""),
         f"host: {number_of(f'{host.cores:g}', 'cores')}, {host.memory_gib:.1f} GiB memory and "
         f"{host.disk_gib:.0f} GiB disk free; "
         f"evidence: {typed(settings.run_dir, config.rootpath)}",
