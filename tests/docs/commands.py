@@ -1,20 +1,19 @@
 """The commands that documents show: what a shell makes of them, and what becomes of pytest's in one process.
 
-A block is run by a shell that finds programs of ours in place of those that the block names: they write down what they
-were called with, and do nothing. So quotes, loops and substitutions mean here what they mean to a reader's shell, and a
-program that is not known is an error.
+A block is run by a shell in which the programs that it names only print what they were called with. So quotes, loops
+and substitutions mean here what they mean to a reader's shell, and a program that is not known is an error.
 """
 
 import configparser
-import contextlib
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,13 +26,15 @@ NOT_SHELL = ("python", "toml", "json")
 """What the other blocks are."""
 COMMAND = re.compile(r"(?:\.venv/bin/)?(?:tox|pytest|python3?|pip|git|cat|podman) \S")
 """How a command within a sentence begins."""
-RECORDER = """\
-#!/bin/sh
-{ printf '%s\\0' "${0##*/}" "$@"; printf '\\036\\0'; } >>"$RECORDED"
+PROGRAMS = """\
+exec 3>&1 >/dev/null
+for program in git pip podman pytest python python3 tox; do
+    eval "$program() { printf '%q ' $program \\"\\$@\\" >&3; echo >&3; }"
+done
+seq() { echo 1 2; }  # two will do
+cat() { /bin/cat "$@"; }
 """
-RECORDED = ("git", "podman", "pytest", "python", "python3", "tox", ".venv/bin/pip", ".venv/bin/tox")
-FEWER = "#!/bin/sh\nprintf '1\\n2\\n'\n"
-"""Of ``seq``: two will do."""
+"""Functions in place of programs: each prints what it was called with, and does nothing."""
 
 
 def shown(text: str) -> Iterator[str]:
@@ -57,23 +58,14 @@ def shown(text: str) -> Iterator[str]:
 
 def called(block: str, home: Path, given: Mapping[str, str]) -> list[Words]:
     """What a block calls in a directory, in order. Raises ``AssertionError`` where the shell does not understand it."""
-    record = home / "recorded"
-    for name, script in {**dict.fromkeys(RECORDED, RECORDER), "seq": FEWER}.items():
-        program = home / name if "/" in name else home / "programs" / name
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(script)
-        program.chmod(0o755)
-    cat = home / "programs" / "cat"
-    if not cat.exists():
-        cat.symlink_to("/bin/cat")
-    record.write_text("")
-    surroundings = {"PATH": str(home / "programs"), "HOME": str(home), "RECORDED": str(record), **given}
+    script = PROGRAMS + block.replace(".venv/bin/", "")
+    surroundings = {"PATH": "", "HOME": str(home), "LC_ALL": "C.UTF-8", **given}
     done = subprocess.run(
-        ["/bin/bash", "-euo", "pipefail", "-c", block],
+        ["/bin/bash", "-euo", "pipefail", "-c", script],
         cwd=home, env=surroundings, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stderr}\n{block}"
-    return [tuple(call.split("\0")[:-1]) for call in record.read_text().split("\036\0")[:-1]]
+    return [tuple(shlex.split(line)) for line in done.stdout.splitlines()]
 
 
 def environment(name: str, given: Sequence[str]) -> list[Words]:
@@ -97,24 +89,15 @@ def in_one_process(commands: Sequence[Words], home: Path) -> list[tuple[int, str
         argv, cwd=CHECKOUT, env={**kept, **own}, input=asked, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return [(status, text) for status, text in json.loads(done.stdout)]
+    return [(status, text) for status, text in json.loads(done.stdout.splitlines()[-1])]
 
 
 def _ended(words: Words) -> tuple[int, str]:
-    """The exit status of one command of pytest, and its output as the kernel saw it."""
-    out, error = os.dup(1), os.dup(2)
-    with tempfile.TemporaryFile("w+") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-        try:
-            status = pytest.main(["-p", "no:cacheprovider", *words])
-        finally:
-            with contextlib.suppress(OSError):
-                sys.stdout.flush()
-            os.dup2(out, 1)
-            os.dup2(error, 2)
-        file.seek(0)
-        return int(status), file.read()
+    """The exit status of one command of pytest, and what it printed."""
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        status = pytest.main(["-p", "no:cacheprovider", "--capture=no", *words])
+    return int(status), out.getvalue()
 
 
 if __name__ == "__main__":
