@@ -48,6 +48,12 @@ class SqlError(HarnessError):
         return SqlError(f"{what}: {self}", failure=self.failure, code=self.code)
 
 
+def quoted(name: str) -> str:
+    """An identifier as it stands in a statement."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
 class Row(Protocol):
     """A row: its values in order, and each by its position or its column's name."""
 

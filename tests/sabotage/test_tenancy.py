@@ -7,7 +7,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.model import Health
-from clusters.sql import SqlError
+from clusters.sql import SqlError, quoted
 from clusters.waiting import wait_until
 from fixtures.fault import Faults
 from fixtures.judge import Judge
@@ -18,7 +18,6 @@ from fixtures.workloads.tenants import roll
 from fixtures.workloads.tenants.fixture import Tenants
 from fixtures.workloads.tenants.growth_fixture import TenantGrowth
 from fixtures.workloads.tenants.growth_workload import KIND as GROWTH
-from fixtures.workloads.tenants.introspection import quoted
 from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.schema_change import INDEX

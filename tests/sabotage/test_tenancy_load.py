@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from clusters.cluster import Cluster
+from clusters.sql import quoted
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
-from fixtures.workloads.tenants.introspection import quoted
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.load import Span, TenantLoad
 from fixtures.workloads.tenants.load_fixture import TenantLoads

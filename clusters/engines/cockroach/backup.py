@@ -3,9 +3,10 @@
 from typing import BinaryIO
 
 from clusters.engines.cockroach.access import Access
-from clusters.engines.cockroach.versions import Dialect, identifier
+from clusters.engines.cockroach.versions import Dialect
 from clusters.errors import HarnessError
 from clusters.model import Placement
+from clusters.sql import quoted
 from clusters.substrates import Nodes
 
 URL = "nodelocal://1"
@@ -47,6 +48,6 @@ class NodelocalBackups:
 
     async def restore(self, database: str, name: str, *, to: str, timeout: float, node: str | None = None) -> None:
         """``RESTORE`` of all tables. Raises ``SqlError``."""
-        await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {identifier(to)}", timeout=60.0, node=node)
+        await self._access.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(to)}", timeout=60.0, node=node)
         made = self._made.get(name, self.dialect)
         await self._access.execute(made.restore(database, f"{URL}/{name}", to), timeout=timeout, node=node)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
+from clusters.sql import quoted
 
 OLDEST: Series = (20, 2)
 NEWEST: Series = (26, 2)
@@ -186,17 +187,11 @@ class Dialect:
 
     def backup(self, database: str, place: str) -> str:
         """Back up a database (its name as the server knows it) to a place, the URL of a directory without a backup."""
-        return self.backup_form.format(database=identifier(database), place=place)
+        return self.backup_form.format(database=quoted(database), place=place)
 
     def restore(self, database: str, place: str, into: str) -> str:
         """Restore the tables of ``database`` from its backup at ``place`` into another database, which must exist."""
-        return self.restore_form.format(database=identifier(database), place=place, into=into.replace("'", "''"))
-
-
-def identifier(name: str) -> str:
-    """A name as it stands in a statement."""
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+        return self.restore_form.format(database=quoted(database), place=place, into=into.replace("'", "''"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
