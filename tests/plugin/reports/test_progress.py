@@ -26,7 +26,6 @@ LEFT = r"left: claim +(\S+) run +(\S+)"
 TESTS = """
 import asyncio, os
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
