@@ -10,11 +10,13 @@ from math import log
 from random import Random
 from statistics import NormalDist
 
+from fixtures.workloads.tpcc.judge.explained import explained
 from fixtures.workloads.tpcc.judge.runs import COMPARISONS
-from fixtures.workloads.tpcc.judge.taken import Place, Taken, explained, taken_in
+from fixtures.workloads.tpcc.judge.taken import Place, Taken, taken_in
 from plugin.catalogue import load as load_catalogue
 from plugin.judge.comparison import (
     AGAINST_MEAN,
+    MOST_PAIRS,
     PAIR,
     Compared,
     Decision,
@@ -25,6 +27,7 @@ from plugin.judge.comparison import (
     compare,
     equivalence,
     looks,
+    no_increase,
     non_inferiority,
     plan,
 )
@@ -91,7 +94,8 @@ MEASURED = {
     "latency_p99_growth_interval": 24.0,
     "cpu_per_order_growth_interval": 8.0,
 }
-"""The noise of a run in percent of all that ``regression`` judges on the profile ``laptop``: by A/A runs."""
+"""The noise of a run in percent of all that ``regression`` judges on the profile ``laptop``: by A/A runs, of which
+docs/comparisons.md tells what is known."""
 
 VERSIONS: Mapping[str, Mapping[str, float]] = {
     "no difference": {},
@@ -244,6 +248,41 @@ def beside() -> str:
     return "\n".join(told)
 
 
+LESS_CAPACITY = 100 / 0.85 - 100
+"""Percent that an order costs more where 15 % less capacity is all that is different."""
+NARROW = 10.0
+"""Percent: a margin that would find it."""
+
+
+def blocks_for(growth: float, margin: Margin, *, noise: float, figures: int) -> int | None:
+    """The fewest blocks after which a growth is refuted with 90 % probability, if one looks once."""
+    many = range(2, MOST_PAIRS + 1)
+    return next((n for n in many if plan(margin, looks(n), noise=noise, figures=figures)[0].found <= growth), None)
+
+
+def of_capacity() -> str:
+    """The table of what is found of 15 % less capacity, by the CPU that an order costs."""
+    metric, figures = "cpu_per_order_growth_interval", len(MEASURED)
+    judged, narrow = margins()[metric], no_increase(NARROW)
+    told = [f"**15 % less capacity, by the CPU that an order costs ({LESS_CAPACITY:.1f} % more)**", ""]
+    head = (
+        "noise of a run",
+        f"at the margin of {judged.percent:g} %",
+        f"at one of {NARROW:g} %",
+        f"no difference, at {NARROW:g} %",
+        f"blocks that find it with 90 % at {NARROW:g} %",
+    )
+    told += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for noise in NOISES[1:]:
+        cells = []
+        for margin, growth in ((judged, LESS_CAPACITY), (narrow, LESS_CAPACITY), (narrow, 0.0)):
+            found = decisions(noise=noise, loss=-growth, margin=margin, figures=figures, sessions=WHOLE_SESSIONS)
+            cells.append(f"{100 * found[Decision.HOLDS]:.1f} / {100 * found[Decision.REFUTED]:.1f}")
+        needed = blocks_for(LESS_CAPACITY, narrow, noise=noise, figures=figures)
+        told.append(f"| {noise:g} % | {' | '.join(cells)} | {needed} |")
+    return "\n".join(told)
+
+
 def of_versions() -> str:
     """The table of ``regression`` as a whole."""
     noises = ", ".join(f"{COMPARISONS[metric].called} {MEASURED[metric]:g} %" for metric in margins())
@@ -277,7 +316,16 @@ def table() -> str:
             first, *_, last = plan(margin, LOOKS, noise=noise, figures=figures)
             told.append(f"| {noise:g} % | {' | '.join(cells)} | {first.found:.1f} %, then {last.found:.1f} % |")
         told.append("")
-    told += [of_versions(), "", beside(), "", "**parity, ±10 %, sides that are not equally noisy**", ""]
+    told += [
+        of_versions(),
+        "",
+        of_capacity(),
+        "",
+        beside(),
+        "",
+        "**parity, ±10 %, sides that are not equally noisy**",
+        "",
+    ]
     told += ["| run twice | the other | no difference | at the margin |", "|---" * 4 + "|"]
     for noise, others in UNEQUAL:
         cells = []
