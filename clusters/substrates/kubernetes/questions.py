@@ -6,6 +6,8 @@ import shlex
 import threading
 from typing import Any
 
+from kubernetes.stream.ws_client import STDERR_CHANNEL
+
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import SCRIPT
@@ -45,7 +47,7 @@ class Shell:
         try:
             self._open.write_stdin(f"{self._asked} {question}\n".encode())
             line = self._open.readline_stdout(timeout=timeout)
-            self._open.read_stderr()  # else the client keeps all that was ever said there
+            self._open.read_channel(STDERR_CHANNEL)  # else the client keeps all that was ever said there
         except Exception as error:
             raise OSError(str(error)) from error
         if not line:
