@@ -67,6 +67,8 @@ class Terminal:
     def close(self) -> None:
         """Erase the view, and let pytest write to its terminal itself again."""
         with self._lock:
+            if self._writer._file is self._original:
+                return
             self._writer._file = self._original
             with suppress(OSError):
                 self._clear()

@@ -76,10 +76,12 @@ class Ticker:
             self._live = Terminal(self._writer, self._descriptor)
 
     def end_live(self) -> None:
-        """Take the live view away for good; what pytest writes goes straight to the terminal again."""
-        live, self._live = self._live, None
-        if live:
-            live.close()
+        """Take the live view away for good; what pytest writes goes straight to the terminal again.
+
+        It stays what would show anything: what was said last must not become a line among the results.
+        """
+        if self._live:
+            self._live.close()
 
     def close(self) -> None:
         """Stop following."""
