@@ -9,6 +9,9 @@ from typing import Protocol
 
 from clusters.errors import HarnessError
 
+MOST_GENERATORS = 1000
+"""More than any load of the sources takes (our own choice)."""
+
 
 class GeneratorLost(HarnessError):  # noqa: N818 - what happened
     """A load generator ended, or nothing is heard from it: its evidence is incomplete. The message names it."""

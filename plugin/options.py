@@ -15,6 +15,7 @@ import pytest
 from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Choice, EngineKind
 from clusters.errors import BadInput
+from clusters.generators import MOST_GENERATORS
 from clusters.substrates import LOCAL, SUBSTRATES
 from plugin.suites import Suite
 from plugin.workloads import WORKLOADS, FileOption
@@ -25,10 +26,6 @@ AUTO = "auto"
 
 PROFILE = "laptop"
 """The profile that is meant where none is named."""
-
-
-MOST_GENERATORS = 1000
-"""No Job of more pods was thought of."""
 
 
 class Keep(StrEnum):

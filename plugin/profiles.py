@@ -23,6 +23,7 @@ from clusters.declared import (
     text,
 )
 from clusters.errors import BadInput
+from clusters.generators import MOST_GENERATORS
 from clusters.model import NodeResources
 from plugin.suites import Suite
 from plugin.workloads import WORKLOADS, Workload, sizes_missing
@@ -186,7 +187,9 @@ _PROFILE = form(
         drain_limit_s=number(above=0),
         up_limit_s=number(above=0),
     ),
-    generators=record(Generators, number=integer(maximum=1000), cpus=number(above=0), memory_mib=integer(minimum=1)),
+    generators=record(
+        Generators, number=integer(maximum=MOST_GENERATORS), cpus=number(above=0), memory_mib=integer(minimum=1)
+    ),
     probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
 )
 
