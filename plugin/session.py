@@ -287,7 +287,7 @@ def finish(session: pytest.Session) -> None:
         return
     heard = config.stash[KEY]
     if heard.ticker:
-        heard.ticker.end_live()
+        heard.ticker.end()
     claims = [o for o in heard.outcomes if not o.sabotage]
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(

@@ -75,25 +75,24 @@ class Ticker:
         if hasattr(self._writer, "_file") and _watched(config, self._descriptor):
             self._live = Terminal(self._writer, self._descriptor)
 
-    def end_live(self) -> None:
-        """Take the live view away for good; what pytest writes goes straight to the terminal again.
-
-        It stays what would show anything: what was said last must not become a line among the results.
-        """
+    def end(self) -> None:
+        """Show what was said last, and nothing any more: the results come. The live view goes for good."""
+        self._stop.set()
+        self._thread.join(timeout=2.0)
         if self._live:
             self._live.close()
 
     def close(self) -> None:
-        """Stop following."""
-        self._stop.set()
-        self._thread.join(timeout=2.0)
-        self.end_live()
+        """End, if that was not done, and let go of where it is shown."""
+        self.end()
         os.close(self._descriptor)
 
     def _follow(self) -> None:
         shown = time.monotonic()
         last: dict[str, str] = {}
-        while not self._stop.wait(0.2):
+        over = False
+        while not over:
+            over = self._stop.wait(0.2)  # once more then: a run may end as soon as something was said
             live = self._live
             due = time.monotonic() - shown >= (self.LIVE_S if live else self.INTERVAL_S)
             fresh = self._read()

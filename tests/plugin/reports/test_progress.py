@@ -183,6 +183,20 @@ def test_plain_lines_where_nobody_watches(slow: Gate, why: str) -> None:
     assert any(line.startswith("host: ") for line in lines[:place]), "the header comes first"
 
 
+def test_what_is_said_last_is_shown_however_soon_it_ends(tmp_path: Path) -> None:
+    said = {"at": 0.0, "test": "", "expect_s": None, "trial": "", "phase": "", "nodeid": "", "ends": None}
+    reading, writing = os.pipe()
+    ticker = Ticker(tmp_path, writing)
+    for stage in ("thinking", "deciding", ""):
+        ticker.hear({**said, "stage": stage})
+    ticker.end()
+    ticker.hear({**said, "stage": "too late"})
+    ticker.close()
+    text = os.read(reading, 65536).decode()
+    os.close(reading)
+    assert re.fullmatch(r"  \[ +\d+ s\] thinking\n  \[ +\d+ s\] deciding\n", text), text
+
+
 def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ticker, "INTERVAL_S", 0.5)
     said = {"at": time.monotonic(), "test": "test_it", "stage": "thinking", "expect_s": 30, "trial": "", "phase": ""}
