@@ -147,7 +147,7 @@ def replay(
     left = any(o not in (Outcome.PASS, Outcome.NOT_EVALUATED) for o in outcomes) or Outcome.PASS not in outcomes
     status = exit_status(
         0,
-        bad_input=bool(unreadable) or BAD_INPUT in outcomes,
+        bad_input=(bool(unreadable) and Outcome.REFUTED not in outcomes) or BAD_INPUT in outcomes,
         refuted=Outcome.REFUTED in outcomes,
         harness=bool(failed) or HARNESS in outcomes,
         inconclusive=left or bool(problems) or NOT_AS_EXPECTED in sabotaged,

@@ -318,7 +318,9 @@ def finish(session: pytest.Session) -> None:
         from plugin.reports.page_file import page_of_run
         from plugin.reports.stored_run import stored_run
 
-        seal_run(run.settings.run_dir, heard.missing)
+        # A test that left no trial is known by the seal alone.
+        left_none = [o.claim for o in claims if not o.trial and o.result.outcome not in (*DECIDED, "not evaluated")]
+        seal_run(run.settings.run_dir, [*dict.fromkeys([*heard.missing, *left_none])])
         if run.settings.sign:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)

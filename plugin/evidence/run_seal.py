@@ -23,7 +23,7 @@ LOST = f"has lost its {TRIAL_FILE}, without which it is no trial and is not judg
 
 
 def seal_run(directory: Path, undecided: Sequence[str]) -> None:
-    """Write the seal, once the session is over. ``undecided``: what was required and nobody decided."""
+    """Write the seal, once the session is over. ``undecided``: what was required, or begun and left no trial."""
     sealed = {name: sha256(directory / name) for name in (RUN_FILE, *_of_trials(directory))}
     write_json(directory / RUN_SEAL, {"schema": SCHEMA, "undecided": [*undecided], "sha256": sealed})
 
@@ -59,13 +59,14 @@ def _is_run(directory: Path) -> bool:
 
 
 def broken_run_seal(directory: Path) -> tuple[str, ...]:
-    """What does not agree with the seal, in words; empty where all does, and of what is no run.
+    """What does not agree with the seal, in words; empty where all does, and of a single trial.
 
     Of a part of a run: what of that part does not agree with the seal of the whole.
     """
     home = home_of(directory)
     if home is None:
-        return ()
+        told = f"it has neither {RUN_FILE} nor {RUN_SEAL}: which trials the run had is not known: some may be missing"
+        return () if (directory / TRIAL_FILE).is_file() else (told,)
     part = directory.resolve().relative_to(home)
     sealed = stored_object(home / RUN_SEAL)
     if sealed is None:

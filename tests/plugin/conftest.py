@@ -122,6 +122,16 @@ def broken(trial):
     assert not "the harness is broken"
 
 
+@pytest.fixture
+def broken_first():
+    assert not "the harness is broken before there is a trial"
+
+
+@pytest.mark.claim("question")
+async def test_harness_before_its_trial(broken_first, judge):
+    assert judge.decide()
+
+
 @pytest.mark.claim("question")
 async def test_late_harness(breaks_late, judge):
     judge.measure("questions", 1)

@@ -199,6 +199,16 @@ def test_a_session_ends_as_the_table_says(gate: Gate, row: Row) -> None:
         assert Counter(live.values()) == Counter(map(stored, gate.trials))
 
 
+@pytest.mark.parametrize("left_none", ["skipped", "harness_before_its_trial", "ordinary_failure"])
+def test_what_left_no_trial_lets_nothing_pass_beside_one_that_did(gate: Gate, left_none: str) -> None:
+    """The seal knows of it, so that judging the run again does; an ordinary test is none of a claim."""
+    ends = {"skipped": ("6", "6"), "harness_before_its_trial": ("7", "6"), "ordinary_failure": ("1", "0")}
+    live = gate(*gate.tests("passes", left_none), "--run-dir", "out")
+    assert (str(live.status), judged(gate)) == ends[left_none], live.text
+    told = "REQUIRED AND NOT DECIDED: question"
+    assert (told in gate("--judge", "out").text) == (left_none != "ordinary_failure")
+
+
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 @pytest.mark.parametrize("row", [row for row in rows() if row.how == "SIGTERM"], ids=lambda row: row.how)
 def test_a_signal_ends_a_session_as_the_table_says(gate: Gate, row: Row, workers: list[str]) -> None:

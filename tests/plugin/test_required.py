@@ -103,6 +103,12 @@ def without_the_seal(trial: Path) -> None:
     (trial.parents[2] / RUN_SEAL).unlink()
 
 
+def without_either(trial: Path) -> None:
+    """As where somebody keeps ``claims/`` alone."""
+    without_the_run_s_file(trial)
+    (trial.parents[2] / RUN_SEAL).unlink()
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -113,6 +119,7 @@ def without_the_seal(trial: Path) -> None:
             ["claims/answer/test_claims-test_refuted is missing: the run", "run.json is missing: the run"],
         ),
         (without_the_seal, ["the run was never sealed (run-manifest.json)"]),
+        (without_either, ["it has neither run.json nor run-manifest.json: which trials the run had is not known"]),
         (None, []),
     ],
 )
