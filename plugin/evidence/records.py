@@ -23,6 +23,7 @@ from array import array
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 from zlib import decompress
 from zlib import error as CorruptError  # noqa: N812 - a class, whatever its name is
@@ -98,6 +99,7 @@ class RouteSecond(Struct, frozen=True, omit_defaults=True):
 
 NEVER = -(2**31)
 """In place of a time, in ``PackedRoutes``: 0, of a route without a success."""
+NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class PackedRoutes(Mapping[str, RouteSecond]):
@@ -113,21 +115,46 @@ class PackedRoutes(Mapping[str, RouteSecond]):
         self._t, self._places = t, places
         self._numbers = array("i")
         for route in routes.values():
-            first, last = (time - t if time else NEVER for time in (route.first, route.last))
-            self._numbers.extend((route.ok, first, last, route.gap))
+            first, last = route.first, route.last
+            self._numbers.extend((route.ok, first - t if first else NEVER, last - t if last else NEVER, route.gap))
         self._errors = {name: route.errors for name, route in routes.items() if route.errors}
 
     def __getitem__(self, name: str) -> RouteSecond:
-        place = 4 * self._places[name]
-        ok, first, last, gap = self._numbers[place : place + 4]
-        first, last = (0 if time == NEVER else self._t + time for time in (first, last))
-        return RouteSecond(ok, first, last, gap, self._errors.get(name, {}))
+        place, numbers, t = 4 * self._places[name], self._numbers, self._t
+        first, last = numbers[place + 1], numbers[place + 2]
+        return RouteSecond(
+            numbers[place],
+            0 if first == NEVER else t + first,
+            0 if last == NEVER else t + last,
+            numbers[place + 3],
+            self._errors.get(name, NONE),
+        )
+
+    def successes(self) -> Sequence[int]:
+        """How many each route had, in order."""
+        return self._numbers[::4]
+
+    def errors(self) -> Mapping[str, Mapping[str, int]]:
+        """Of the routes that had any."""
+        return self._errors
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+def successes_of(routes: Mapping[str, RouteSecond]) -> Sequence[int]:
+    """How many each of these routes had, in order."""
+    return routes.successes() if isinstance(routes, PackedRoutes) else [route.ok for route in routes.values()]
+
+
+def errors_of(routes: Mapping[str, RouteSecond]) -> Mapping[str, Mapping[str, int]]:
+    """Those of the routes that had any."""
+    if isinstance(routes, PackedRoutes):
+        return routes.errors()
+    return {name: route.errors for name, route in routes.items() if route.errors}
 
 
 LATENCY = (2, 1, 10**8)

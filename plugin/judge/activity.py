@@ -14,20 +14,24 @@ BITS = 32
 class Times(Sequence[int]):
     """Times in microseconds, in four bytes each: a load of hours has tens of millions."""
 
-    __slots__ = ("_high", "_low", "_since")
+    __slots__ = ("_begin", "_end", "_high", "_low", "_since")
 
     def __init__(self) -> None:
         self._low = array("I")
+        self._begin = self._end = 0
+        """The times whose higher bits are the last of ``_high``."""
         self._since: list[int] = []
         self._high: list[int] = []
         """What the low bits are to be added to, from each index of ``_since`` on."""
 
     def append(self, time: int) -> None:
         """Add a time at the end."""
-        if not self._high or time >> BITS != self._high[-1] >> BITS:
+        if not self._begin <= time < self._end:
+            self._begin = time >> BITS << BITS
+            self._end = self._begin + (1 << BITS)
             self._since.append(len(self._low))
-            self._high.append(time >> BITS << BITS)
-        self._low.append(time & (1 << BITS) - 1)
+            self._high.append(self._begin)
+        self._low.append(time - self._begin)
 
     def __len__(self) -> int:
         return len(self._low)

@@ -85,12 +85,13 @@ def undisturbed(
     where there is no such part.
     """
     longest: Gap | None = None
-    for stretch, mine in _of_all(seconds, routes, excused, gone):
-        if longest is not None and stretch.end - stretch.begin <= longest.end - longest.begin:
+    most = -1
+    for route, mine, stretch in _of_all(seconds, routes, excused, gone):
+        if stretch[1] - stretch[0] <= most:
             continue
-        for begin, end in outside((stretch.begin, stretch.end), mine):
-            if _overlaps(begin, end, window) and (longest is None or end - begin > longest.end - longest.begin):
-                longest = Gap(route=stretch.route, begin=begin, end=end)
+        for begin, end in outside(stretch, mine):
+            if _overlaps(begin, end, window) and end - begin > most:
+                longest, most = Gap(route=route, begin=begin, end=end), end - begin
     return longest
 
 
@@ -105,9 +106,9 @@ def long_stretches(
     """All parts of a second and more, as ``undisturbed`` has the longest of them."""
     return [
         (begin, end)
-        for stretch, mine in _of_all(seconds, routes, excused, gone)
-        if stretch.end - stretch.begin >= SECOND
-        for begin, end in outside((stretch.begin, stretch.end), mine)
+        for _, mine, stretch in _of_all(seconds, routes, excused, gone)
+        if stretch[1] - stretch[0] >= SECOND
+        for begin, end in outside(stretch, mine)
         if end - begin >= SECOND and _overlaps(begin, end, window)
     ]
 
@@ -120,10 +121,11 @@ def away_again_us(
     In microseconds, of the worst route, and of stretches of a second and more, each as far as it lies in the window.
     """
     found: dict[str, list[int]] = {}
-    for stretch, mine in _of_all(seconds, routes, (), gone):
-        within = max(stretch.begin, window[0]), min(stretch.end, window[1])
-        parts = outside(within, mine) if within[0] < within[1] else ()
-        found.setdefault(stretch.route, []).extend(end - begin for begin, end in parts if end - begin >= SECOND)
+    for route, mine, (begin, end) in _of_all(seconds, routes, (), gone):
+        lengths = found.setdefault(route, [])
+        within = max(begin, window[0]), min(end, window[1])
+        if within[1] - within[0] >= SECOND:
+            lengths += [end - begin for begin, end in outside(within, mine) if end - begin >= SECOND]
     again = {route: sorted(lengths)[:-1] for route, lengths in found.items()}
     worst = max(again, key=lambda route: sum(again[route]), default="")
     return (sum(again[worst]), worst, len(again[worst])) if worst else (0, "", 0)
@@ -131,16 +133,16 @@ def away_again_us(
 
 def _of_all(
     seconds: Sequence[ProbeSecond], routes: Iterable[str], excused: Sequence[Window], gone: Mapping[str, int]
-) -> Iterator[tuple[Gap, list[Window]]]:
-    """Each stretch of each route, and what excuses it."""
+) -> Iterator[tuple[str, list[Window], Window]]:
+    """Each route, what excuses it, and each of its stretches."""
     if not seconds:
         return
     bounds = _bounds(seconds)
     for name in dict.fromkeys(routes):
         since = gone.get(endpoint(name), bounds[1])
         mine = [*(one for one in excused if one[0] < since), (since, max(since, bounds[1]))]
-        for begin, end in _stretches(name, seconds, bounds):
-            yield Gap(route=name, begin=begin, end=end), mine
+        for stretch in _stretches(name, seconds, bounds):
+            yield name, mine, stretch
 
 
 def endpoint(route: str) -> str:

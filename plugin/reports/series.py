@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
 from plugin.evidence.events import NodeJoined, NodeRemoved, ProvisionBegin, ScaleBegin, TrialEnd, WritingEnd, seen
-from plugin.evidence.records import ProbeSecond
+from plugin.evidence.records import ProbeSecond, errors_of, successes_of
 from plugin.judge import throughput
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, names_of
@@ -178,14 +179,21 @@ def _probed(
             continue
         for name, value in _percentiles(second.latency.values()).items():
             latency.setdefault(name, [None] * seconds)[index] = value
-        served: dict[str, list[bool]] = {}
-        for route, counted in second.routes.items():
-            served.setdefault(endpoint(route), []).append(counted.ok > 0)
-            for kind, count in counted.errors.items():
+        for errors in errors_of(second.routes).values():
+            for kind, count in errors.items():
                 kinds.setdefault(index, Counter())[f"probe: {kind}"] += count
-        for name, routes in served.items():
-            reached.setdefault(name, [None] * seconds)[index] = round(sum(routes) / len(routes), 3)
+        endpoints, routes_of = _endpoints(tuple(second.routes))
+        served = Counter(compress(endpoints, successes_of(second.routes)))
+        for name, routes in routes_of.items():
+            reached.setdefault(name, [None] * seconds)[index] = round(served[name] / routes, 3)
     return latency, reached, kinds
+
+
+@lru_cache(maxsize=4)
+def _endpoints(routes: tuple[str, ...]) -> tuple[Sequence[str], Mapping[str, int]]:
+    """That of each route, and how many routes each has; those of one second are those of the next."""
+    found = [*map(endpoint, routes)]
+    return found, Counter(found)
 
 
 def _of_writes(activity: Activity, seconds: int) -> dict[str, list[float | None]]:
