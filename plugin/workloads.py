@@ -19,7 +19,7 @@ from clusters.registry import Known, Registry
 
 if TYPE_CHECKING:
     from clusters.events import Happened
-    from plugin.judge.activity import Activity, ConnectionEnds
+    from plugin.judge.activity import Activity, Connections
     from plugin.judge.analysis import Analysis
     from plugin.judge.definitions import ConditionInfo, MetricInfo
     from plugin.judge.trial import TrialEvidence
@@ -91,12 +91,13 @@ class Workload(Generic[S]):
     timeline, each with the event that begins it, those one of which ends it, and what is done in it. ``parameters``:
     what the values of a claim's parameter of this name must be. ``metrics`` and ``conditions`` are pure functions of
     the judge; ``contradictions`` says in words what in its evidence cannot be true, and ``activity`` what its clients
-    did in time: a fault must have hit that; ``connection_ends`` when their connections ended. ``audited``: the metrics
-    of what became of its rows, which reports attach as a table. ``answers`` gives by metric, of the results of all
-    checks by theirs, what was measured for a column of a source's table, and the ratio; ``None`` where it is a number
-    like any other. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for nothing.
-    ``costs``: by name what parts of a test take; a claim names its own. The module is imported at every start of the
-    suite, so what is heavy is imported inside of functions, or named for later (``clusters.registry.later``).
+    did in time: a fault must have hit that; ``connections`` how many they had and when they ended. ``audited``: the
+    metrics of what became of its rows, which reports attach as a table. ``answers`` gives by metric, of the results of
+    all checks by theirs, what was measured for a column of a source's table, and the ratio; ``None`` where it is a
+    number like any other. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for
+    nothing. ``costs``: by name what parts of a test take; a claim names its own. The
+    module is imported at every start of the suite, so what is heavy is imported inside of functions, or named for later
+    (``clusters.registry.later``).
     """
 
     name: str
@@ -114,7 +115,7 @@ class Workload(Generic[S]):
     conditions: "Mapping[str, ConditionInfo]" = field(default_factory=dict)
     contradictions: "Callable[[Analysis], Sequence[str]]" = lambda analysis: ()
     activity: "Callable[[Analysis], Activity | None]" = lambda analysis: None
-    connection_ends: "Callable[[Analysis], ConnectionEnds | None]" = lambda analysis: None
+    connections: "Callable[[Analysis], Connections | None]" = lambda analysis: None
     audited: Sequence[str] = ()
     answers: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str] | None]] = field(default_factory=dict)
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
@@ -131,10 +132,10 @@ def activity_of(analysis: "Analysis") -> "Activity | None":
     return next((activity for activity in told if activity is not None), None)
 
 
-def connection_ends_of(analysis: "Analysis") -> "Sequence[ConnectionEnds]":
-    """When the clients' connections ended, of each of a trial's workloads that tells it."""
-    told = (WORKLOADS[name].connection_ends(analysis) for name in analysis.evidence.workloads)
-    return [ends for ends in told if ends is not None]
+def connections_of(analysis: "Analysis") -> "Sequence[Connections]":
+    """The clients' connections, of each of a trial's workloads that tells of them."""
+    told = (WORKLOADS[name].connections(analysis) for name in analysis.evidence.workloads)
+    return [connections for connections in told if connections is not None]
 
 
 def users() -> Iterator[Workload[Any]]:

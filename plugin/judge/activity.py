@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import overload
@@ -72,6 +72,17 @@ class ConnectionEnds:
     def add(self, node: str, t: int, *, dropped: bool) -> None:
         """One more, at ``t`` (µs), no earlier than those before."""
         (self.dropped if dropped else self.drained).setdefault(node, Times()).append(t)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Connections:
+    """The connections of a load's clients: when they ended, and how many a node had at a time (µs).
+
+    ``held`` gives ``None`` where nobody recorded it.
+    """
+
+    ends: ConnectionEnds
+    held: Callable[[str, int], int | None]
 
 
 @dataclass(kw_only=True, slots=True)

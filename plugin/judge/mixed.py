@@ -28,7 +28,7 @@ from plugin.judge.student import student_quantile
 from plugin.judge.swapping import FINALISE, JOIN, SWAP
 from plugin.judge.throughput import percentile, within
 from plugin.judge.trial import LOOK, Fault, TrialEvidence, Window
-from plugin.workloads import activity_of, connection_ends_of
+from plugin.workloads import activity_of, connections_of
 
 BLOCK = 100
 """Writes in a block: the second largest is its 99th percentile (our own choice)."""
@@ -223,16 +223,18 @@ for _name, _share in (("p50", 0.50), ("p90", 0.90), ("p99", 0.99)):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """What became of the load's connections to a node that was given another version.
+    """What became of the loads' connections to a node that was given another version.
 
-    ``drained``: closed between two operations. ``dropped``: while one was under way, so that the client cannot know
-    what became of it. ``by_draining``: how many of those were while the node still handed over its work, so that the
-    server closed them by itself; ``None`` where nobody recorded how long it did. ``at``: when that began, in words.
+    ``held``: how many there were just before; ``None`` where a load did not record it. ``drained``: closed between two
+    operations. ``dropped``: while one was under way, so that the client cannot know what became of it.
+    ``by_draining``: how many of those were while the node still handed over its work, so that the server closed them by
+    itself; ``None`` where nobody recorded how long it did. ``at``: when that began, in words.
     """
 
     node: str
     begin: int
     at: str
+    held: int | None
     drained: int
     dropped: int
     by_draining: int | None = None
@@ -248,19 +250,21 @@ def ended(a: Analysis) -> tuple[Ended, ...]:
 
 
 def _ended(a: Analysis) -> Iterator[Ended]:
-    loads = recorded(connection_ends_of(a) or None, "no load told when its connections ended")
+    loads = recorded(connections_of(a) or None, "no load told when its connections ended")
     drains = seen(a.evidence.events, NodeDrained)
     swaps = [fault for fault in a.timeline.faults if fault.kind == SWAP]
     for fault in recorded(swaps or None, "no node was given another version"):
         for node in fault.nodes:
             window = fault.begin, _until(a, fault)
-            dropped = [t for load in loads for t in within(load.dropped.get(node, ()), window)]
+            dropped = [t for load in loads for t in within(load.ends.dropped.get(node, ()), window)]
+            held = [load.held(node, fault.begin) for load in loads]
             done = next((t for t, one in drains if one.node == node and t >= fault.begin), None)
             yield Ended(
                 node=node,
                 begin=fault.begin,
                 at=a.moment(fault.begin),
-                drained=sum(len(within(load.drained.get(node, ()), window)) for load in loads),
+                held=None if None in held else sum(count or 0 for count in held),
+                drained=sum(len(within(load.ends.drained.get(node, ()), window)) for load in loads),
                 dropped=len(dropped),
                 by_draining=None if done is None else sum(t <= done for t in dropped),
             )
@@ -279,11 +283,11 @@ def _connections(what: str, a: Analysis) -> Measured:
 
 measures(
     "drained_connections", "connections", ("integrity", "fault_bit"),
-    description="connections of the load's clients to nodes that were given another version, which ended between two "
+    description="connections of the loads' clients to nodes that were given another version, which ended between two "
     "operations",
 )(partial(_connections, "drained"))  # fmt: skip
 measures(
     "dropped_connections", "connections", ("integrity", "fault_bit"),
-    description="connections of the load's clients to nodes that were given another version, which ended while an "
+    description="connections of the loads' clients to nodes that were given another version, which ended while an "
     "operation was under way",
 )(partial(_connections, "dropped"))  # fmt: skip

@@ -17,7 +17,7 @@ from plugin.judge.analysis import Analysis, names_of
 from plugin.judge.availability import availability, endpoint, nearby
 from plugin.judge.definitions import NotRecorded
 from plugin.judge.latency import together
-from plugin.judge.mixed import ended
+from plugin.judge.mixed import Ended, ended
 from plugin.judge.trial import Fault, TrialEvidence, Window
 from plugin.reports.bands import FAULTED, SECOND, Band, add
 from plugin.workloads import WORKLOADS, activity_of
@@ -153,10 +153,10 @@ def series(evidence: TrialEvidence) -> Series:
     )
 
 
-def _connections(a: _Trial) -> Mapping[tuple[str, int], tuple[int, int]]:
-    """By node and when its drain began: how many connections to it were drained, and how many dropped."""
+def _connections(a: _Trial) -> Mapping[tuple[str, int], Ended]:
+    """By node and when its drain began: what became of the connections to it."""
     with suppress(NotRecorded):
-        return {(one.node, one.begin): (one.drained, one.dropped) for one in ended(a)}
+        return {(one.node, one.begin): one for one in ended(a)}
     return {}
 
 

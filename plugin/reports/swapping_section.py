@@ -16,9 +16,9 @@ from plugin.reports.text import rendered
 NODES_NOTE = (
     "A node is drained first, down once its process is gone, until it takes clients again; then the cluster is waited "
     "for until it is whole. The version in force is what the node itself says. Gap: the longest stretch without a "
-    "success of any range, asked through the node that was restarted and through all others. Connections "
-    "before are those of the load whose rows are audited. Of every load: how many connections to the node ended until "
-    "the cluster was whole, between two operations (drained) and in one (dropped)."
+    "success of any range, asked through the node that was restarted and through all others. Connections are those of "
+    "every load: how many the node had just before, and how many ended until the cluster was whole, between two "
+    "operations (drained) and in one (dropped)."
 )
 HERE = "set-up here"
 PLAN_NOTE = "The plan was stored before anything ran; what came of a step is what was recorded while it was done."

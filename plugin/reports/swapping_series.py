@@ -44,6 +44,7 @@ from plugin.evidence.events import (
     seen,
 )
 from plugin.evidence.plan import StoredPlan
+from plugin.judge.mixed import Ended
 from plugin.judge.moments import zero_of
 from plugin.judge.swapping import JOIN, SWAP
 from plugin.judge.trial import TrialEvidence
@@ -56,8 +57,8 @@ UNKNOWN = "up"
 AWAY = "coming back"
 Gaps = Sequence[tuple[float | None, float | None]]
 """By fault: the longest gap of the clients of whom it hit, and that of all others."""
-Connections = Mapping[tuple[str, int], tuple[int, int]]
-"""By node and when its drain began, in microseconds: connections that were drained, and that were dropped."""
+Connections = Mapping[tuple[str, int], Ended]
+"""By node and when its drain began, in microseconds: what became of the loads' connections to it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +68,7 @@ class Swap:
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
     calls itself at last. ``failed``: why it did not come up with what it was given, or if ``undrained`` was not given
-    it; ``meant``: how it was to fail, if it did so. ``held``: how many connections of the load it had just before;
-    ``drained`` ended between two operations, ``dropped`` in one.
+    it; ``meant``: how it was to fail, if it did so. ``ended``: what became of the loads' connections to it.
     """
 
     node: str
@@ -84,9 +84,7 @@ class Swap:
     failed: str = ""
     undrained: bool = False
     meant: str = ""
-    held: int | None = None
-    drained: int | None = None
-    dropped: int | None = None
+    ended: Ended | None = None
     gap_s: float | None = None
     others_gap_s: float | None = None
 
@@ -340,16 +338,15 @@ class _Told:
     def _of_swaps(self, t: int, what: Happened) -> None:
         at = t / SECOND
         match what:
-            case FaultBegin(fault=kind, nodes=nodes, connections=held):
+            case FaultBegin(fault=kind, nodes=nodes):
                 gaps = self.gaps[self.faults] if self.faults < len(self.gaps) else (None, None)
                 self.faults += 1
                 for node in nodes if kind == SWAP else ():
                     wanted = self._build(self._asked("to"))
-                    drained, dropped = self.connections.get((node, t), (None, None))
                     self.swaps.append(
                         Swap(
                             node=node, before=self.running.get(node, ""), wanted=wanted, begin=at,
-                            held=held.get(node) if held else None, drained=drained, dropped=dropped,
+                            ended=self.connections.get((node, t)),
                             gap_s=gaps[0], others_gap_s=gaps[1],
                         )
                     )  # fmt: skip

@@ -124,7 +124,8 @@ def _swap_cells(swap: Swap, zero: int) -> Iterator[Cell]:
     yield Cell(text=lasted(_between(swap.begin, swap.whole)))
     for gap in (swap.gap_s, swap.others_gap_s):
         yield _known(None if gap is None else lasted(gap))
-    for count in (swap.held, swap.drained, swap.dropped):
+    ended = swap.ended
+    for count in (ended.held, ended.drained, ended.dropped) if ended else (None, None, None):
         yield _known(count)
 
 
@@ -229,9 +230,9 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         )
         if value is not None and swap is not None
     ]
-    counted = [(swap.drained, swap.dropped) for swap in swaps if swap.drained is not None and swap.dropped is not None]
-    all_drained, all_dropped = (sum(each[at] for each in counted) for at in (0, 1))
-    words = f"{all_drained} drained, {all_dropped} dropped, of the load's clients" if counted else UNRECORDED
+    counted = [swap.ended for swap in swaps if swap.ended]
+    drained, dropped = sum(each.drained for each in counted), sum(each.dropped for each in counted)
+    words = f"{drained} drained, {dropped} dropped, of the loads' clients" if counted else UNRECORDED
     yield "connections", Cell(text=words)
     yield "longest gap", Cell(text="; ".join(gaps) or UNRECORDED)
 

@@ -1,9 +1,10 @@
 """Latency while nodes run different builds and when all is done, against the baseline; connections that ended."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log, sqrt
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from fixtures.workloads.ledger.records import (
     Unknown,
     numbers,
 )
-from fixtures.workloads.tpcc.evidence import TpccConnectionEnd, TpccRun
+from fixtures.workloads.tpcc.evidence import TpccConnectionEnd, TpccRun, TpccSecond
 from plugin.evidence.events import Event
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
@@ -26,7 +27,7 @@ from plugin.judge.metrics import measure
 from plugin.judge.mixed import BLOCK, FEWEST_BLOCKS, Blocks, Change, changed, ended, mixed
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import TrialEvidence
-from tests.fixtures.workloads.tpcc.test_evidence import header
+from tests.fixtures.workloads.tpcc.test_evidence import header, second
 from tests.plugin.judge.histories import SECOND, event, trial
 
 OLD, NEW = "v1.0", "v1.1"
@@ -211,11 +212,19 @@ def test_connections_that_ended_between_operations_are_told_from_those_that_ende
     ]
     evidence = case(history)
     first, *others = ended(analysis(evidence))
-    assert (first.node, first.drained, first.dropped, first.by_draining) == ("n1", 2, 2, 1)
+    assert (first.node, first.held, first.drained, first.dropped, first.by_draining) == ("n1", 5, 2, 2, 1)
     assert [(one.node, one.drained, one.dropped) for one in others] == [("n2", 0, 0), ("n3", 0, 0)]
     drained, dropped = (measure(evidence, f"{what}_connections") for what in ("drained", "dropped"))
     assert (drained.value, dropped.value) == (2, 2)
     assert dropped.note.startswith("n1 at 20.0 s: 2 drained, 2 dropped (1 of them while it drained); n2 at 40.0 s: 0")
+
+
+def of_seconds(seconds: Mapping[int, TpccSecond], **run: Any) -> TpccRun:
+    return TpccRun(header=header(), seconds=[*seconds.values()], audit=None, end=None, **run)
+
+
+def beside(evidence: TrialEvidence, runs: Mapping[str, TpccRun]) -> TrialEvidence:
+    return replace(evidence, workloads={**evidence.workloads, "tpcc": runs})
 
 
 def test_connections_of_every_load_count() -> None:
@@ -225,12 +234,29 @@ def test_connections_of_every_load_count() -> None:
         TpccConnectionEnd(gone="n2", t=23 * SECOND, dropped=True),  # while n1 was given its version
         TpccConnectionEnd(gone="n1", t=24 * SECOND, dropped=True),
     )
-    tpcc = TpccRun(header=header(), seconds=(), audit=None, end=None, connection_ends=ends)
-    evidence = case([Connection(21 * SECOND, "w1", "n1", False, "connection lost"), HistoryEnd(99 * SECOND)])
-    evidence = replace(evidence, workloads={**evidence.workloads, "tpcc": {"beside": tpcc}})
-    first, second, _ = ended(analysis(evidence))
-    assert (first.drained, first.dropped, first.by_draining) == (2, 2, 1)
-    assert (second.drained, second.dropped) == (0, 0)
+    connected = {19: {"n1": 3}, 20: {"n1": 3, "n2": 1}, 21: {"n2": 4}, 40: {"n2": 4}, 41: {"n3": 4}}
+    run = of_seconds({t: second(t, connected=told) for t, told in connected.items()}, connection_ends=ends)
+    over = of_seconds({t: second(t, connected={"n1": 9}) for t in (17, 18)})
+    history: list[HistoryLine] = [
+        Connection(SECOND, "w1", "n1", True),
+        Connection(SECOND, "w2", "n2", True),
+        Connection(21 * SECOND, "w1", "n1", False, "connection lost"),
+        Connection(22 * SECOND, "w1", "n2", True),
+        HistoryEnd(99 * SECOND),
+    ]
+    evidence = beside(case(history), {"over": over, "beside": run})
+    first, second_, third = ended(analysis(evidence))
+    assert (first.held, first.drained, first.dropped, first.by_draining) == (4, 2, 2, 1)
+    assert (second_.held, second_.drained, second_.dropped) == (6, 0, 0)
+    assert (third.held, third.drained, third.dropped) == (0, 0, 0), "TPC-C is over, and no writer is there"
+
+
+def test_how_many_connections_there_were_is_not_told_where_a_load_did_not_record_it() -> None:
+    old = of_seconds({t: second(t) for t in (19, 20, 40)})
+    history: list[HistoryLine] = [Connection(SECOND, "w1", "n1", True), HistoryEnd(99 * SECOND)]
+    first, _, third = ended(analysis(beside(case(history), {"beside": old})))
+    assert (first.held, first.drained, first.dropped) == (None, 0, 0)
+    assert third.held == 0, "it was over by then"
 
 
 def test_without_a_swap_or_a_load_nobody_tells_of_connections() -> None:

@@ -12,6 +12,7 @@ import pytest
 from plugin.catalogue import load
 from plugin.claims import Claim
 from plugin.evidence.store import EVENTS
+from plugin.judge.mixed import Ended
 from plugin.reports.page import write_page
 from plugin.reports.stored_run import StoredTrial, stored_run
 from plugin.reports.swapping_tables import Row, facts, lasted, moment, plan_rows, swap_rows
@@ -33,11 +34,14 @@ def test_a_row_a_node_and_swap() -> None:
     first = words(swap_rows(found))[0]
     assert first == [
         "n3", f"{OLD} → {NEW}", "1.0", "16.0 s", "17.0 s – 19.0 s", "2.0 s", "20.0 s", "4.0 s",
-        "not recorded", "not recorded", "3", "not recorded", "not recorded",
+        "not recorded", "not recorded", "not recorded", "not recorded", "not recorded",
     ]  # fmt: skip
     assert len(swap_rows(found)) == 6
-    counted = replace(found, swaps=(replace(found.swaps[0], drained=2, dropped=1, gap_s=3.25, others_gap_s=0.5),))
+    ended = Ended(node="n3", begin=18_000_000, at="16.0 s", held=3, drained=2, dropped=1)
+    counted = replace(found, swaps=(replace(found.swaps[0], ended=ended, gap_s=3.25, others_gap_s=0.5),))
     assert words(swap_rows(counted))[0][8:] == ["3.2 s", "0.50 s", "3", "2", "1"]
+    unknown = replace(counted, swaps=(replace(counted.swaps[0], ended=replace(ended, held=None)),))
+    assert words(swap_rows(unknown))[0][10:] == ["not recorded", "2", "1"], "of an earlier release"
 
 
 def test_what_went_wrong_stands_out() -> None:

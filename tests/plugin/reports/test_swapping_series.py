@@ -7,6 +7,7 @@ import pytest
 
 from plugin.evidence.plan import StoredPlan
 from plugin.judge.metrics import measure
+from plugin.judge.mixed import Ended
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.swapping_charts import shortened
 from plugin.reports.swapping_series import SwappingSeries, swapping_series
@@ -64,7 +65,7 @@ def test_each_swap_is_what_the_node_was_given_and_calls_itself() -> None:
     first, *_, last = of(*done()).swaps
     assert (first.node, first.before, first.wanted, first.build, first.active) == ("n3", OLD, NEW, NEW, "1.0")
     assert (first.begin, first.down, first.up, first.whole) == (18.0, 19.0, 21.0, 22.0)
-    assert (first.held, first.drained, first.dropped, first.gap_s, first.others_gap_s) == (3, None, None, None, None)
+    assert (first.ended, first.gap_s, first.others_gap_s) == (None, None, None)
     assert (last.before, last.wanted) == (NEW, OLD)
 
 
@@ -72,15 +73,22 @@ def test_connections_are_those_of_the_node_s_own_swap() -> None:
     trial = TrialEvidence(
         claim="hot-swap", profile="laptop", seed=7, buckets=0, events=sorted(done(), key=lambda e: e.t)
     )
-    counted = {("n3", 18_000_000): (2, 1), ("n3", 43_000_000): (0, 4), ("n1", 18_000_000): (9, 9)}
+    counted = {
+        (node, begin): Ended(node=node, begin=begin, at="", held=9, drained=drained, dropped=dropped)
+        for node, begin, drained, dropped in (
+            ("n3", 18_000_000, 2, 1),
+            ("n3", 43_000_000, 0, 4),
+            ("n1", 18_000_000, 9, 9),
+        )
+    }
     found = swapping_series(trial, 60_000_000, [(1.5, 0.5)], counted)
     assert found is not None
-    assert [(swap.node, swap.drained, swap.dropped) for swap in found.swaps] == [
-        ("n3", 2, 1), ("n2", None, None), ("n1", None, None), ("n1", None, None), ("n2", None, None), ("n3", 0, 4),
+    assert [swap.ended for swap in found.swaps] == [
+        counted["n3", 18_000_000], None, None, None, None, counted["n3", 43_000_000],
     ]  # fmt: skip
     assert [(swap.gap_s, swap.others_gap_s) for swap in found.swaps[:2]] == [(1.5, 0.5), (None, None)]
     told = dict(facts(found))
-    assert told["connections"].text == "2 drained, 5 dropped, of the load's clients"
+    assert told["connections"].text == "2 drained, 5 dropped, of the loads' clients"
 
 
 def test_a_node_that_did_not_come_up_runs_its_former_version_again() -> None:
