@@ -151,18 +151,9 @@ class Run:
 
         What is spread over processes has one at least for each load generator.
         """
-        found = self._size(workload)
-        if getattr(found, "processes", self.generators) < self.generators:
-            spread: Any = replace(found, processes=self.generators)  # type: ignore[type-var]
-            found = spread
-        return found
-
-    def _size(self, workload: Workload[S]) -> S:
         suite, declared = self.settings.suite, self.catalogue.sizes.get(self.profile.name, {}).get(workload.name)
-        if declared is None:
-            return self.profile.size(workload, suite)
-        found: S = declared.of(suite)
-        return found
+        found: S = self.profile.size(workload, suite) if declared is None else declared.of(suite)
+        return workload.spread(found, self.generators)
 
     def files_of(self, workload: Workload[Any]) -> tuple[Path, ...]:
         """What the user gave of files to a workload, by its option."""

@@ -9,6 +9,7 @@ import pytest
 from clusters.errors import BadInput
 from fixtures.workloads.ledger.workload import KIND
 from fixtures.workloads.tenants.workload import KIND as TENANTS
+from fixtures.workloads.tpcc.workload import KIND as TPCC
 from plugin.profiles import SHIPPED, HostNeeds, Pace, load, node_of_size, profile_named, shipped
 from plugin.suites import Suite
 
@@ -64,6 +65,15 @@ def test_a_suite_has_sizes_of_its_own_where_it_declares_them() -> None:
     assert nightly == replace(gate, mix=nightly.mix), "all else is alike"
     assert gate == laptop.size(TENANTS) == laptop.size(TENANTS, Suite.PAPER)
     assert laptop.size(KIND, Suite.NIGHTLY) == laptop.size(KIND)
+
+
+def test_what_is_spread_over_processes_has_one_for_each_load_generator() -> None:
+    laptop = profile_named("laptop")
+    orders, ledger = laptop.size(TPCC), laptop.size(KIND)
+    many = orders.processes + 2
+    assert TPCC.spread(orders, many) == replace(orders, processes=many)
+    assert TPCC.spread(orders, 0) == orders
+    assert KIND.spread(ledger, many) == ledger, "one process writes it, wherever that is"
 
 
 def test_needs_grow_with_the_nodes() -> None:
