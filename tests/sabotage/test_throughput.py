@@ -16,7 +16,7 @@ from fixtures.judge import Judge
 from fixtures.trial import Trial
 from fixtures.workloads.tpcc import loaded_cluster as loading
 from fixtures.workloads.tpcc.fixture import Side, Tpcc, Work
-from fixtures.workloads.tpcc.judge.runs import MeasuredRuns
+from fixtures.workloads.tpcc.judge.compared import ComparedRuns
 from fixtures.workloads.tpcc.loaded_cluster import Loaded
 from plugin.judge.metrics import measure
 from tests.sabotage.throttle import Throttle, held_rows, late_answers, slow_link, stumbling
@@ -174,7 +174,7 @@ def disturb(side: str, meanwhile: Meanwhile, tpcc: Tpcc, monkeypatch: pytest.Mon
 async def test_nodes_with_a_little_less_cpu(trial: Trial, tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """Nodes are capped at 90 % of the CPU that they used uncapped, for the verdict at 70 %; the load does not think."""
     await capped(tpcc, engine, FREE, NINE_TENTHS, SEVEN_TENTHS, looks=(8,))
-    found = MeasuredRuns(trial.evidence)
+    found = ComparedRuns(trial.evidence)
     (slower,) = ratios(found, "saturated_tpmc_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     (waits,) = ratios(found, "saturated_p90_ratio_interval", f"{NINE_TENTHS} / {FREE}")
     assert slower[1] < 0, f"a tenth of the CPU less does not show in tpmC: {slower}"
@@ -211,7 +211,7 @@ async def at_rest(loaded: Loaded) -> None:
             await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
 
 
-def ratios(found: MeasuredRuns, metric: str, names: str) -> Sequence[tuple[float, float]]:
+def ratios(found: ComparedRuns, metric: str, names: str) -> Sequence[tuple[float, float]]:
     """The intervals of the log ratio of these sides."""
     pairs = found.pairs(metric)
     assert pairs is not None

@@ -10,8 +10,8 @@ from math import log
 from random import Random
 from statistics import NormalDist
 
+from fixtures.workloads.tpcc.judge.compared import COMPARISONS
 from fixtures.workloads.tpcc.judge.explained import explained
-from fixtures.workloads.tpcc.judge.runs import COMPARISONS
 from fixtures.workloads.tpcc.judge.taken import Place, Taken, taken_in
 from plugin.catalogue import load as load_catalogue
 from plugin.judge.comparison import (

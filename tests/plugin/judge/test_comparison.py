@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.workloads.tpcc.judge.compared import COMPARISONS
 from fixtures.workloads.tpcc.judge.names import FIGURES
-from fixtures.workloads.tpcc.judge.runs import COMPARISONS
 from fixtures.workloads.tpcc.judge.stopping import plans
 from plugin.catalogue import load as load_catalogue
 from plugin.judge.comparison import (
