@@ -1,7 +1,8 @@
 """What the judge measures of objects that are made before a version changes, and looked at in each phase of it.
 
 A test records ``objects.made`` and, for each phase, ``objects.phase`` and then a look of each check through a node of
-each version (``object.looked``). What could not be asked is recorded as ``object.unasked``.
+each version (``object.looked``). What is made only in a later phase is told before that phase begins. What could not be
+asked is recorded as ``object.unasked``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,9 +41,10 @@ requires = OBJECTS_CONDITIONS.declare
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """One phase: its begin, and what was looked at in it, in order."""
+    """One phase: its begin, the checks whose objects were made by then, and what was looked at in it, in order."""
 
     begin: ObjectsPhase
+    made: Sequence[str]
     looks: Sequence[ObjectLooked]
 
     def sides(self) -> Sequence[Sequence[str]]:
@@ -52,13 +54,16 @@ class Phase:
 
 def phases(events: Sequence[Event]) -> list[Phase]:
     """All phases, in order; a name may come again."""
-    found: list[tuple[ObjectsPhase, list[ObjectLooked]]] = []
+    found, made = list[tuple[ObjectsPhase, Sequence[str], list[ObjectLooked]]](), list[str]()
     for event in events:
-        if isinstance(event.what, ObjectsPhase):
-            found.append((event.what, []))
-        elif isinstance(event.what, ObjectLooked) and found:
-            found[-1][1].append(event.what)
-    return [Phase(begin=begin, looks=looks) for begin, looks in found]
+        match event.what:
+            case ObjectsMade(checks=checks):
+                made += checks
+            case ObjectsPhase():
+                found.append((event.what, tuple(made), []))
+            case ObjectLooked() if found:
+                found[-1][2].append(event.what)
+    return [Phase(begin=begin, made=there, looks=looks) for begin, there, looks in found]
 
 
 def _phases(a: Analysis) -> list[Phase]:
@@ -142,11 +147,16 @@ def _looked(a: Analysis) -> Measured:
         f"{number_of(len(looks), 'looks')} in {number_of(len(found), 'phases')} "
         f"({', '.join(phase.begin.phase for phase in found)})"
     ]
-    made = [(len(event.checks), event.of) for _, event in seen(a.evidence.events, ObjectsMade)]
+    made = [event for _, event in seen(a.evidence.events, ObjectsMade)]
+    count, first = sum(len(event.checks) for event in made), len(found[0].made)
     told += [
-        f"{count} of {number_of(of, 'checks')}, drawn by the seed"
-        for count, of in made
-        if of is not UNSET and of > count
+        f"{count} of {number_of(event.of, 'checks')}, drawn by the seed"
+        for event in made
+        if event.of is not UNSET and event.of > count
+    ]
+    told += [
+        f"{len(phase.made) - first} of them made in the phase {phase.begin.phase}"
+        for phase in [phase for phase in found if len(phase.made) > first][:1]
     ]
     if ended:
         crossed = sum(event.under_way for event in ended)
@@ -195,13 +205,20 @@ def _asked(a: Analysis) -> Answer:
     found = _phases(a)
     looks = sum(begin.kind == LOOK for _, begin in seen(a.evidence.events, StepBegin))
     left_out = {event.check for _, event in seen(a.evidence.events, ObjectNotEvaluated)}
-    made = [c for _, event in seen(a.evidence.events, ObjectsMade) for c in event.checks if c not in left_out]
+    every = [event for _, event in seen(a.evidence.events, ObjectsMade)]
+    made = [check for event in every for check in event.checks if check not in left_out]
     missing = [
         f"{event.check}, {event.phase}{f', through {event.node}' * bool(event.node)}: {event.what}: {event.why}"
         for _, event in seen(a.evidence.events, ObjectUnasked)
     ]
     missing += [f"before anything changed: {told}" for told in _unfit(found).values()]
     told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
+    missing += [
+        f"{check}: it was to be made in a later phase, and none came"
+        for event in every
+        for check in event.later or ()
+        if check not in {*made, *told, *left_out}
+    ]
     if not made:
         missing.append("no check of objects could be made")
     if len(found) < looks:
@@ -210,7 +227,7 @@ def _asked(a: Analysis) -> Answer:
         )
     begun = {event.check for _, event in seen(a.evidence.events, ObjectEnded)}
     for phase in found:
-        for check in made:
+        for check in (check for check in phase.made if check not in left_out):
             nodes = {look.node for look in phase.looks if look.check == check}
             if check not in told and not _covered(phase, nodes):
                 missing.append(
