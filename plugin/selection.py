@@ -184,6 +184,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         _check_left_running(kept)
     if kept:
         _take_files(kept, run)
+        _take_objects(kept, run)
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -226,6 +227,16 @@ def _has_sizes(item: pytest.Item, run: Run) -> None:
 
 def _asks_for(item: pytest.Item, workload: Workload[Any]) -> bool:
     return bool(workload.fixtures.keys() & set(getattr(item, "fixturenames", ())))
+
+
+def _take_objects(items: Sequence[pytest.Item], run: Run) -> None:
+    """Raise ``BadInput`` where checks of objects are given and none of the tests looks at objects."""
+    given = run.settings.objects
+    if given and not any("objects" in getattr(item, "fixturenames", ()) for item in items):
+        raise BadInput(
+            f"--objects {shown_path(given[0])}: none of these tests looks at objects; leave it out, or choose one that "
+            "does: --claim hot-swap"
+        )
 
 
 def _take_files(items: Sequence[pytest.Item], run: Run) -> None:

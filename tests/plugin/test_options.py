@@ -242,3 +242,11 @@ def test_a_directory_that_is_called_as_a_package_of_the_suite_is_said(gate: Gate
     told = gate(own.name).text
     assert f"there is no module {name}.helper: {name} is the name of a package of Roachproof's" in told
     assert "Traceback" not in told
+
+
+def test_checks_of_objects_that_no_test_looks_at_are_not_passed_over(gate: Gate) -> None:
+    (gate.path / "mine").mkdir()
+    (gate.path / "mine" / "orders.toml").write_text('[checks.orders]\nwhat = "Orders."\nholds = ["SELECT true"]\n')
+    ran = gate(*gate.tests("passes"), "--objects", "mine")
+    assert ran.status == 4, ran.text
+    assert "mine: none of these tests looks at objects; leave it out, or choose one that does" in ran.text

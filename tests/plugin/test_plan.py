@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from fixtures.swapping.plan import draw, stored
+from fixtures.swapping.plan import Plan, draw, stored
 from plugin.evidence.events import PlanDrawn, seen
 from plugin.evidence.load import events_of
 from tests.plugin.conftest import Gate
@@ -113,6 +114,10 @@ def test_a_path_that_is_named_is_drawn_instead_of_the_suite_s(changes: Gate) -> 
     plans = [json.loads(file.read_text()) for file in sorted(changes.path.glob("[12]/claims/*/*/plan.json"))]
     assert [plan["path"] for plan in plans] == ["drawn", "drawn"]
     assert plans[0]["steps"] != plans[1]["steps"]
+    again = changes(*changes.tests("change"), *BOTH, "--plan", "drawn", "--seed", "1", "--dry-run")
+    (stored_plan,) = changes.path.glob("1/claims/*/*/plan.json")
+    lines = msgspec.json.decode(stored_plan.read_bytes(), type=Plan).lines()
+    assert "\n".join(f"    {line}" for line in lines) in again.text, "the same seed draws it again, step by step"
 
 
 def test_a_sabotage_draws_its_own(changes: Gate) -> None:
