@@ -21,7 +21,7 @@ from plugin.judge.model import Measurement
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.resizing import RESIZING_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
-from plugin.judge.trial import TrialEvidence, Window
+from plugin.judge.trial import NO_MAJORITY, TrialEvidence, Window
 from plugin.workloads import WORKLOADS
 
 
@@ -139,6 +139,30 @@ for _name, (_at, _what) in _WHERE.items():
         _name, "s", ("probe_complete", "probe_on_time"), timed=True, from_start=_at is not _scaled,
         stretches=partial(_gaps_where, _at), description=_what,
     )(partial(_gap_where, _at))  # fmt: skip
+
+
+def _gaps_resuming(a: Analysis) -> Sequence[Window]:
+    _, routes, lines = watched(a)
+    return [
+        gap
+        for window, excused in a.timeline.resuming
+        for gap in long_stretches(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
+    ]
+
+
+@measures("gap_resuming_s", "s", ("fault_bit", "probe_complete", "probe_on_time"), timed=True, stretches=_gaps_resuming)
+def _gap_resuming(a: Analysis) -> Measured:
+    """Longest stretch without a success of any range at any gateway since a majority is back, until recovery.
+
+    The victims' own gateways count, too. What was before does not, and a stretch that is open at the end counts on.
+    """
+    _, routes, lines = watched(a)
+    found = [
+        undisturbed(lines, routes, window=window, excused=excused, gone=a.timeline.gone)
+        for window, excused in recorded(a.timeline.resuming or None, NO_MAJORITY)
+    ]
+    longest = max((gap for gap in found if gap), key=lambda gap: gap.seconds, default=None)
+    return _gap_told(a, recorded(longest, "the probe watched no time in which a gap counts"))
 
 
 @measures(

@@ -97,6 +97,21 @@ class Disturbance:
     kind: str
 
 
+NO_MAJORITY = "no fault took a majority and gave it back"
+
+
+class Resuming(NamedTuple):
+    """The time from a majority's return to the recovery declared after it, and when else nobody needs to be served."""
+
+    window: Window
+    excused: tuple[Window, ...]
+
+    def parts(self, stretch: Window) -> Iterator[Window]:
+        """What counts of a stretch that may have begun before, and may end later."""
+        begin, end = self.window
+        return (part for part in outside(stretch, self.excused) if part[1] > begin and part[0] < end)
+
+
 BETWEEN_US = 2_000_000
 """Before the next fault begins; a route is asked several times in it."""
 ROLLING = frozenset({"resize", "swap"})
@@ -165,6 +180,19 @@ class Timeline:
             *(one.window[1] for one in found[-1:]),
         ]
         return tuple(replace(one, window=(one.window[0], end)) for one, end in zip(found, ends, strict=True))
+
+    @property
+    def resuming(self) -> tuple[Resuming, ...]:
+        """Of each disturbance that took a majority and gave it back."""
+        found = []
+        for number, one in enumerate(disturbances := self.excused):
+            begin, end = one.window
+            back = [fault.undone for fault in self.faults if fault.blocks and begin <= fault.begin < end]
+            times = [time for time in back if time is not None]
+            if times and len(times) == len(back):
+                later = (other.window for other in disturbances[number + 1 :])
+                found.append(Resuming((max(times), end), ((0, max(times)), *later)))
+        return tuple(found)
 
     @property
     def undone(self) -> int | None:

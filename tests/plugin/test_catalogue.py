@@ -127,7 +127,7 @@ def limits(claim_id: str, profile: str) -> dict[str, float | None]:
         ("survivability", "laptop", "lost", 0),
         ("survivability", "laptop", "gap_s", 30),
         ("survivability-quorum", "laptop", "acknowledged_without_quorum", 0),
-        ("survivability-quorum", "laptop", "resumed_s", 60),
+        ("survivability-quorum", "laptop", "resumed_s", 30),
         ("rebalance", "medium", "balanced_3_to_6_min", 300),
         ("rebalance", "medium", "balanced_6_to_9_min", 180),
         ("rebalance", "laptop", "balanced_6_to_9_min", None),

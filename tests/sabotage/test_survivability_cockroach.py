@@ -24,6 +24,15 @@ LONGER_S = 30.0
 """Added to the profile's outage, a dead node is away for longer than the 30 s that a gap may last."""
 
 
+async def stand_still(cluster: Cluster, seconds: float) -> None:
+    """Freeze every node for so long, and say so nowhere."""
+    for node in cluster.nodes:
+        await cluster.substrate.pause(node)
+    await asyncio.sleep(seconds)
+    for node in cluster.nodes:
+        await cluster.substrate.resume(node)
+
+
 async def configure(cluster: Cluster, table: str, *, replicas: int) -> None:
     """Ask for so many replicas of the ledger's ranges alone."""
     async with await cluster.deployment.connect() as connection:
@@ -120,3 +129,40 @@ async def test_a_single_replica_does_not_survive_its_disk(
     # It never gets whole again: the audit alone waits as long as the profile allows.
     await ledger.audit()
     assert judge.refuted("unreadable", "lost")
+
+
+@slow
+@pytest.mark.sabotage("survivability-quorum", engine="cockroach")
+async def test_nobody_is_served_once_the_majority_is_back(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """The dead nodes take clients again, and before recovery is declared all stand still for too long."""
+    async with probe.watching(ledger), ledger.writing(at_least=inserts):
+        await ledger.baseline()
+        await ledger.some_moment()
+        async with fault.kill_majority(await ledger.serving_node()):
+            await ledger.outage()
+        await stand_still(cluster, LONGER_S + 5)
+        await ledger.recovery()
+        await ledger.written_past_recovery()
+    await ledger.audit()
+    assert judge.refuted("gap_resuming_s", "client_wait_resuming_s")
+
+
+@slow
+@pytest.mark.sabotage("survivability-quorum", engine="cockroach")
+async def test_little_is_served_once_the_majority_is_back(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Recovery is declared, and all nodes stand still for most of the time, never for long."""
+    async with probe.watching(ledger), ledger.writing(at_least=inserts):
+        await ledger.baseline()
+        await ledger.some_moment()
+        async with fault.kill_majority(await ledger.serving_node()):
+            await ledger.outage()
+        await ledger.recovery()
+        for _ in range(8):
+            await stand_still(cluster, 3.0)
+            await asyncio.sleep(0.5)
+    await ledger.audit()
+    assert judge.refuted("served_after")

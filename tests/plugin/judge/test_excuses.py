@@ -37,6 +37,10 @@ def growing() -> list[Any]:
     return told(GROWS, **dict.fromkeys(faults))
 
 
+RETURNED = told(fault_begin={"blocks": True}, fault_undo={"at": 13.5}, fault_undone={"at": 14})
+"""The fault took a majority, which is back at 14 s."""
+
+
 def unanswered() -> list[HistoryLine]:
     """Every read fails."""
     return [
@@ -63,6 +67,13 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
         Comparison.LE, 5, {"history": in_vain(history(until=END), 51, 57), "events": told(LATER)},
     ),
     "client_wait_undisturbed_s": (Comparison.LE, 5, {"history": in_vain(history(until=END), 50, 57, "r1")}),
+    "gap_resuming_s": (
+        Comparison.LE, 30,
+        {"probe": probe(lambda r, tenth: r != "n2/1" or not 120 < tenth < 460, until=END), "events": RETURNED},
+    ),
+    "client_wait_resuming_s": (
+        Comparison.LE, 30, {"history": in_vain(history(until=END), 12, 46, "r1"), "events": RETURNED},
+    ),
     "failed_disturbed": (Comparison.LE, 5, {"history": in_vain(history(until=END), 20, 30)}),
     "gap_scaling_s": (
         Comparison.LE, 30,
@@ -82,7 +93,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
 """What lasts too long, by the metric that says so, and the check that it exceeds."""
 
 WITHOUT_CLIENTS = {
-    "gap_s", "gap_undisturbed_s", "gap_scaling_s", "away_again_scaling", "unrecovered", "unreadable",
+    "gap_s", "gap_undisturbed_s", "gap_resuming_s", "gap_scaling_s", "away_again_scaling", "unrecovered", "unreadable",
     "errors_not_retryable", "errors_undisturbed",
 }  # fmt: skip
 """What is seen by others than the load's own clients, or said by the server."""
