@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from plugin.counts import number_of
 from plugin.profiles import Profile
@@ -148,12 +149,21 @@ class DiskStalls:
         return (time.monotonic() * 1e6, float(found[1])) if found else None
 
 
+class _DiskBytes(NamedTuple):
+    """What our processes and others read and wrote since each began, and the CPU seconds of those one cannot see."""
+
+    ours: int
+    others: int
+    hidden: Mapping[int, float]
+
+
 class DiskUse:
     """Other work's part of what is read from disks and written to them; nothing is said where that cannot be told.
 
-    Counted are the bytes of all processes that this one may look into. What is left of the disks' own counters would
-    be no measure of others: a file system's journal is written for whoever asked, and by none of them. Ours are the
-    process ``root`` and everything below it, also what ended meanwhile.
+    Counted are the bytes of all processes. What is left of the disks' own counters would be no measure of others: a
+    file system's journal is written for whoever asked, and by none of them. Ours are the process ``root`` and
+    everything below it, also what ended meanwhile. An ordinary user may not look into the processes of others, nor root
+    into all in a container: where one of those used CPU, what it did to the disks is not known; else it did nothing.
     """
 
     def __init__(self, root: int) -> None:
@@ -166,13 +176,13 @@ class DiskUse:
     def since_last(self) -> Mapping[str, float]:
         """``disk_others_percent`` since the last call; empty where it is not known."""
         last, self._last = self._last, self._bytes()
-        if last is None or self._last is None:
+        now = self._last
+        if last is None or now is None or any(cpu > last.hidden.get(pid, 0.0) for pid, cpu in now.hidden.items()):
             return {}
-        ours, others = (max(0, now - before) for now, before in zip(self._last, last, strict=True))
+        ours, others = max(0, now.ours - last.ours), max(0, now.others - last.others)
         return {"disk_others_percent": round(100 * others / max(1, ours + others), 1)}
 
-    def _bytes(self) -> tuple[int, int] | None:
-        """By our processes and by others, since each began."""
+    def _bytes(self) -> _DiskBytes | None:
         import psutil
 
         if not hasattr(psutil.Process, "io_counters"):
@@ -182,20 +192,23 @@ class DiskUse:
             mine = {process.pid for process in (root, *root.children(recursive=True))}
         except psutil.Error:
             return None
-        ours = others = 0
+        ours, others, hidden = 0, 0, dict[int, float]()
         for process in psutil.process_iter():
-            try:
-                io = process.io_counters()
+            with suppress(psutil.NoSuchProcess):
+                if not self._kernel.isdisjoint((process.pid, process.ppid())):
+                    continue
+                try:
+                    io = process.io_counters()
+                except psutil.AccessDenied:
+                    if process.pid in mine:  # what we do ourselves must not seem to be others'
+                        return None
+                    hidden[process.pid] = sum(process.cpu_times()[:2])
+                    continue
                 if process.pid in mine:
                     ours += io.read_bytes + io.write_bytes
-                elif self._kernel.isdisjoint((process.pid, process.ppid())):
+                else:
                     others += io.read_bytes + io.write_bytes
-            except psutil.NoSuchProcess:
-                continue
-            except psutil.AccessDenied:
-                if process.pid in mine:  # what we do ourselves must not seem to be others'
-                    return None
-        return ours, others
+        return _DiskBytes(ours, others, hidden)
 
 
 def memory_and_load() -> Mapping[str, float]:

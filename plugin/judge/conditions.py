@@ -328,6 +328,8 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
     cpu = f"{mean}, and in {spent_s(busy):.0f} of {all_s:.0f} s a tenth or more while none was left"
     disks = f"in {spent_s(waiting):.0f} s everything waited for disks, a quarter or more of whose work was others'"
+    if any(second.disk_others is None for second in compress(found, waiting)):
+        disks += ", or nobody could see whose it was"
     return (
         spent_s(crowded) <= CROWDED_PART * all_s and longest < TAKEN_S,
         f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest:.0f} s at a stretch",

@@ -12,7 +12,8 @@ choices)."""
 
 CROWDED_STALLED, CROWDED_DISK_OTHERS = 50.0, 25.0
 """Or when all work waited for disks for this percentage of it, and this much of what was read and written was other
-work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices)."""
+work's: as much as a fourth node would do beside three, for own work excuses nothing (our own choices). Where nobody
+could see whose it was, it may have been."""
 
 EXHAUSTED_CPU = 97.0
 """Percent of the machine's CPU in use from which on nothing was left in a second, whoever used it (our own choice)."""
@@ -28,8 +29,9 @@ def no_cpu_left(second: HostSecond) -> bool:
 
 
 def waits_for_disks(second: HostSecond) -> bool:
-    """Whether everything waited for disks that other work kept busy."""
-    return (second.stalled or 0.0) >= CROWDED_STALLED and (second.disk_others or 0.0) >= CROWDED_DISK_OTHERS
+    """Whether everything waited for disks that other work kept busy, or nobody knows whose."""
+    others = second.disk_others
+    return (second.stalled or 0.0) >= CROWDED_STALLED and (others is None or others >= CROWDED_DISK_OTHERS)
 
 
 def crowded(second: HostSecond) -> bool:

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from plugin import host as host_of
 from plugin.host import (
     GIB,
+    KERNEL,
     CpuUse,
     DiskStalls,
     DiskUse,
@@ -107,6 +109,45 @@ def test_what_a_process_wrote_is_its_parents_and_of_nobody_else(tmp_path: Path) 
         stranger.kill()
     assert 0 <= own < other <= 100
     assert other > 95, "whoever wrote is none of the stranger's"
+
+
+def test_whose_work_disks_do_is_not_told_where_somebody_hidden_was_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an ordinary user sees it: what others write would seem to be none. The kernel's own work is not asked for."""
+    cpu_s = {10: 1.0, 20: 5.0, 30: 7.0}
+    wrote = {10: 100}
+
+    class Seen(SimpleNamespace):
+        def ppid(self) -> int:
+            return 2 if self.pid == 30 else 1
+
+        def children(self, *, recursive: bool) -> list[object]:
+            return []
+
+        def io_counters(self) -> object:
+            if self.pid not in wrote:
+                raise psutil.AccessDenied(self.pid)
+            return SimpleNamespace(read_bytes=0, write_bytes=wrote[self.pid])
+
+        def cpu_times(self) -> tuple[float, float]:
+            return cpu_s[self.pid], 0.0
+
+    there = [Seen(pid=pid, info={"name": KERNEL if pid == 2 else "x"}) for pid in (2, 10, 20, 30)]
+    monkeypatch.setattr(psutil, "process_iter", lambda *_: iter(there))
+    monkeypatch.setattr(psutil, "Process", lambda pid: Seen(pid=pid))
+    monkeypatch.setattr(psutil.Process, "io_counters", None, raising=False)
+    use = DiskUse(10)
+    wrote[10], cpu_s[30] = 200, 9.0
+    assert use.since_last() == {"disk_others_percent": 0.0}, "who used no CPU wrote nothing"
+    wrote[10], cpu_s[20] = 300, 5.01
+    assert use.since_last() == {}
+    assert use.since_last() == {"disk_others_percent": 0.0}
+    cpu_s[40] = 0.01
+    there.append(Seen(pid=40, info={"name": "x"}))
+    assert use.since_last() == {}, "it has come since"
+    del wrote[10]
+    assert use.since_last() == {}, "we cannot see what we do ourselves"
+    wrote[10] = 400
+    assert use.since_last() == {}, "nor since when"
 
 
 def test_disks_of_a_run_that_is_gone_are_not_told() -> None:

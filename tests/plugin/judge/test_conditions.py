@@ -309,8 +309,8 @@ def test_other_work_that_left_room_makes_no_crowd(load: dict[str, float]) -> Non
 
 @pytest.mark.parametrize(
     ("stalled", "disk_others", "free"),
-    [(60.0, 40.0, False), (60.0, 10.0, True), (40.0, 90.0, True), (60.0, None, True), (None, 90.0, True)],
-    ids=["others' work", "own work", "room left", "others not recorded", "waits not recorded"],
+    [(60.0, 40.0, False), (60.0, 10.0, True), (40.0, 90.0, True), (60.0, None, False), (None, 90.0, True)],
+    ids=["others' work", "own work", "room left", "nobody knows whose", "waits not recorded"],
 )
 def test_disks_that_other_work_keeps_busy_are_a_crowd(
     stalled: float | None, disk_others: float | None, free: bool
@@ -320,6 +320,7 @@ def test_disks_that_other_work_keeps_busy_are_a_crowd(
     found = condition(whole(host=seconds), "machine_free")
     assert found.met is free
     assert ("in 19 s everything waited for disks" in found.why) is not free
+    assert ("nobody could see whose it was" in found.why) is (not free and disk_others is None)
 
 
 def test_inserts_that_came_no_more_had_time_enough() -> None:
