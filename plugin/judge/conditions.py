@@ -16,7 +16,7 @@ from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
 from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, some
-from plugin.judge.growth_metrics import GROWTH_CONDITIONS
+from plugin.judge.growth_conditions import GROWTH_CONDITIONS
 from plugin.judge.machine import no_cpu_left, waits_for_disks
 from plugin.judge.model import Condition
 from plugin.judge.objects import OBJECTS_CONDITIONS

@@ -40,7 +40,8 @@ class MetricInfo:
     is busy with other work exceeds by itself: a violation counts only where the machine was free (``machine_free``).
     With ``from_start`` it watches what came before the first fault, too, and so does a second condition
     (``machine_free_before``). ``stretches`` are those of which the metric has the longest, with ``summed`` all
-    together: what the machine lacked just then excuses them, too. ``taken`` says, of a metric that compares what was
+    together: what the machine lacked just then excuses them, too; with ``others_only`` only what other work took of it:
+    the run itself may use the machine for just what is counted. ``taken`` says, of a metric that compares what was
     measured at different times, what other work took from the side that does worse, where that alone may be why.
     ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
     it says nothing where there is.
@@ -55,6 +56,7 @@ class MetricInfo:
     from_start: bool = False
     stretches: Callable[[Analysis], Sequence[Window]] | None = None
     summed: bool = False
+    others_only: bool = False
     taken: Callable[[Analysis], str] = lambda _: ""
     elsewhere: Callable[[Analysis], str] = lambda _: ""
 
@@ -74,14 +76,16 @@ class Metrics(dict[str, MetricInfo]):
     def declare(
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
         from_start: bool = False, stretches: Callable[[Analysis], Sequence[Window]] | None = None,
-        summed: bool = False, description: str = "", elsewhere: Callable[[Analysis], str] = lambda _: "",
+        summed: bool = False, others_only: bool = False, description: str = "",
+        elsewhere: Callable[[Analysis], str] = lambda _: "",
     ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
         def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
                 unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, from_start=from_start,
-                stretches=stretches, summed=summed, elsewhere=elsewhere, description=description or _described(measure),
+                stretches=stretches, summed=summed, others_only=others_only, elsewhere=elsewhere,
+                description=description or _described(measure),
             )  # fmt: skip
             return measure
 

@@ -6,7 +6,7 @@ from operator import eq, ge, gt, le, lt
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.conditions import first_fault
 from plugin.judge.definitions import MetricInfo, NotRecorded
-from plugin.judge.machine import lasted_s, nothing_left, stretches
+from plugin.judge.machine import crowded, lasted_s, nothing_left, stretches
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison
 from plugin.judge.trial import TrialEvidence, Window
@@ -40,7 +40,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
         return ""
     if info.stretches is None:
         return info.taken(a)
-    lost = {window: lasted_s(stretches(evidence.host, nothing_left, window)) for window in _stretches(a, info)}
+    spent_in = crowded if info.others_only else nothing_left
+    lost = {window: lasted_s(stretches(evidence.host, spent_in, window)) for window in _stretches(a, info)}
     if not any(lost.values()):
         return ""
     if check.unit in TIMES:
@@ -49,8 +50,12 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     else:
         enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
     begin, end = max(lost, key=lambda window: lost[window])
-    told = f"for {lost[begin, end]:.0f} s from {a.moment(begin)} to {a.moment(end)} the machine had no CPU or disk left"
-    return f"{told}: use one with more, or a smaller profile" if enough else ""
+    told = f"for {lost[begin, end]:.0f} s from {a.moment(begin)} to {a.moment(end)}"
+    if info.others_only:
+        told += " other work had the machine: run it again while nothing else uses it"
+    else:
+        told += " the machine had no CPU or disk left: use one with more, or a smaller profile"
+    return told if enough else ""
 
 
 def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:

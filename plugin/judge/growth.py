@@ -5,14 +5,17 @@ that the cluster is to have then; ``quiet.begin`` when traffic has ended and wai
 begins.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from plugin.evidence.events import QuietBegin, QuietEnd, ScaleBegin, ScaleEnd, seen
+from plugin.evidence.events import QuietBegin, QuietEnd, RemoveFailed, ScaleBegin, ScaleEnd, seen
 from plugin.evidence.layout import LayoutSample
+from plugin.judge.analysis import Analysis
 from plugin.judge.convergence import Convergence, Spread, converge
-from plugin.judge.trial import TrialEvidence
+from plugin.judge.definitions import recorded
+from plugin.judge.trial import TrialEvidence, Window
 
 NO_PHASE = "no node was added or taken out"
 
@@ -115,3 +118,46 @@ def phases(evidence: TrialEvidence) -> Sequence[Phase]:
         )
         before = len(nodes)
     return found
+
+
+def changes_of_size(a: Analysis) -> Sequence[Phase]:
+    """All phases. Raises ``NotRecorded`` where there is none."""
+    return recorded(phases(a.evidence) or None, NO_PHASE)
+
+
+def without_traffic(a: Analysis) -> list[Phase]:
+    """The phases in which traffic ended, and it was waited for rest. Raises ``NotRecorded`` where there is none."""
+    quiet = [phase for phase in changes_of_size(a) if phase.quiet_from is not None]
+    return recorded(quiet or None, "nobody looked whether the replicas come to rest without traffic")
+
+
+class Traded(NamedTuple):
+    """The replicas that were added or removed in so many seconds, of so many replicas."""
+
+    moved: int
+    counted_s: float
+    total: int
+
+    @property
+    def pace(self) -> float:
+        """In percent of all a minute."""
+        return 100 * self.moved / max(1, self.total) / (self.counted_s / 60)
+
+
+def traded_in(phase: Phase, begin: float, end: float) -> Traded | None:
+    """What was traded without traffic from then to then; ``None`` where the moves were counted for half of it only."""
+    begin = max(begin, phase.quiet_from or 0.0)
+    samples = [s for s in phase.known if s.moves is not None and begin <= s.t / 1e6 <= end]
+    counted_s = (samples[-1].t - samples[0].t) / 1e6 if samples else 0.0
+    if counted_s < phase.quiet_s / 2:
+        return None
+    moved = (samples[-1].moves or 0) - (samples[0].moves or 0)
+    return Traded(moved, counted_s, sum(samples[-1].replicas.values()))
+
+
+def given_up(a: Analysis) -> Iterator[tuple[Phase, RemoveFailed, Window]]:
+    """The nodes that could not be taken out, and in what stretch of the wait for them their replicas are looked at."""
+    for phase in changes_of_size(a):
+        for t, failed in seen(a.evidence.events, RemoveFailed):
+            if phase.begin <= t / 1e6 < phase.end:
+                yield phase, failed, (t - round(1e6 * min(phase.stall_s, (t / 1e6 - phase.begin) / 2)), t)

@@ -1,42 +1,23 @@
-"""What the judge measures of a cluster that grows or shrinks, and what it must know of where the replicas were."""
+"""What the judge measures of a cluster that grows or shrinks."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from signal import SIGKILL
 
 from plugin.counts import number_of
 from plugin.evidence import events
 from plugin.evidence.events import seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.analysis import Analysis
-from plugin.judge.convergence import State
-from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
-from plugin.judge.growth import NO_PHASE, Phase, phases
-from plugin.workloads import activity_of
-
-HOLES = 0.1
-"""Part of the samples that may be lost, at the most (our own choice)."""
-
-GAUGES_HOLE_S = 30.0
-"""The servers' metrics, refreshed about every 10 s, must be known as often as this (our own choice)."""
-
-HOLE_OF_QUIET = 0.5
-"""The longest tolerated hole, as a share of the quiet period: a longer one could hide that replicas moved and came back
-(our own choice)."""
+from plugin.judge.definitions import Measured, Metrics, nothing, recorded, some
+from plugin.judge.growth import Phase, changes_of_size, given_up, phases, traded_in, without_traffic
+from plugin.judge.trial import Window
 
 GROWTH_METRICS = Metrics()
 """Every metric of growth by name."""
 measures = GROWTH_METRICS.declare
 
-GROWTH_CONDITIONS = Conditions()
-"""Every condition of growth by name."""
-requires = GROWTH_CONDITIONS.declare
-
 _SAMPLED = ("integrity", "layout_sampled")
 _GAUGED = (*_SAMPLED, "gauges_sampled")
-
-
-def _phases(a: Analysis) -> Sequence[Phase]:
-    return recorded(phases(a.evidence) or None, NO_PHASE)
 
 
 def _told(found: Sequence[tuple[float, str]], pick: Callable[[Sequence[float]], float] = max) -> Measured:
@@ -52,13 +33,35 @@ def _all_well(wrong: Sequence[str], good: str) -> Measured:
 # ---- balanced
 
 
-@measures("balanced", "", (*_SAMPLED, "time_enough", "time_enough_to_balance"), timed=True)
+def _uneven(a: Analysis) -> Sequence[Window]:
+    """How long a node that never joined was waited for; else, of each change, how long replicas rested unevenly.
+
+    From its begin on where they did not come to rest.
+    """
+    found, begun = list[Window](), 0
+    for event in a.evidence.events:
+        match event.what:
+            case events.ScaleBegin() | events.NodeJoined():
+                begun = event.t
+            case events.JoinFailed():
+                found.append((begun, event.t))
+    return found or [_resting(phase) for phase in changes_of_size(a) if phase.found.balanced is None]
+
+
+def _resting(phase: Phase) -> Window:
+    rest_s = phase.found.rest_s
+    return round(1e6 * (phase.last - rest_s if rest_s >= phase.stall_s else phase.begin)), round(1e6 * phase.last)
+
+
+@measures(
+    "balanced", "", (*_SAMPLED, "time_enough", "time_enough_to_balance"), timed=True, stretches=_uneven
+)  # fmt: skip
 def _balanced(a: Analysis) -> Measured:
     """1 when every node came near the mean number of replicas after each change of size, and stayed there.
 
     Short excursions aside.
     """
-    found = _phases(a)
+    found = changes_of_size(a)
     wrong = [f"{e.node} never joined: {e.why}" for _, e in seen(a.evidence.events, events.JoinFailed)]
     wrong = wrong or [f"{phase.name}: {phase.found.why}" for phase in found if phase.found.balanced is None]
     return _all_well(wrong, "; ".join(f"{phase.name} after {_took(phase):.0f} s" for phase in found))
@@ -72,7 +75,7 @@ def _took(phase: Phase) -> float:
 @measures("balanced_s", "s", _SAMPLED, timed=True)
 def _balanced_s(a: Analysis) -> Measured:
     """From the first action of a change of size until every node stays near the mean; the longest of all changes."""
-    found = _phases(a)
+    found = changes_of_size(a)
     if any(phase.found.balanced is None for phase in found):
         return nothing("not balanced")
     return _told([(_took(phase), f"{phase.name}: {_took(phase):.0f} s") for phase in found])
@@ -102,7 +105,7 @@ def _balanced_min(a: Analysis, before: int, after: int) -> Measured:
 @measures("replicas_moved_per_s", "1/s", _SAMPLED, timed=True)
 def _rate(a: Analysis) -> Measured:
     """Replicas that nodes gained, a second until even; the slowest change."""
-    found = [phase for phase in _phases(a) if phase.found.balanced is not None and _took(phase) > 0]
+    found = [phase for phase in changes_of_size(a) if phase.found.balanced is not None and _took(phase) > 0]
     rates = [(phase, phase.found.gained / _took(phase)) for phase in found]
     if not rates:
         return nothing("not balanced")
@@ -113,7 +116,7 @@ def _rate(a: Analysis) -> Measured:
 def _additions(a: Analysis) -> Measured:
     """Replicas added for each that a node has more at the end, while nodes were added; 1 when none was moved twice."""
     told = []
-    for phase in _phases(a):
+    for phase in changes_of_size(a):
         counted = [sample for sample in phase.known if sample.moves is not None]
         if phase.kind != "out" or len(counted) < 2:
             continue
@@ -129,18 +132,13 @@ def _additions(a: Analysis) -> Measured:
 # ---- at rest, without traffic
 
 
-def _quiet(a: Analysis) -> list[Phase]:
-    quiet = [phase for phase in _phases(a) if phase.quiet_from is not None]
-    return recorded(quiet or None, "nobody looked whether the replicas come to rest without traffic")
-
-
 @measures("settled", "", (*_SAMPLED, "traffic_ended"))
 def _settled(a: Analysis) -> Measured:
     """1 when no replica was added or removed any more for the quiet period, without traffic.
 
     Where some still were when the time was up, this says nothing: ``replicas_traded`` says how many.
     """
-    quiet = _quiet(a)
+    quiet = without_traffic(a)
     moving = [f"{phase.name}: {phase.found.why_not_settled}" for phase in quiet if phase.found.settled is None]
     good = (f"{phase.name}: no replica moved for {phase.quiet_s:g} s without traffic" for phase in quiet)
     return nothing(some(moving)) if moving else (1, "; ".join(good), ())
@@ -149,26 +147,32 @@ def _settled(a: Analysis) -> Measured:
 @measures("settled_s", "s", _SAMPLED, timed=True)
 def _settled_s(a: Analysis) -> Measured:
     """From the first action of the change of size until the quiet period began."""
-    took = [(p, p.found.settled - p.begin) for p in _phases(a) if p.found.settled is not None]
+    took = [(p, p.found.settled - p.begin) for p in changes_of_size(a) if p.found.settled is not None]
     if not took:
         return nothing("not settled")
     return _told([(seconds, f"{phase.name}: {seconds:.0f} s from the first action") for phase, seconds in took])
 
 
-@measures("replicas_traded", "%/min", (*_SAMPLED, "traffic_ended", "time_enough"))
+def _last_quiet(a: Analysis) -> Sequence[Window]:
+    return [
+        (round(1e6 * max(phase.quiet_from or 0.0, phase.last - phase.quiet_s)), round(1e6 * phase.last))
+        for phase in without_traffic(a)
+    ]
+
+
+@measures(
+    "replicas_traded", "%/min", (*_SAMPLED, "traffic_ended", "time_enough", "time_enough_to_rest"), timed=True,
+    stretches=_last_quiet, others_only=True,
+)  # fmt: skip
 def _traded(a: Analysis) -> Measured:
     """Replicas added or removed a minute, of all, in the last quiet period without traffic."""
     told = []
-    for phase in _quiet(a):
-        since = max(phase.quiet_from or 0.0, phase.last - phase.quiet_s)
-        samples = [s for s in phase.known if s.moves is not None and s.t / 1e6 >= since]
-        counted_s = (samples[-1].t - samples[0].t) / 1e6 if samples else 0.0
-        if counted_s < phase.quiet_s / 2:
-            return nothing(f"{phase.name}: the moves were counted for {counted_s:.0f} s only without traffic")
-        moved = (samples[-1].moves or 0) - (samples[0].moves or 0)
-        total = sum(samples[-1].replicas.values())
-        share = 100 * moved / max(1, total) / (counted_s / 60)
-        told.append((share, f"{phase.name}: {moved} moves in the last {counted_s:.0f} s, of {total} replicas"))
+    for phase in without_traffic(a):
+        traded = traded_in(phase, phase.last - phase.quiet_s, phase.last)
+        if traded is None:
+            return nothing(f"{phase.name}: the moves were not counted for half of a quiet period without traffic")
+        moved, counted_s, total = traded
+        told.append((traded.pace, f"{phase.name}: {moved} moves in the last {counted_s:.0f} s, of {total} replicas"))
     return _told(told)
 
 
@@ -177,7 +181,7 @@ def _traded(a: Analysis) -> Measured:
 
 def _gauged(a: Analysis, pick: Callable[[LayoutSample], object]) -> list[LayoutSample]:
     """The samples of all phases that tell it, also those in which nobody said where the replicas were."""
-    return [sample for phase in _phases(a) for sample in phase.samples if pick(sample) is not None]
+    return [sample for phase in changes_of_size(a) for sample in phase.samples if pick(sample) is not None]
 
 
 @measures("ranges_unavailable", "ranges", _GAUGED, timed=True)
@@ -192,7 +196,18 @@ def _unavailable(a: Analysis) -> Measured:
     return worst.unavailable, note, ()
 
 
-@measures("ranges_underreplicated_at_end", "ranges", (*_GAUGED, "time_enough_to_repair"), timed=True)
+def _lacking(a: Analysis) -> Sequence[Window]:
+    """From when no range lacked a replica for the last time, or the first change began, to the last sample."""
+    found = changes_of_size(a)
+    last = found[-1].last_told(lambda sample: sample.underreplicated)
+    told = _gauged(a, lambda sample: sample.underreplicated)
+    whole = [sample.t for sample in told if not sample.underreplicated]
+    return [(whole[-1] if whole else round(1e6 * found[0].begin), last.t)] if last else []
+
+
+@measures(
+    "ranges_underreplicated_at_end", "ranges", (*_GAUGED, "time_enough_to_repair"), timed=True, stretches=_lacking
+)
 def _underreplicated(a: Analysis) -> Measured:
     """Ranges that lack replicas in the last sample."""
     return _left_over(a, lambda sample: sample.underreplicated, "how many ranges lack replicas")
@@ -206,7 +221,7 @@ def _homeless(a: Analysis) -> Measured:
 
 def _left_over(a: Analysis, pick: Callable[[LayoutSample], int | None], what: str) -> Measured:
     """How many there are at the end of what should be none then."""
-    last, told = recorded(_phases(a)[-1].last_told(pick), f"no sample says at the end {what}"), _gauged(a, pick)
+    last, told = recorded(changes_of_size(a)[-1].last_told(pick), f"no sample says at the end {what}"), _gauged(a, pick)
     most = max(pick(sample) or 0 for sample in told)
     return pick(last), f"in the last of {len(told)} samples; {most} at the most meanwhile", ()
 
@@ -214,7 +229,7 @@ def _left_over(a: Analysis, pick: Callable[[LayoutSample], int | None], what: st
 @measures("lease_spread", "%", _SAMPLED)
 def _lease_spread(a: Analysis) -> Measured:
     """Largest deviation of a node's leases from their mean, at the end."""
-    last = _phases(a)[-1].last_told(lambda sample: sample.leases)
+    last = changes_of_size(a)[-1].last_told(lambda sample: sample.leases)
     leases = (last.leases or {}) if last else {}
     if not sum(leases.values()):
         return nothing("no sample says where the leases are")
@@ -251,7 +266,12 @@ def _moves(a: Analysis) -> Measured:
 # ---- nodes that are taken out
 
 
-@measures("decommissioned", "", ("integrity", "time_enough_to_leave"), timed=True)
+def _stuck(a: Analysis) -> Sequence[Window]:
+    """How long each node that could not be taken out had lost no replica before it was given up."""
+    return [window for _, _, window in given_up(a)]
+
+
+@measures("decommissioned", "", ("integrity", "time_enough_to_leave"), timed=True, stretches=_stuck)
 def _decommissioned(a: Analysis) -> Measured:
     """1 when every node could be taken out for good."""
     leaving = [phase for phase in phases(a.evidence) if phase.kind == "in"]
@@ -266,7 +286,21 @@ def _decommissioned(a: Analysis) -> Measured:
     return 1, ", ".join(e.node for e in gone), ()
 
 
-@measures("drained", "", ("integrity",), timed=True)
+def _ran_on(a: Analysis) -> Sequence[Window]:
+    """From when a node held no replica any more to when it was killed: it had been told to stop meanwhile.
+
+    Nothing where one ended in another way: that is no matter of time.
+    """
+    found = list[Window]()
+    for t, gone in seen(a.evidence.events, events.NodeRemoved):
+        held = [sample.t for sample in a.evidence.layout if sample.t <= t and sample.replicas.get(gone.node)]
+        if gone.code != 0 and (gone.code != -SIGKILL or not held):
+            return []
+        found += [(held[-1], t)] if gone.code != 0 else []
+    return found
+
+
+@measures("drained", "", ("integrity",), timed=True, stretches=_ran_on)
 def _drained(a: Analysis) -> Measured:
     """1 when every node that was taken out handed over its work and ended in order."""
     gone = [event for _, event in seen(a.evidence.events, events.NodeRemoved)]
@@ -285,134 +319,3 @@ def _removal_refused(a: Analysis) -> Measured:
         return nothing("nobody asked for fewer nodes than there are replicas")
     wrong = [f"replicas began to leave {e.node}" for e in begun]
     return int(not wrong), some(wrong or (f"{e.node}: {e.how}" for e in refused)), ()
-
-
-# ---- whether all that is known
-
-
-@requires(
-    "layout_sampled", "leave the machine less to do, or sample less often",
-    description="it was known where the replicas are through every change of size: "
-    f"at most {HOLES:.0%} of the samples lost, no long hole",
-)  # fmt: skip
-def _sampled(a: Analysis) -> Answer:
-    told = []
-    for phase in _phases(a):
-        lost = len(phase.samples) - len(phase.known)
-        if not phase.known:
-            return False, f"{phase.name}: no sample, {lost} lost"
-        hole = _hole([phase.begin, *(sample.t / 1e6 for sample in phase.known), phase.watched])
-        why = f"{phase.name}: {len(phase.known)} samples, {lost} lost, {hole:.0f} s at most between two"
-        if lost > HOLES * len(phase.samples) or hole > HOLE_OF_QUIET * phase.quiet_s:
-            reasons = some(sample.lost for sample in phase.samples if sample.lost)
-            return False, f"{why} ({reasons})" if reasons else why
-        told.append(why)
-    return True, some(told)
-
-
-@requires("time_enough", "give replicas more time: a larger rebalance.limit_s in the profile")
-def _time_enough(a: Analysis) -> Answer:
-    """No replica was still on its way when the time was up, unless the source's own time was, too.
-
-    Nor was a node that never took clients given replicas already.
-    """
-    found = _phases(a)
-    told = [
-        f"{phase.name}: {phase.found.why}"
-        for phase in found
-        if phase.found.state is State.MOVING and not _sources_time_is_up(a, phase)
-    ]
-    for t, failed in seen(a.evidence.events, events.JoinFailed):
-        if any(sample.replicas.get(failed.node) for phase in found for sample in phase.known if sample.t <= t):
-            told.append(f"{failed.node} had replicas already: {failed.why}")
-    return not told, some(told) or "replicas lay evenly, or moved no more, before the time was up"
-
-
-@requires("time_enough_to_balance", "give replicas more time: a larger rebalance.limit_s in the profile")
-def _time_enough_to_balance(a: Analysis) -> Answer:
-    """No replica still moved when the time was up where they had been even and left it, unless the source's was, too.
-
-    They may have come to it: for how long replicas are traded that are even enough, ``replicas_traded`` says.
-    """
-    told = [
-        f"{phase.name}: {phase.found.why}, and replicas still moved {phase.found.rest_s:.0f} s before the time was up"
-        for phase in _phases(a)
-        if phase.found.state is State.OSCILLATES
-        and phase.found.rest_s < phase.stall_s
-        and not _sources_time_is_up(a, phase)
-    ]
-    return not told, some(told) or "replicas that left their even places had come to rest before the time was up"
-
-
-def _sources_time_is_up(a: Analysis, phase: Phase) -> bool:
-    """Whether the source was done by then, where it says so: any other limit is our own patience."""
-    source = a.evidence.limits.get(f"balanced_{phase.before}_to_{len(phase.nodes)}_min")
-    return source is not None and (phase.last - phase.begin) / 60 > source
-
-
-@requires("time_enough_to_repair", "give replicas more time: a larger rebalance.limit_s in the profile")
-def _time_enough_to_repair(a: Analysis) -> Answer:
-    """No range lacked replicas while some still moved when the time was up, unless the source's own time was, too."""
-    phase = _phases(a)[-1]
-    last = phase.last_told(lambda sample: sample.underreplicated)
-    lacking = last.underreplicated if last else 0
-    why = f"{phase.name}: {lacking or 0} ranges lack replicas at the end, no replica moved in the last"
-    still = lacking and phase.found.rest_s < phase.stall_s and not _sources_time_is_up(a, phase)
-    return not still, f"{why} {phase.found.rest_s:.0f} s ({phase.stall_s:g} s asked)"
-
-
-@requires("time_enough_to_leave", "give nodes more time to leave: a larger rebalance.limit_s in the profile")
-def _time_enough_to_leave(a: Analysis) -> Answer:
-    """No node that could not be taken out was still being emptied when the time was up."""
-    told = []
-    for phase in _phases(a):
-        for t, failed in seen(a.evidence.events, events.RemoveFailed):
-            if not phase.begin <= t / 1e6 < phase.end:
-                continue
-            late = t / 1e6 - min(phase.stall_s, (t / 1e6 - phase.begin) / 2)
-            held = [sample.replicas.get(failed.node, 0) for sample in phase.known if sample.t / 1e6 >= late]
-            if not held:
-                told.append(f"{failed.node}: nobody looked how many replicas it held then")
-            elif held[-1] < held[0]:
-                told.append(f"{failed.node} went on from {held[0]} to {held[-1]} replicas")
-    return not told, some(told) or "every node left, or lost no replica any more before the time was up"
-
-
-@requires("traffic_ended", "end every load before the quiet period begins")
-def _traffic_ended(a: Analysis) -> Answer:
-    """No client of the load sent a write while replicas were to come to rest."""
-    activity = activity_of(a)
-    sent = activity.attempts if activity else ()
-    quiet = [(phase, sum(1e6 * (phase.quiet_from or 0.0) < t < 1e6 * phase.end for t in sent)) for phase in _quiet(a)]
-    writing = [
-        f"{phase.name}: {number_of(count, 'writes')} sent after traffic was said to have ended"
-        for phase, count in quiet
-        if count
-    ]
-    return not writing, some(writing) or "no write was sent"
-
-
-@requires(
-    "gauges_sampled", "leave the machine less to do, so that every node answers",
-    description="the servers' metrics told of unavailable ranges all the time: "
-    f"no hole above {GAUGES_HOLE_S:g} s, and after the last change of size all nodes told it once at least",
-)  # fmt: skip
-def _gauges_sampled(a: Analysis) -> Answer:
-    found, told = _phases(a), []
-    for phase in found:
-        asked = [sample for sample in phase.samples if sample.unavailable is not None]
-        hole = _hole([phase.begin, *(sample.t / 1e6 for sample in asked), phase.last])
-        silent = sorted({node for sample in asked for node in sample.silent})
-        why = f"{phase.name}: asked {len(asked)} times, {hole:.0f} s at most between two"
-        why += f", sometimes without an answer of {', '.join(silent)}" if silent else ""
-        if hole > max(GAUGES_HOLE_S, HOLE_OF_QUIET * phase.quiet_s):
-            return False, why
-        if phase is found[-1] and not any(set(sample.silent).isdisjoint(phase.nodes) for sample in asked):
-            return False, f"{why}; never by all nodes"
-        told.append(why)
-    return True, some(told)
-
-
-def _hole(times: Sequence[float]) -> float:
-    """The longest stretch between two."""
-    return max(after - before for before, after in pairwise(times))

@@ -4,7 +4,7 @@ A test records ``plan.drawn`` and of each step ``step.begin`` and ``step.end``; 
 which tells ``node.swapped`` or ``swap.failed``. Their processes are watched beside it (``processes.seen``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from signal import SIGTERM
 
@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from clusters.events import (
     DrainFailed,
     FaultBegin,
+    FaultUndo,
     NodeDrained,
     NodeStopped,
     NodeSwapped,
@@ -39,7 +40,7 @@ from plugin.evidence.events import (
 from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
 from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
-from plugin.judge.trial import Fault
+from plugin.judge.trial import Fault, Window
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
 """The fault, and kinds of steps."""
@@ -117,42 +118,80 @@ def _other_build(a: Analysis) -> Measured:
     return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
 
 
-@measures("nodes_late", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
+def _late_nodes(a: Analysis) -> Sequence[tuple[Window, str]]:
+    """How long each node that was late was waited for, and what it was waited for."""
+    late, asked, step = list[tuple[Window, str]](), dict[str, int](), 0
+    for event in a.evidence.events:
+        match event.what:
+            case StepBegin():
+                step = event.t
+            case FaultBegin(nodes=nodes) | FaultUndo(nodes=nodes):
+                asked |= dict.fromkeys(nodes, event.t)
+            case NodeDrained(node=node):
+                asked[node] = event.t
+            case DrainFailed(node=node, why=why, late=True):
+                late.append(((asked.get(node, step), event.t), f"{node}, which was drained: {why}"))
+            case NodeStopped(node=node, late=True):
+                told = f"{node} had not stopped when it was killed at {a.moment(event.t)}"
+                late.append(((asked.get(node, step), event.t), told))
+            case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
+                late.append(((asked.get(node, step), event.t), f"{node} with {wanted}: {why}"))
+            case JoinFailed(node=node, why=why, late=True):
+                late.append(((step, event.t), f"{node}, which is new: {why}"))
+    return late
+
+
+def _waited_for(a: Analysis) -> Sequence[Window]:
+    return [window for window, _ in _late_nodes(a)]
+
+
+@measures("nodes_late", "nodes", ("integrity", "fault_bit"), safety=True, timed=True, stretches=_waited_for)
 def _late(a: Analysis) -> Measured:
     """Nodes that were not done when the profile's limit was over.
 
     They had not handed over their work, ran on when told to stop, or took no clients with another version or as new
     ones.
     """
-    late = list[str]()
-    for event in a.evidence.events:
-        match event.what:
-            case DrainFailed(node=node, why=why, late=True):
-                late.append(f"{node}, which was drained: {why}")
-            case NodeStopped(node=node, late=True):
-                late.append(f"{node} had not stopped when it was killed at {a.moment(event.t)}")
-            case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
-                late.append(f"{node} with {wanted}: {why}")
-            case JoinFailed(node=node, why=why, late=True):
-                late.append(f"{node}, which is new: {why}")
+    late = [told for _, told in _late_nodes(a)]
     if not late:
         _swaps(a)
     return len(late), some(late) or "all were done in time", tuple(late[:5])
 
 
-@measures("undrained", "nodes", ("integrity", "fault_bit"), safety=True, timed=True)
+def _not_asked(a: Analysis) -> Sequence[str]:
+    """The nodes that were stopped without being asked to hand over their work."""
+    failed, done = seen(a.evidence.events, DrainFailed), seen(a.evidence.events, NodeDrained)
+    told = [*((one.node, t) for t, one in failed), *((one.node, t) for t, one in done)]
+    return [
+        f"{node} at {a.moment(bit)}: it was not asked to"
+        for fault in _swaps(a)
+        for node, bit in fault.bit.items()
+        if not any(of == node and fault.begin <= t <= bit for of, t in told)
+    ]
+
+
+def _refused(a: Analysis) -> Sequence[tuple[Window, str]]:
+    """How long each node that did not hand over its work, the late ones aside, was asked to, and why it did not."""
+    told = list[tuple[Window, str]]()
+    for t, one in seen(a.evidence.events, DrainFailed):
+        if one.late is not True:
+            begun = max((f.begin for f in a.timeline.faults if one.node in f.nodes and f.begin <= t), default=t)
+            told.append(((begun, t), f"{one.node} at {a.moment(t)}: {one.why}"))
+    return told
+
+
+def _while_refused(a: Analysis) -> Sequence[Window]:
+    """Nothing where a node was not even asked: that is no matter of the machine."""
+    return [] if _not_asked(a) else [window for window, _ in _refused(a)]
+
+
+@measures("undrained", "nodes", ("integrity", "fault_bit"), safety=True, timed=True, stretches=_while_refused)
 def _undrained(a: Analysis) -> Measured:
     """Nodes that stopped before they had handed over their work: servers refused that, failed in it, or were not asked.
 
     Those that only did not do it in time are late. Where other work has the machine they may refuse for that alone.
     """
-    failed = {(one.node, t): one for t, one in seen(a.evidence.events, DrainFailed)}
-    done = {(one.node, t) for t, one in seen(a.evidence.events, NodeDrained)}
-    wrong = [f"{node} at {a.moment(t)}: {one.why}" for (node, t), one in failed.items() if one.late is not True]
-    for fault in _swaps(a):
-        for node, bit in fault.bit.items():
-            if not any(of == node and fault.begin <= t <= bit for of, t in {*failed, *done}):
-                wrong.append(f"{node} at {a.moment(bit)}: it was not asked to")
+    wrong = [*(told for _, told in _refused(a)), *_not_asked(a)]
     return len(wrong), some(wrong) or "all handed their work over", tuple(wrong[:5])
 
 
@@ -276,7 +315,14 @@ def _none_final(a: Analysis) -> str:
     return "" if _begun(a, FINALISE) else "the plan makes no version final"
 
 
-@measures("not_final", "", ("integrity", "fault_bit"), timed=True, elsewhere=_none_final)
+def _until_not_final(a: Analysis) -> Sequence[Window]:
+    asked = [t for t, begin in seen(a.evidence.events, StepBegin) if begin.kind == FINALISE]
+    return [(max((at for at in asked if at <= t), default=t), t) for t, _ in seen(a.evidence.events, NotFinal)]
+
+
+@measures(
+    "not_final", "", ("integrity", "fault_bit"), timed=True, stretches=_until_not_final, elsewhere=_none_final
+)  # fmt: skip
 def _not_final(a: Analysis) -> Measured:
     """1 when a version that was made final was not in force everywhere within the profile's limit."""
     asked = _begun(a, FINALISE)

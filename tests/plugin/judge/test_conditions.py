@@ -29,7 +29,7 @@ from fixtures.workloads.tpcc.judge.consistency import CONSISTENCY_CONDITIONS
 from plugin.evidence.events import Event
 from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
-from plugin.judge.growth_metrics import GROWTH_CONDITIONS
+from plugin.judge.growth_conditions import GROWTH_CONDITIONS
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.trial import HostSecond

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from fixtures.workloads.ledger.records import Failed, GeneratorSecond, HistoryLine, Ok
 from fixtures.workloads.tpcc.judge.metrics import TPCC_METRICS
+from plugin.evidence.layout import LayoutSample
 from plugin.judge.decide import decide
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison, Kind, Outcome
@@ -46,6 +47,27 @@ def unanswered() -> list[HistoryLine]:
     return [
         Failed(line.t, line.op, "XX000") if isinstance(line, Ok) and line.seen else line for line in history(until=END)
     ]
+
+
+FOUR = ["n1", "n2", "n3", "n4"]
+
+
+def resized(kind: str, nodes: list[str], *more: Any) -> list[Any]:
+    """The cluster changes its size at 12 s, under clients whose node was killed just before."""
+    return told(event(12, "scale.begin", kind=kind, nodes=nodes, quiet_s=20, stall_s=24, hold_s=4), *more)
+
+
+def lying(replicas: Mapping[str, int], *, until: int = END, moved: int = 0, **fields: Any) -> list[LayoutSample]:
+    """Where the replicas lie every 2 s from 12 s on; so many are traded meanwhile."""
+    return [
+        LayoutSample(t=t * SECOND, replicas=replicas, ranges=60, moves=moved * (t // 2), unavailable=0, **fields)
+        for t in range(12, until + 2, 2)
+    ]
+
+
+SWAP = event(50, "fault.begin", fault="swap", nodes=["n2"])
+STOPPED = event(58, "fault.bit", node="n2")
+"""n2 is to get another version, for which it is stopped."""
 
 
 LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
@@ -89,14 +111,66 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "throughput_kept_scaling": (
         Comparison.GE, 0.95, {"history": history(until=END, quiet=range(12, 44)), "events": told(GROWS)},
     ),
+    "balanced": (
+        Comparison.EQ, 1, {"events": resized("out", FOUR), "layout": lying(dict.fromkeys(FOUR[:3], 60))},
+    ),
+    "ranges_underreplicated_at_end": (
+        Comparison.EQ, 0,
+        {"events": resized("out", FOUR), "layout": lying(dict.fromkeys(FOUR, 45), underreplicated=3)},
+    ),
+    "replicas_traded": (
+        Comparison.LE, 5,
+        {
+            "events": resized("out", FOUR, event(60.3, "quiet.begin"), event(100, "quiet.end")),
+            "layout": lying(dict.fromkeys(FOUR, 45), until=100, moved=3),
+        },
+    ),
+    "decommissioned": (
+        Comparison.EQ, 1,
+        {
+            "events": resized("in", FOUR[:3], event(58, "remove.failed", node="n4", why="12 replicas left")),
+            "layout": lying({**dict.fromkeys(FOUR[:3], 56), "n4": 12}),
+        },
+    ),
+    "drained": (
+        Comparison.EQ, 1,
+        {
+            "events": resized("in", FOUR[:3], event(58, "node.removed", node="n4", code=-9)),
+            "layout": [*lying(dict.fromkeys(FOUR, 45), until=20), *lying(dict.fromkeys(FOUR[:3], 60))[5:]],
+        },
+    ),
+    "nodes_late": (
+        Comparison.EQ, 0,
+        {"events": told(SWAP, event(57.9, "node.stopped", node="n2", code=-9, late=True), STOPPED)},
+    ),
+    "undrained": (
+        Comparison.EQ, 0, {"events": told(SWAP, event(57.9, "drain.failed", node="n2", why="refused"), STOPPED)},
+    ),
+    "not_final": (
+        Comparison.EQ, 0,
+        {
+            "events": told(
+                event(50, "step.begin", number=1, kind="finalise"), event(58, "not_final", limit_s=8, why="n3 is not")
+            ),
+        },
+    ),
 }  # fmt: skip
 """What lasts too long, by the metric that says so, and the check that it exceeds."""
 
 WITHOUT_CLIENTS = {
     "gap_s", "gap_undisturbed_s", "gap_resuming_s", "gap_scaling_s", "away_again_scaling", "unrecovered", "unreadable",
-    "errors_not_retryable", "errors_undisturbed",
+    "errors_not_retryable", "errors_undisturbed", "balanced", "ranges_underreplicated_at_end", "replicas_traded",
+    "decommissioned", "drained", "nodes_late", "undrained", "not_final",
 }  # fmt: skip
 """What is seen by others than the load's own clients, or said by the server."""
+
+OF_NODES = [
+    "balanced", "ranges_underreplicated_at_end", "decommissioned", "drained", "nodes_late", "undrained", "not_final",
+]  # fmt: skip
+"""What was waited for and did not come, of nodes and their replicas: from 12 s on, or later."""
+
+OTHERS_ONLY = {"replicas_traded"}
+"""What the run itself may use the machine for."""
 
 
 def outcome(metric: str, *, cpu: float = 92.0, others: float = 1.0, **changes: Any) -> Outcome:
@@ -112,7 +186,7 @@ def outcome(metric: str, *, cpu: float = 92.0, others: float = 1.0, **changes: A
             "history": lines,
             "final": last_read(lines),
             "probe": probe(seen, until=END),
-            "host": [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, END + 2)],
+            "host": [HostSecond(t=second * SECOND, cpu=cpu, others=others) for second in range(1, END + 42)],
             **fields,
             **changes,
         }
@@ -130,7 +204,39 @@ def test_it_refutes_unless_other_work_had_the_machine(metric: str) -> None:
 def test_what_lasts_is_excused_by_a_machine_that_had_nothing_left(metric: str) -> None:
     """Whoever used it: where the run itself exhausts the machine, it is too small for the profile."""
     assert outcome(metric, cpu=96.0) is Outcome.REFUTED
-    assert outcome(metric, cpu=98.0) is Outcome.INCONCLUSIVE
+    assert outcome(metric, cpu=98.0) is (Outcome.REFUTED if metric in OTHERS_ONLY else Outcome.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("metric", OF_NODES)
+@pytest.mark.parametrize("kind", ["CPU", "disks"])
+def test_only_the_time_in_which_it_was_waited_for_excuses_what_did_not_come(metric: str, kind: str) -> None:
+    full = {"CPU": {"cpu": 99.0, "others": 1.0}, "disks": {"cpu": 20.0, "others": 1.0, "stalled": 90.0}}[kind]
+    full |= {"disk_others": 1.0}
+    quiet = {"cpu": 50.0, "others": 1.0}
+    for taken, is_ in ((range(1, 21), Outcome.REFUTED), (range(22, END + 1), Outcome.INCONCLUSIVE)):
+        host = [HostSecond(t=s * SECOND, **(full if s in taken else quiet)) for s in range(1, END + 42)]
+        assert outcome(metric, host=host) is is_, taken
+
+
+@pytest.mark.parametrize(
+    ("metric", "events"),
+    [
+        ("drained", resized("in", FOUR[:3], event(58, "node.removed", node="n4", code=2))),
+        ("undrained", told(SWAP, STOPPED)),
+    ],
+    ids=["it crashed", "it was not asked to"],
+)
+def test_what_is_no_matter_of_time_is_excused_by_no_full_machine(metric: str, events: list[Any]) -> None:
+    assert outcome(metric, events=events, cpu=99.0) is Outcome.REFUTED
+
+
+def test_other_work_in_half_of_the_last_quiet_period_excuses_replicas_that_were_traded_in_it() -> None:
+    """In bursts that the trial as a whole does not show: the run's own use for as long excuses nothing."""
+    for others, is_ in ((50.0, Outcome.INCONCLUSIVE), (5.0, Outcome.REFUTED)):
+        bursts = {s for s in range(80, 101) if s % 9}
+        quiet = [HostSecond(t=s * SECOND, cpu=50.0, others=1.0) for s in range(1, 500)]
+        host = [s._replace(cpu=99.0, others=others) if s.t // SECOND in bursts else s for s in quiet]
+        assert outcome("replicas_traded", host=host) is is_
 
 
 @pytest.mark.parametrize(("seconds", "is_"), [(4, Outcome.REFUTED), (9, Outcome.INCONCLUSIVE)])
@@ -226,7 +332,7 @@ def test_clients_that_stood_still_by_their_own_record_refute_nothing(metric: str
 @pytest.mark.parametrize("metric", sorted({*KNOWN_METRICS} - {*TPCC_METRICS}))
 def test_whatever_is_a_time_or_a_speed_is_excused_by_a_machine_that_was_taken(metric: str) -> None:
     info = KNOWN_METRICS[metric]
-    assert info.timed or info.unit not in ("s", "min", "ms", "1/s", "ops/s")
+    assert info.timed or info.unit not in ("s", "min", "ms", "1/s", "ops/s", "%/min")
 
 
 @pytest.mark.parametrize("others", [1.0, 60.0])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_replicas_traded_at_rest() -> None:
     assert traded.note == "6 → 9: 30 moves in the last 20 s, of 180 replicas"
     assert measure(grown(quiet=None), "replicas_traded").value is None
     blind = [changed(s, moves=None) for s in grown().layout]
-    assert "counted for 0 s only" in measure(grown(layout=blind), "replicas_traded").note
+    assert "the moves were not counted" in measure(grown(layout=blind), "replicas_traded").note
     soon = [s for s in grown().layout if s.t < 84 * SECOND]
     assert measure(grown(layout=soon), "replicas_traded").value is None, "too short a time to tell"
 
@@ -179,6 +180,53 @@ def test_replicas_that_were_even_once_and_still_move_when_our_time_is_up_refute_
     )  # fmt: skip
     assert decide(moving, [balanced, of_the_source]).outcome is Outcome.REFUTED
     assert "time_enough_to_balance" not in KNOWN_METRICS["replicas_traded"].needs, "who thrashes for ever is refuted"
+
+
+def traded(*paces: int) -> TrialEvidence:
+    """3 → 6 → 9 nodes; without traffic so many replicas of 180 are traded every 2 s, quiet period by quiet period."""
+    first, last = phase(10, THREE, SIX), phase(60, SIX, NINE, rest=20 * len(paces))
+    added = [0] * 10 + [pace for pace in paces for _ in range(10)]
+    moved = accumulate(added[: len(last)])
+    layout = [*first, *(changed(s, moves=(s.moves or 0) + more) for s, more in zip(last, moved, strict=True))]
+    return grown(layout=layout, quiet=80)
+
+
+@pytest.mark.parametrize(
+    ("paces", "limits", "is_"),
+    [
+        ((3, 3), {}, Outcome.REFUTED),
+        ((3, 2), {}, Outcome.REFUTED),
+        ((7, 3), {}, Outcome.INCONCLUSIVE),
+        ((0, 7, 3), {}, Outcome.INCONCLUSIVE),
+        ((7, 7, 3), {"balanced_6_to_9_min": 0.5}, Outcome.REFUTED),
+        ((3,), {}, Outcome.REFUTED),
+        ((2, 6), {}, Outcome.REFUTED),
+        ((9, 0), {}, Outcome.PASS),
+    ],
+    ids=[
+        "for ever",
+        "a little less",
+        "less than half as often",
+        "of late",
+        "the source's time",
+        "short",
+        "more",
+        "rests",
+    ],
+)
+def test_replicas_that_come_to_rest_when_our_time_is_up_refute_nothing(
+    paces: tuple[int, ...], limits: Mapping[str, float], is_: Outcome
+) -> None:
+    """Those that are traded as often as before do: more time would show nothing else."""
+    limit = Check(metric="replicas_traded", comparison=Comparison.LE, limit=5, kind=Kind.ABSOLUTE, mark="R", source="")
+    source = [
+        Check(metric=name, comparison=Comparison.LE, limit=most, kind=Kind.PROFILE, mark="S", source="")
+        for name, most in limits.items()
+    ]
+    verdict = decide(traded(*paces), [limit, *source])
+    (found, *_) = verdict.results
+    assert found.outcome is is_
+    assert ("time_enough_to_rest is not met: 6 → 9: " in verdict.why) is (is_ is Outcome.INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(("limit", "met"), [(None, False), (1.0, False), (0.5, True)])
