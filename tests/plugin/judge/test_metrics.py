@@ -75,6 +75,8 @@ EXPECTED = {
     "failed_scaling": None,
     "failed_disturbed": 0,
     "gap_scaling_s": None,
+    "gap_resuming_s": None,
+    "client_wait_resuming_s": None,
     "gap_unscaled_s": None,
     "away_again_scaling": None,
     "errors_undisturbed": 0,
