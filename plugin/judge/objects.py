@@ -7,6 +7,7 @@ asked is recorded as ``object.unasked``.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from msgspec import UNSET
 
@@ -20,6 +21,7 @@ from plugin.evidence.events import (
     ObjectsPhase,
     ObjectUnasked,
     StepBegin,
+    Wrong,
     seen,
 )
 from plugin.judge.analysis import Analysis
@@ -75,14 +77,17 @@ def _through(look: ObjectLooked) -> str:
     return f"{look.check}, {look.phase}, through {look.node}{build}"
 
 
+def _told(look: ObjectLooked, wrong: Wrong) -> str:
+    return f"{_through(look)}: `{wrong.statement}` answered {wrong.answer}, wanted {wrong.wanted}"
+
+
 def _wrong(found: Sequence[Phase]) -> Iterator[tuple[str, str]]:
     """Each difference: the check and, in words, what was asked, where, and what was answered."""
     before: dict[tuple[str, str, object], tuple[ObjectLooked, str]] = {}
     for phase in found:
         for look in phase.looks:
             for wrong in look.wrong:
-                told = f"{_through(look)}: `{wrong.statement}` answered {wrong.answer}, wanted {wrong.wanted}"
-                yield look.check, told
+                yield look.check, _told(look, wrong)
         yield from _unlike(phase)
         yield from _unlike_before(phase, before)
 
@@ -121,8 +126,18 @@ def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:
 
 
 def _unfit(found: Sequence[Phase]) -> dict[str, str]:
-    """What was wrong in the first phase already, by check: no change of version has made it so."""
-    return dict(reversed([*_wrong(found[:1])]))
+    """What was wrong as soon as it was there, by check: no change of version has made it so.
+
+    In the first phase through any node; of what was made later through all nodes alike, for the versions that differ
+    are there by then.
+    """
+    unfit = {check: f"before anything changed: {told}" for check, told in reversed([*_wrong(found[:1])])}
+    for before, phase in pairwise(found):
+        for check in set(phase.made) - set(before.made):
+            looks = [look for look in phase.looks if look.check == check]
+            if looks and all(look.wrong for look in looks):
+                unfit[check] = f"through every node, once it was made: {_told(looks[0], looks[0].wrong[0])}"
+    return unfit
 
 
 @measures("objects_differing", "objects", ("integrity", "objects_asked"), safety=True)
@@ -211,7 +226,7 @@ def _asked(a: Analysis) -> Answer:
         f"{event.check}, {event.phase}{f', through {event.node}' * bool(event.node)}: {event.what}: {event.why}"
         for _, event in seen(a.evidence.events, ObjectUnasked)
     ]
-    missing += [f"before anything changed: {told}" for told in _unfit(found).values()]
+    missing += _unfit(found).values()
     told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
     missing += [
         f"{check}: it was to be made in a later phase, and none came"
