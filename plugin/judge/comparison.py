@@ -243,6 +243,11 @@ class Compared:
         return "; ".join(words)
 
     @property
+    def outside(self) -> tuple[Ratio, ...]:
+        """The ratios that are refuted."""
+        return tuple(each for each in self.ratios if each.name in self.refuted)
+
+    @property
     def needed(self) -> int | None:
         """Pairs that would settle what is undecided with 90 % probability, if mean and spread stay as they were seen.
 

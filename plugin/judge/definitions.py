@@ -41,10 +41,10 @@ class MetricInfo:
     With ``from_start`` it watches what came before the first fault, too, and so does a second condition
     (``machine_free_before``). ``stretches`` are those of which the metric has the longest, with ``summed`` all
     together: what the machine lacked just then excuses them, too; with ``others_only`` only what other work took of it:
-    the run itself may use the machine for just what is counted. ``taken`` says, of a metric that compares what was
-    measured at different times, what other work took from the side that does worse, where that alone may be why.
-    ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose source leaves it out, too;
-    it says nothing where there is.
+    the run itself may use the machine for just what is counted. ``taken`` says, of a metric of what was measured at
+    certain times, what other work took from it (or from the side of a comparison that does worse), where that alone may
+    be why it misses its limit. ``elsewhere`` says why there is nothing to evaluate in this evidence, of a metric whose
+    source leaves it out, too; it says nothing where there is.
     """
 
     unit: str
@@ -77,14 +77,14 @@ class Metrics(dict[str, MetricInfo]):
         self, name: str, unit: str, needs: tuple[str, ...], *, safety: bool = False, timed: bool = False,
         from_start: bool = False, stretches: Callable[[Analysis], Sequence[Window]] | None = None,
         summed: bool = False, others_only: bool = False, description: str = "",
-        elsewhere: Callable[[Analysis], str] = lambda _: "",
+        taken: Callable[[Analysis], str] = lambda _: "", elsewhere: Callable[[Analysis], str] = lambda _: "",
     ) -> Callable[[Callable[[Analysis], Measured]], Callable[[Analysis], Measured]]:  # fmt: skip
         """Declare what the function measures. What it is, is the function's docstring, or else ``description``."""
 
         def declared(measure: Callable[[Analysis], Measured]) -> Callable[[Analysis], Measured]:
             self[name] = MetricInfo(
                 unit=unit, needs=needs, measure=measure, safety=safety, timed=timed, from_start=from_start,
-                stretches=stretches, summed=summed, others_only=others_only, elsewhere=elsewhere,
+                stretches=stretches, summed=summed, others_only=others_only, taken=taken, elsewhere=elsewhere,
                 description=description or _described(measure),
             )  # fmt: skip
             return measure

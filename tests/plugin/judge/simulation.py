@@ -11,8 +11,7 @@ from random import Random
 from statistics import NormalDist
 
 from fixtures.workloads.tpcc.judge.compared import COMPARISONS
-from fixtures.workloads.tpcc.judge.explained import explained
-from fixtures.workloads.tpcc.judge.taken import Place, Taken, taken_in
+from fixtures.workloads.tpcc.judge.parity import Place
 from plugin.catalogue import load as load_catalogue
 from plugin.judge.comparison import (
     AGAINST_MEAN,
@@ -31,6 +30,7 @@ from plugin.judge.comparison import (
     non_inferiority,
     plan,
 )
+from plugin.judge.taken import Taken, explained, taken_in
 
 SESSIONS, WHOLE_SESSIONS = 4000, 1000
 """Of one figure, and of all that a claim judges."""
@@ -176,10 +176,10 @@ def beside_others(losses: Mapping[str, float], *, sessions: int = WHOLE_SESSIONS
         for metric in MEASURED:
             loss, sd = log(1 - losses.get(metric, 0.0) / 100), log(1 + MEASURED[metric] / 100)
             runs: Runs = [[random.gauss(loss if side == 1 else 0.0, sd) for side in range(3)] for _ in taken]
-            eased = partial(_eased, metric, runs, taken)
-            one, side = eased(None), partial(_worse, metric)
+            one, side = _eased(metric, runs, taken, None), partial(_worse, metric)
             compared.append(one.decision)
-            explains.append(Decision.UNDECIDED if explained(one, side, eased) else one.decision)
+            again = partial(_eased_outside, metric, runs, taken)
+            explains.append(Decision.UNDECIDED if explained(one.outside, side, again) else one.decision)
         found["compared", _all(compared)] += 1
         found["asked", _all(explains)] += 1
     return found
@@ -197,6 +197,10 @@ def _eased(metric: str, runs: Runs, taken: list[list[Taken]], place: Place | Non
     return compare(
         {"new / old": _against(metric, runs, taken, eased=sides)}, _margins()[metric], LOOKS, figures=len(MEASURED)
     )
+
+
+def _eased_outside(metric: str, runs: Runs, taken: list[list[Taken]], place: Place) -> tuple[Ratio, ...]:
+    return _eased(metric, runs, taken, place).outside
 
 
 def _worse(metric: str, one: Ratio) -> Place:
