@@ -4,6 +4,7 @@ A claim names its ``costs`` in the catalogue; each is a function of a workload's
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clusters.errors import BadInput
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def costs_of(claim: "Claim", run: "Run", where: Where) -> list[Cost]:
     """Of one trial of the claim, in its order. Raises ``BadInput`` where the profile has no size of a workload."""
     return [
-        workload.costs[name](run.size(workload), where)
+        workload.costs[name](run.size(workload), replace(where, files=run.files_of(workload)))
         for name in claim.costs
         for workload in WORKLOADS.values()
         if name in workload.costs

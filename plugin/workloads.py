@@ -50,10 +50,11 @@ class FileOption(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Where:
-    """On what something is to be done: an engine, on so many nodes."""
+    """On what something is to be done: an engine, on so many nodes. ``files``: what the user gave the workload."""
 
     engine: EngineKind
     nodes: int
+    files: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,8 +1,9 @@
 """What a claim takes is said before it runs, and what does not fit on the machine ends the session before it starts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from plugin.claims import Claim
 from plugin.costs import check_room, refuse_too_much, told
 from plugin.profiles import profile_named, shipped
 from plugin.suites import Suite
-from plugin.workloads import Cost, Where
+from plugin.workloads import Cost, Where, Workload
 from tests.plugin.conftest import Gate
 from tests.plugin.test_host import PLENTY
 
@@ -63,10 +64,14 @@ async def test_stones(judge):
 """
 
 
-def run(profile: str, **host: Any) -> Any:
-    """What is asked of a run."""
+def run(profile: str, *, files: Sequence[Path] = (), **host: Any) -> Any:
+    """What is asked of a run; ``files`` are the user's templates of tenants."""
     found = profile_named(profile)
-    return SimpleNamespace(profile=found, size=found.size, host=replace(PLENTY, **host))
+
+    def files_of(workload: Workload[Any]) -> Sequence[Path]:
+        return files if workload.name == "tenants" else ()
+
+    return SimpleNamespace(profile=found, size=found.size, host=replace(PLENTY, **host), files_of=files_of)
 
 
 def where(nodes: int = 3, engine: str = "cockroach") -> Where:
@@ -119,10 +124,21 @@ def test_no_more_copies_are_made_than_there_are_nodes() -> None:
     ],
 )
 def test_too_many_for_disk_or_memory_is_said_with_figures(host: Mapping[str, float], why: str) -> None:
-    asked = run("tenancy-9", **{"disk_gib": 1e6, "memory_gib": 1e6, **host})
+    asked = run("tenancy-9", files=(), **{"disk_gib": 1e6, "memory_gib": 1e6, **host})
     with pytest.raises(BadInput, match=rf"claim tenancy on profile tenancy-9: 22500 tenants .*{why}"):
         check_room(load().claim("tenancy"), asked, where(9))
     check_room(load().claim("tenancy-growth"), asked, where(9))
+
+
+def test_tenants_of_ones_own_take_room_beside_the_profiles(tmp_path: Path) -> None:
+    (tmp_path / "mine.sql").write_text("CREATE TABLE one (id INT8 PRIMARY KEY); CREATE TABLE two (id INT8 PRIMARY KEY)")
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[templates.mine]\nwhat = "ours"\nfile = "mine.sql"\ntenants = 90000\n')
+    asked = run("laptop", files=[mine], disk_gib=20.0)
+    with pytest.raises(BadInput, match=r"90038 tenants \(.*, 90000 × mine\) with 180\d+ tables.* MiB of disk, and"):
+        check_room(load().claim("tenancy"), asked, where())
+    assert "a change of schema in 90038 tenants" in " ".join(told(load().claim("tenancy"), asked, where()))
+    check_room(load().claim("tenancy-isolation"), asked, where())  # which has the profile's alone
 
 
 def test_how_many_fit_is_told() -> None:
