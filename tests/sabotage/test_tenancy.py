@@ -58,11 +58,8 @@ async def test_a_table_of_a_tenant_of_cockroachdb_is_missing(few_tenants: Tenant
     assert judge.refuted("tables_missing", "tenants_missing")
 
 
-@pytest.mark.sabotage("tenancy-drop", engine="postgres")
-async def test_a_tenant_is_left_though_every_drop_was_answered(
-    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The statement that should drop it does nothing."""
+async def dropped_but_for_one(few_tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the statements that should drop the third tenant and its role do nothing."""
     drop, drop_roles = Spoken.drop, Spoken.drop_roles
     monkeypatch.setattr(Spoken, "drop", lambda spoken, one: "SELECT 1" if one.number == 3 else drop(spoken, one))
     monkeypatch.setattr(
@@ -72,6 +69,24 @@ async def test_a_tenant_is_left_though_every_drop_was_answered(
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await few_tenants.drop()
+
+
+@pytest.mark.sabotage("tenancy-drop", engine="postgres")
+async def test_a_tenant_is_left_though_every_drop_was_answered(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement that should drop it does nothing."""
+    await dropped_but_for_one(few_tenants, monkeypatch)
+    assert judge.refuted("tenants_left")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-drop", engine="cockroach")
+async def test_a_tenant_of_cockroachdb_is_left_though_every_drop_was_answered(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same where several are dropped in one transaction."""
+    await dropped_but_for_one(few_tenants, monkeypatch)
     assert judge.refuted("tenants_left")
 
 
@@ -135,10 +150,8 @@ async def test_a_tenant_of_cockroachdb_is_called_whole_too_early(
     assert judge.refuted("tables_missing", "tenants_missing")
 
 
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_role_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
-    """Every other tenant may read a table of the first."""
+async def granted_one_too_many(few_tenants: Tenants) -> None:
+    """Let every other tenant read a table of the first, and try a few things."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         first, *others = few_tenants.plan
@@ -151,19 +164,47 @@ async def test_a_role_is_granted_one_table_too_many(few_tenants: Tenants, judge:
                 f"GRANT SELECT ON {TABLE} TO {role}",
             )
         await few_tenants.attack(few)
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
+async def test_a_role_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
+    """Every other tenant may read a table of the first."""
+    await granted_one_too_many(few_tenants)
     assert judge.refuted("foreign_objects_read")
 
 
 @slow
 @pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
-    """Every other tenant's role is a member of the first's."""
+async def test_a_role_of_cockroachdb_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where tables of other databases have names."""
+    await granted_one_too_many(few_tenants)
+    assert judge.refuted("foreign_objects_read")
+
+
+async def leaking(few_tenants: Tenants) -> None:
+    """Make every other tenant's role a member of the first's, and let them try a few things."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         first, *others = few_tenants.plan
         for other in others:
             await few_tenants.administer(first.database, f"GRANT {quoted(first.role)} TO {quoted(other.role)}")
         await few_tenants.attack(few)
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
+async def test_a_membership_of_postgresql_leaks(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where nobody connects to a database of another's."""
+    await leaking(few_tenants)
+    assert judge.refuted("foreign_objects_read", "isolation_granted")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
+async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
+    """Every other tenant's role is a member of the first's."""
+    await leaking(few_tenants)
     assert judge.refuted("foreign_objects_read", "isolation_granted")
 
 

@@ -110,6 +110,24 @@ async def test_tenants_of_cockroachdb_are_throttled(
 
 
 @slow
+@pytest.mark.sabotage("tenancy-larger-not-slower", engine="cockroach")
+async def test_all_tenants_of_cockroachdb_wait_once_there_are_more(
+    cluster: Cluster, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the rest of the tables made them slower: from then on each answer comes late."""
+    late_s = 0.0
+    async with tenants.provisioning(), late(cluster.endpoints, lambda: late_s) as ways:
+        monkeypatch.setattr(tenant_load, "_cluster", detour(cluster, ways))
+        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
+        for side, part in tenants.sides.items():
+            there = await tenants.provision(part)
+            late_s = 0.25 if part == max(tenants.sides.values()) else 0.0
+            for block in range(3):
+                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
+    assert judge.refuted("larger_p99_interval", "larger_efficiency_interval")
+
+
+@slow
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="cockroach")
 async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
     trial: Trial, cluster: Cluster, tenants: Tenants, tenant_load: TenantLoads, judge: Judge,
