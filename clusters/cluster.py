@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from msgspec import UNSET
@@ -32,6 +33,8 @@ START_TIMEOUT_S = 90.0
 DRAIN_S = 120.0
 """A node that has not handed over its work by then, or has not stopped after as long, is late; measured: a few seconds
 for both."""
+GO_BACK_S = 240.0
+"""How long a cluster that was changed may take to be whole before its next node goes back."""
 REMOVE_TIMEOUT_S = 600.0
 """Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
@@ -135,10 +138,31 @@ class Cluster:
         return self
 
     async def leave(self) -> None:
-        """Leave a cluster that was there already as it was; of one that was started nothing is asked."""
+        """Leave a cluster that was there already as it was; of one that was started nothing is asked.
+
+        Nodes that were added are taken out, and those with another version go back. That is no part of what was
+        measured, and is not recorded. Raises ``HarnessError`` where it cannot be done.
+        """
         leave, self._leave = self._leave, None
-        if leave is not None:
+        if leave is None:
+            return
+        self.record = lambda _: None
+        try:
+            for node in [node for node in self.nodes if self._changed(node)]:
+                await self._go_back(node)
+            for node in [node for node in reversed(self.nodes) if node not in self.topology.names]:
+                await self.remove(node)
+        finally:
             await leave()
+
+    def _changed(self, node: str) -> bool:
+        return self.deployment.process(node).program != self.engine.program
+
+    async def _go_back(self, node: str) -> None:
+        await self._until("the cluster to be whole", self.deployment.healthy, GO_BACK_S, 0.25)
+        await self.drain(node, then=self.engine)
+        await self.deployment.install(node, self.engine)
+        await self.restart(node)
 
     def compare_clocks(self) -> None:
         """Record how the clocks of all nodes that run stand to the harness's."""
@@ -323,19 +347,23 @@ class Cluster:
         await self.substrate.heal(sender, receiver)
         self.cut_links.discard((sender, receiver))
 
-    async def drain(self, node: str, *, timeout: float = DRAIN_S) -> int:
+    async def drain(self, node: str, *, timeout: float = DRAIN_S, then: Engine | None = None) -> int:
         """Let a node hand over its work, then stop it; returns its exit code.
 
-        One that does not hand it over, or not within ``timeout`` seconds, is stopped all the same: then ``NotDrained``
-        is raised. Raises ``HarnessError`` where something outside the database ended it, or kept it from that.
+        ``then``: the version that it is to go on with, where that is another one than it has. One that does not hand
+        it over, or not within ``timeout`` seconds, is stopped all the same: then ``NotDrained`` is raised. Raises
+        ``HarnessError`` where something outside the database ended it, or kept it from that.
         """
         self.mark(node, down=True)
         failed: HarnessError | None = None
+        if then is not None:
+            self._comes_back(node, then.program)
         try:
             await self.deployment.drain(node, timeout=timeout)
             self.record(events.NodeDrained(node=node))
         except (NotDrained, TimedOut) as error:
             failed = error
+            self._comes_back(node, self.deployment.process(node).program or self.engine.program)
             if lack := self._lack(node, self.substrate.log_tail(node)):
                 raise HarnessError(f"{node} was not drained, {lack}: {error}") from error
         code = await self._stop(node, timeout=timeout)
@@ -384,6 +412,7 @@ class Cluster:
 
     async def give_up(self, node: str) -> None:
         """Kill a node that was added and never took clients; nothing is asked of it any more."""
+        self._comes_back(node, None)
         await self.substrate.kill(node)
         await self.deployment.withdraw(node)
         self.nodes.remove(node)
@@ -427,9 +456,15 @@ class Cluster:
                 return None
             said = any(words in not_up.why.lower() for words in engine.kind.keeps_out)
             kept_out = KeptOut(how=not_up.why, for_version=said)
+        self._comes_back(node.name, None)
         await self.substrate.kill(node.name)
         await self.deployment.withdraw(node.name)
         return kept_out
+
+    def _comes_back(self, node: str, program: Path | None) -> None:
+        """Say what a node is when it is stopped next, where it then comes back by itself; ``None``: it stays away."""
+        if (tell := self.substrate.kind.comes_back) is not None:
+            tell(self.substrate, node, program)
 
     async def remove(self, node: str, *, timeout: float = REMOVE_TIMEOUT_S) -> int:
         """Take a node out of the running cluster for good, its data moved elsewhere first; returns its exit code.
@@ -438,7 +473,12 @@ class Cluster:
         """
         if Capability.REMOVE_NODE not in self.capabilities:
             raise HarnessError(f"{self.engine.kind.name} on {self.substrate.kind.name} cannot remove a node")
-        await self.deployment.remove(node, timeout=timeout)
+        self._comes_back(node, None)
+        try:
+            await self.deployment.remove(node, timeout=timeout)
+        except BaseException:
+            self._comes_back(node, self.engine.program)
+            raise
         self.mark(node, down=True)
         code = await self.substrate.stop(node, timeout=60.0)
         self.nodes.remove(node)

@@ -68,6 +68,10 @@ class Generators(Protocol):
         """A directory there for what programs write."""
 
     @property
+    def addresses(self) -> Mapping[str, str]:
+        """By address of a node here that by which it is reached there, where these differ."""
+
+    @property
     def running(self) -> Mapping[str, int]:
         """How many programs run in each now."""
 

@@ -105,7 +105,7 @@ class Placement:
     store: PurePath
     logs: PurePath
     binds_to: str = ""
-    """An IP address for programs that take no name to listen on; nothing where ``address`` is one."""
+    """The IP address of all networks of its machine, where that is its own: what to listen on in place of a name."""
     command: tuple[str, ...] = ()
     """What runs there, where the cluster was there already."""
 
@@ -127,6 +127,8 @@ class ProcessSpec:
     output: PurePath
     unprivileged: bool = False
     resources: NodeResources | None = None
+    program: Path | None = None
+    """The program of the harness's machine that it is of, where ``argv`` does not say it: of one that was there."""
 
 
 class ProcessState(StrEnum):

@@ -299,6 +299,15 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
+    if (
+        SUBSTRATES[run.settings.substrate].there_already
+        and Capability.REBALANCE in claim.capabilities
+        and run.profile.pace == "fast"
+    ):
+        return (
+            f"profile {run.profile.name} counts on servers that were started with a fast pace of repair, and those of "
+            f"{run.settings.substrate} clusters were not: give a --profile of the default pace"
+        )
     return carries(run.profile, run.host, nodes) or _too_large(claim, nodes, run)
 
 

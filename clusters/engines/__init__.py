@@ -294,6 +294,8 @@ class EngineKind:
     """How such a cluster is known in Kubernetes."""
     embedded: bool = False
     """Whether installed packages are all it needs."""
+    ports: tuple[int, ...] = ()
+    """At which clients and the harness reach a node that has an address of its own, where they are always the same."""
     packages: tuple[str, ...] = ()
     """Those packages, by what they are called where they come from: their versions go into the evidence."""
     change: Callable[[Fingerprint, Fingerprint], Change] = lambda old, new: Change()

@@ -5,6 +5,7 @@ from contextlib import suppress
 from msgspec import UNSET
 
 from clusters.cluster import DRAIN_S, START_TIMEOUT_S, Cluster
+from clusters.engines import Engine
 from clusters.errors import HarnessError, TimedOut
 from clusters.events import NodeResized
 from clusters.faults.disturbance import Fault
@@ -82,9 +83,9 @@ PAUSE = Fault(name="pause", capabilities=frozenset({Capability.PAUSE}), bite=_pa
 """Everything a node is is frozen (SIGSTOP): its connections stay open and say nothing; undone by SIGCONT."""
 
 
-async def drained(cluster: Cluster, node: str, *, timeout: float = DRAIN_S) -> str:
-    """Drain and stop a node; the proof, in words. Raises ``HarnessError`` as ``Cluster.drain``."""
-    code = await cluster.drain(node, timeout=timeout)
+async def drained(cluster: Cluster, node: str, *, timeout: float = DRAIN_S, then: Engine | None = None) -> str:
+    """Drain and stop a node; the proof, in words. ``then``, and what it raises: as ``Cluster.drain``."""
+    code = await cluster.drain(node, timeout=timeout, then=then)
     if (state := cluster.substrate.state(node)) is not ProcessState.EXITED:
         raise HarnessError(f"{node} was drained and stopped, and is {state}")
     return f"drained, stopped with exit code {code}"

@@ -53,7 +53,7 @@ def swap(
         former[node] = (await cluster.deployment.running(node)).build
         began[node] = time.monotonic()
         try:
-            return await drained(cluster, node, timeout=drain_s)
+            return await drained(cluster, node, timeout=drain_s, then=new)
         except NotDrained as error:
             undrained.add(node)
             return str(error)

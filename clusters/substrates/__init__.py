@@ -186,6 +186,11 @@ class SubstrateKind:
     generators: Callable[[Any], Generators | None] | None = None
     """Of a substrate that can have load generators beside its nodes: those of one of its clusters, where it has any.
     ``open`` takes ``generators`` then, a ``WantedGenerators`` or ``None``."""
+    forwards: bool = False
+    """Whether it may bring ports of its nodes to this machine. ``open`` takes ``ports`` then, an engine's."""
+    comes_back: Callable[[Any, str, Path | None], None] | None = None
+    """Of a substrate on which a node that is stopped comes back by itself: says of which program of this machine one
+    does that is stopped next. ``None``: it does not come back. Raises ``HarnessError``."""
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 

@@ -24,6 +24,15 @@ def image_of(program: str = "") -> tuple[str, str]:
     return next((each for each in reversed(found) if program in ("", each[1])), ("", ""))
 
 
+def other_than(image: str) -> tuple[str, str]:
+    """The same of another build of that series, where there is one."""
+    series = image.partition("-alpha")[0]
+    file = os.environ.get("ROACHPROOF_KUBERNETES_IMAGES")
+    images = json.loads(Path(file).read_text()) if file else {}
+    found = sorted((name, next(iter(has))) for name, has in images.items() if name.startswith(f"{series}-alpha"))
+    return next((each for each in found if each[0] != image), ("", ""))
+
+
 def stateful(
     name: str, *, container: Mapping[str, Any], replicas: int = 3, labels: Mapping[str, str] | None = None, **own: Any
 ) -> dict[str, Any]:
@@ -63,7 +72,11 @@ def secret(name: str, files: Mapping[str, bytes]) -> dict[str, Any]:
 def _certificates(program: str, certs: Path) -> list[dict[str, Any]]:
     """Secrets as the chart's own signer makes them."""
     flags = [f"--certs-dir={certs}", f"--ca-key={certs.parent / 'ca.key'}"]
-    for command in (["create-ca"], ["create-client", "root"], ["create-node", "localhost", *ADDRESSES]):
+    for command in (
+        ["create-ca"],
+        ["create-client", "root"],
+        ["create-node", "localhost", f"*.{NAME}.{NAMESPACE}.svc.cluster.local"],
+    ):
         subprocess.run([program, "cert", *command, *flags], check=True, capture_output=True)
     node = {name: name for name in ("ca.crt", "node.crt", "node.key")}
     root = {"ca.crt": "ca.crt", "tls.crt": "client.root.crt", "tls.key": "client.root.key"}
@@ -103,5 +116,16 @@ def begin(directory: Path, program: str, image: str, *, flags: Sequence[str]) ->
     for _ in range(_TRIES):
         done = subprocess.run(init, capture_output=True, text=True, check=False)
         if not done.returncode or "already been initialized" in done.stderr:
-            return certs
+            break
+    for address in ADDRESSES:
+        _serving([program, "sql", f"--host={address}:26257", f"--certs-dir={certs}", "-e", "SELECT 1"])
+    return certs
+
+
+def _serving(asking: Sequence[str]) -> None:
+    """Ask until that is answered: a pod runs before its node has joined."""
+    for _ in range(_TRIES):
+        done = subprocess.run(asking, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            return
     raise AssertionError(done.stderr)

@@ -12,14 +12,18 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines import ENGINES, Wanted
-from clusters.errors import BadInput
+from clusters.errors import BadInput, HarnessError
 from clusters.faults.disturbance import disturb
 from clusters.faults.node import DRAIN, KILL
+from clusters.faults.swap import swap
 from clusters.model import NodeResources, NodeSpec, ProcessState, Topology
 from clusters.substrates import SUBSTRATES
-from tests.kubernetes.at_hand import AT_HAND, apply, kubectl
+from clusters.substrates.kubernetes.manifests import GENERATORS
+from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, kubectl, objects
+from tests.kubernetes.from_generators import ran, told_whole
+from tests.kubernetes.lab import suite
 from tests.kubernetes.lab.images import SHELL
-from tests.kubernetes.release import ADDRESSES, NAME, NAMESPACE, begin, image_of, secret, stateful
+from tests.kubernetes.release import ADDRESSES, NAME, NAMESPACE, begin, image_of, other_than, secret, stateful
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = tuple(NodeSpec(name=f"n{number}") for number in (1, 2, 3))
@@ -27,6 +31,7 @@ SMALL = NodeResources(cache_mib=64, sql_memory_mib=64)
 
 
 IMAGE, PROGRAM = image_of()
+OTHER_IMAGE, OTHER = other_than(IMAGE)
 pytestmark = [AT_HAND, pytest.mark.skipif(not IMAGE, reason="no build of CockroachDB is in the cache")]
 
 
@@ -164,6 +169,91 @@ async def test_two_faults_touch_two_pods_and_all_else_is_left_as_it_was(release:
     assert (everything(), databases(release)) == (before, had)
     assert "Active" in kubectl("get", "namespace", NAMESPACE)
     assert kept(tmp_path) == (["n1", "n2", "n3"], []), "the nodes' logs, and no key of root"
+
+
+async def test_its_load_may_come_from_generators_beside_it(
+    release: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before, were, had = everything(), pods(), databases(release)
+    image = suite.give(Path(ADMIN).parent, tmp_path_factory.mktemp("suite"))
+    on = ("--engine", "cockroach", "--cockroach", PROGRAM, "--substrate", "adopted", "--allow-disruption")
+    status, said, trial = await asyncio.to_thread(ran, tmp_path, image, "test_rows_are_told", on=on, nodes=3)
+    assert status == 0, said
+    told_whole(trial, 2)
+    assert f"pod {GENERATORS}-1-" in (trial / "logs" / "kubernetes" / "pods.log").read_text()
+    assert (everything(), pods(), databases(release)) == (before, were, had)
+    assert objects(NAMESPACE) == ""
+
+
+def declared() -> dict[str, Any]:
+    """What the StatefulSet was told, and what is noted on it."""
+    told = json.loads(kubectl("-n", NAMESPACE, "get", "statefulset", NAME, "-o", "json"))
+    noted = {key: value for key, value in told["metadata"].get("annotations", {}).items() if "roachproof" in key}
+    return {**told["spec"], "noted": noted}
+
+
+def images() -> list[str]:
+    """Of each pod, in the order of their numbers."""
+    told = json.loads(kubectl("-n", NAMESPACE, "get", "pods", "-l", "app.kubernetes.io/instance=shop", "-o", "json"))
+    return [pod["spec"]["containers"][0]["image"] for pod in sorted(told["items"], key=lambda p: p["metadata"]["name"])]
+
+
+def volumes() -> str:
+    return kubectl("-n", NAMESPACE, "get", "pvc", "-o", "name")
+
+
+async def test_a_node_is_added_and_taken_out_again(release: Path, tmp_path: Path) -> None:
+    before, were, had = (declared(), volumes()), pods(), databases(release)
+    place = await opened(tmp_path)
+    try:
+        cluster = await taken_over(place)
+        await cluster.add(NodeSpec(name="n4"))
+        assert sql(release, "SELECT count(*) FROM crdb_internal.gossip_nodes WHERE is_live") == "4"
+        with pytest.raises(
+            BadInput, match=r"was changed by a run that goes on, or that was killed; before it was .*: 3"
+        ):
+            await described()
+        await cluster.healthy()
+        with pytest.raises(HarnessError, match=r"n1 .* cannot be taken out: a StatefulSet gives up its last pod alone"):
+            await cluster.remove("n1")
+        await cluster.leave()
+    finally:
+        await place.close()
+    await eventually("its volume to go", lambda: volumes() == before[1])
+    assert (declared(), pods(), databases(release)) == (before[0], were, had)
+    assert sql(release, "SELECT count(*) FROM crdb_internal.gossip_nodes WHERE is_live") == "3"
+
+
+@pytest.mark.skipif(not OTHER, reason="no other build of that series of CockroachDB is in the cache")
+async def test_a_node_goes_to_another_version_and_back(release: Path, tmp_path: Path) -> None:
+    before, were, had = declared(), pods(), databases(release)
+    place = await opened(tmp_path)
+    try:
+        cluster = await taken_over(place)
+        new = ENGINES["cockroach"].find(Wanted(path=OTHER))
+        await cluster.healthy()
+        async with disturb(cluster, swap(new, cluster.engine), ["n2"]):
+            pass
+        assert (await cluster.deployment.running("n2")).build == new.version
+        assert images() == [IMAGE, OTHER_IMAGE, IMAGE]
+        await cluster.healthy()
+        async with disturb(cluster, KILL, ["n1"]):
+            pass
+        assert images() == [IMAGE, OTHER_IMAGE, IMAGE], "it comes back as what it was"
+        with pytest.raises(BadInput, match="not made final on a cluster that Roachproof did not make"):
+            await cluster.deployment.finalise(timeout=1)
+        await cluster.leave()
+        assert images() == [IMAGE] * 3
+    finally:
+        await place.close()
+    assert (declared(), databases(release)) == (before, had)
+    assert sql(release, "SHOW CLUSTER SETTING cluster.preserve_downgrade_option") in ("", '""')
+    now = pods()
+    assert [name[-1] for name, uid in sorted(were.items()) if now[name] == uid] == ["2"]
+    hashes = ("-o", "jsonpath={.items[*].metadata.labels.controller-revision-hash}")
+    are = kubectl("-n", NAMESPACE, "get", "pods", "-l", "app.kubernetes.io/instance=shop", *hashes).split()
+    wanted = kubectl("-n", NAMESPACE, "get", "statefulset", NAME, "-o", "jsonpath={.status.updateRevision}")
+    assert set(are) == {wanted}, "nothing is left for the StatefulSet to change"
 
 
 async def test_a_session_ends_with_4_where_there_is_none_or_no_secret(

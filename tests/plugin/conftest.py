@@ -98,7 +98,7 @@ async def test_too_late_after_a_death(trial, judge):
 @pytest.mark.claim("question")
 async def test_generator_lost(trial, judge):
     judge.measure("questions", 1)
-    raise GeneratorLost("generator 1: its connection ended (pod generators-1-x: gone)")
+    raise GeneratorLost("generator 1: its connection ended (pod roachproof-generators-1-x: gone)")
 
 
 @pytest.mark.claim("question")

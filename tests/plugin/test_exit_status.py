@@ -168,7 +168,9 @@ def test_what_other_work_took_is_told_with_what_did_not_come_in_time(gate: Gate)
 
 
 def test_a_lost_load_generator_is_named_and_no_check_passes_without_it(gate: Gate) -> None:
-    lost = "no_errors is not met: GeneratorLost: generator 1: its connection ended (pod generators-1-x: gone)"
+    lost = (
+        "no_errors is not met: GeneratorLost: generator 1: its connection ended (pod roachproof-generators-1-x: gone)"
+    )
     ran = gate(*gate.tests("generator_lost"), "--run-dir", "out")
     assert ran.status == 6
     (trial,) = gate.trials

@@ -42,11 +42,14 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         ),
         (
             ("--generators", "2"),
-            ["--generators 2: processes has no load generators of its own", "or give --substrate kubernetes"],
+            [
+                "--generators 2: processes has no load generators of its own",
+                "or give --substrate kubernetes or adopted",
+            ],
         ),
         (
-            ("--substrate", "adopted", "--generators", "2"),
-            ["--generators 2: adopted has no load generators of its own", "leave it out"],
+            ("--substrate", "adopted", "--engine", "cockroach", "--generators", "2"),
+            ["--generators: 2 load generators and no image for them", "give --generator-image"],
         ),
         (("--generator-image", "suite:1"), ["--generator-image suite:1: processes has no load generators"]),
         (("--generators", "-1"), ["--generators -1: must be from 0 to 1000"]),

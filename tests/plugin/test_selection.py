@@ -1,5 +1,6 @@
 """Which claims can be evaluated here: an engine with ranges, a host with enough cores, networks that can be cut."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from clusters.engines import ENGINES, Choice
 from clusters.model import PLANNED, Capability
-from clusters.substrates import SUBSTRATES, processes
+from clusters.substrates import SUBSTRATES, adopted, processes
 from fixtures.swapping.given import Given
 from fixtures.swapping.plan import draw
 from plugin import selection
@@ -111,6 +112,23 @@ def anywhere() -> Any:
 
 
 CUTS = asking(Capability.KILL, Capability.CUT_LINKS)
+
+
+@pytest.mark.usefixtures("roomy")
+@pytest.mark.parametrize(("pace", "operated", "says"), [
+    ("fast", False, "profile laptop counts on servers .* adopted clusters were not: give a --profile of the default"),
+    ("default", False, ""),
+    ("default", True, r"cockroach on adopted cannot rebalance \(rebalance: an operator has its StatefulSet"),
+])  # fmt: skip
+def test_nodes_are_added_to_clusters_of_others_where_that_can_be_judged_and_undone(
+    pace: str, operated: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adopted, "_may_change", lambda: not operated)
+    settings = SimpleNamespace(engine="cockroach", substrate="adopted", allow_disruption=True)
+    run: Any = SimpleNamespace(settings=settings, profile=SimpleNamespace(name="laptop", pace=pace), host=None)
+    reason = selection.reason_not_evaluated(asking(Capability.REBALANCE), 3, run)
+    assert re.search(says, reason or ""), reason
+    assert bool(reason) is bool(says)
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ KIND = EngineKind(
         other_joins="vectorize = on",
     ),
     tenancy=TENANCY,
+    ports=(26257, 8080),
     choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
     named=_named,
     offered=_offered,

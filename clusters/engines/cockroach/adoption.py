@@ -1,14 +1,20 @@
 """Taking over a CockroachDB cluster that is there already, and leaving it as it was."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 from clusters.engines.cockroach.access import Access
 from clusters.engines.cockroach.installed import Installed
 from clusters.engines.cockroach.introspection import parse_build
-from clusters.errors import BadInput
-from clusters.model import Placement
-from clusters.sql import SqlError
+from clusters.errors import BadInput, TimedOut
+from clusters.model import Health, Placement
+from clusters.sql import SqlError, pgwire
+from clusters.waiting import wait_until
+
+_LOOK_S = 15.0
+_GONE_S = 30.0
+"""How long a node that was taken out just before may seem to live."""
 
 
 async def take_over(access: Access, build: Installed, placements: Sequence[Placement], database: str) -> None:
@@ -23,12 +29,19 @@ async def take_over(access: Access, build: Installed, placements: Sequence[Place
         await _same_build(access, build, name)
         (row,) = await access.query("SELECT crdb_internal.node_id() AS node_id", node=name)
         ids[int(row["node_id"])] = name
-    advertised = {int(row["node_id"]): row["address"] for row in await access.query(build.dialect.nodes)}
-    if strangers := sorted(advertised.keys() - ids.keys()):
-        raise BadInput(
-            f"the cluster has {len(advertised)} nodes, and only {len(ids)} are pods that were found (not those with "
-            f"the ids {', '.join(map(str, strangers))}); adopt one whose nodes are all of one StatefulSet"
-        )
+    advertised: dict[int, str] = {}
+
+    async def only_these() -> Health:
+        # Nodes that were taken out are told of for long, and for seconds as if they lived.
+        live = [row for row in await access.query(build.dialect.nodes) if row["is_live"]]
+        advertised.update((int(row["node_id"]), row["address"]) for row in live)
+        strangers = sorted({int(row["node_id"]) for row in live} - ids.keys())
+        return Health(ok=not strangers, why=f"those with the ids {', '.join(map(str, strangers))} are not")
+
+    try:
+        await wait_until("all nodes of the cluster to be pods that were found", only_these, timeout=_GONE_S)
+    except TimedOut as error:
+        raise BadInput(f"{error}; adopt one whose nodes are all of one StatefulSet") from error
     for id_, name in ids.items():
         host, _, port = advertised[id_].rpartition(":")
         access.placements[name] = replace(access.placements[name], address=host)
@@ -39,6 +52,31 @@ async def take_over(access: Access, build: Installed, placements: Sequence[Place
             f"drop it (DROP DATABASE {database} CASCADE) where nobody needs it"
         )
     await access.execute(f"CREATE DATABASE {database}", timeout=60.0)
+
+
+async def take_in(access: Access, placement: Placement) -> None:
+    """Take in a node that is to be added to it. Raises ``BadInput`` where the nodes' certificate is not one of its.
+
+    Others know it by the same kind of name by which they know the first one.
+    """
+    first = next(iter(access.placements.values()))
+    (pod, _, _), (other, _, _) = (at.client_address.partition(".") for at in (placement, first))
+    # All nodes show the same certificate, as their pods are of one template.
+    shown = pgwire.tls_context(access.credentials)
+    assert shown is not None
+    shown.set_alpn_protocols(["h2"])
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            _, writer = await asyncio.open_connection(
+                first.client_address, access.rpc_port, ssl=shown, server_hostname=placement.client_address
+            )
+    except (OSError, TimeoutError) as error:
+        raise BadInput(
+            f"{placement.client_address} cannot be added: {first.client_address} shows no certificate of that name "
+            f"({error or 'no answer'}); give the nodes one that has it (*.SERVICE.NAMESPACE.svc.cluster.local)"
+        ) from error
+    writer.close()
+    access.add(replace(placement, address=first.address.replace(other, pod, 1)))
 
 
 async def _same_build(access: Access, build: Installed, node: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import os
 import re
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from clusters.engines import Engine
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
-from clusters.engines.cockroach.adoption import take_over
+from clusters.engines.cockroach.adoption import take_in, take_over
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
@@ -22,7 +23,7 @@ from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
-from clusters.errors import CommandFailed, CommandTimedOut, HarnessError, NotDrained, TimedOut
+from clusters.errors import BadInput, CommandFailed, CommandTimedOut, HarnessError, NotDrained, TimedOut
 from clusters.model import (
     Credentials,
     Endpoint,
@@ -52,6 +53,7 @@ STATEMENTS_KEPT_S = 3600.0
 DATABASE = "roachproof"
 _SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""
+_LISTEN_S = 5.0
 BOOTSTRAP_S = 80.0
 """A cluster that is not up by then is taken for broken; measured: 3 to 12 s on two busy cores."""
 
@@ -79,6 +81,8 @@ class CockroachDeployment:
         self._members = Members(self._access, build.dialect)
         self._membership = Membership(self._access, build.dialect, self._cockroach, self._members, tuned=tuned)
         self._nodes: Nodes
+        self._adopted = self._kept = False
+        """Whether the cluster was there already, and whether its version is kept back by us alone."""
         self._store_names: dict[int, str] = {}
         self.connect = self._access.connect
         self.accepting = self._access.accepting
@@ -106,16 +110,26 @@ class CockroachDeployment:
 
         Returns what leaves it as it was. Raises ``BadInput``, and then nothing was made.
         """
-        self._nodes, self._access.certs = nodes, nodes.scratch / "certs"
+        self._nodes, self._access.certs, self._adopted = nodes, nodes.scratch / "certs", True
+        await self._present(self._builds.oldest.binary)
         for placement in placements:
             self._builds.add(placement.node.name)
         await take_over(self._access, self._builds.oldest, placements, DATABASE)
         self._access.database = DATABASE
-        return functools.partial(self._access.execute, f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
+        return self._left
+
+    async def _left(self) -> None:
+        await self._access.execute(f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
+        if self._kept:
+            await self._access.execute(self._dialect.free_version, timeout=10.0)
 
     async def place(self, placement: Placement) -> None:
-        """Prepare one more node."""
-        await self._certify(placement)
+        """Prepare one more node. Raises ``BadInput`` where it cannot be one of a cluster that was there already."""
+        if self._adopted:
+            await take_in(self._access, placement)
+            self._builds.add(placement.node.name)
+        else:
+            await self._certify(placement)
 
     async def withdraw(self, node: str) -> None:
         """Ask it no more."""
@@ -167,7 +181,14 @@ class CockroachDeployment:
         spec, resources = placement.node, self._resources.get(node, self._default)
         if placement.command:
             output = placement.logs / "output.txt"
-            return ProcessSpec(name=node, argv=placement.command, env={}, cwd=placement.home, output=output)
+            return ProcessSpec(
+                name=node,
+                argv=placement.command,
+                env={},
+                cwd=placement.home,
+                output=output,
+                program=self._builds.of(node).binary,
+            )
         return ProcessSpec(
             name=node,
             argv=(
@@ -176,9 +197,10 @@ class CockroachDeployment:
                 f"--certs-dir={placement.home / 'certs'}",
                 f"--store={placement.store}",
                 f"--log-dir={placement.logs}",
-                f"--listen-addr={placement.address}:{SQL_PORT}",
+                # A port that is forwarded leads to a pod's loopback address, not to that of its name.
+                f"--listen-addr={placement.binds_to or placement.address}:{SQL_PORT}",
                 f"--advertise-addr={placement.address}:{SQL_PORT}",
-                f"--http-addr={placement.address}:{HTTP_PORT}",
+                f"--http-addr={placement.binds_to or placement.address}:{HTTP_PORT}",
                 f"--join={','.join(self._join)}",
                 f"--locality=region={spec.region},zone={spec.zone}",
                 f"--cache={resources.cache_mib}MiB",
@@ -191,8 +213,10 @@ class CockroachDeployment:
         )
 
     @functools.cached_property
-    def backups(self) -> NodelocalBackups:
-        """In the directory of external files of node 1."""
+    def backups(self) -> NodelocalBackups | None:
+        """In the directory of external files of node 1, unless that is somebody's."""
+        if self._adopted:
+            return None
         first = next(iter(self._access.placements.values()))
         return NodelocalBackups(self._access, self._dialect, self._nodes, first)
 
@@ -205,9 +229,12 @@ class CockroachDeployment:
     async def install(self, node: str, engine: Engine) -> None:
         """Another binary, from the node's next start on."""
         await self._present(engine.program)
+        if self._adopted:  # there must be a way back, whoever asked for this
+            await self.keep_version()
         self._builds.give(node, Installed(binary=engine.program, tag=engine.version))
         for asked in (self._members, self._membership, self.backups):
-            asked.dialect = self._dialect
+            if asked is not None:
+                asked.dialect = self._dialect
 
     async def running(self, node: str) -> RunningVersion:
         """Its build tag, the version of that, and the cluster's as this node knows it. Raises ``SqlError``."""
@@ -219,7 +246,12 @@ class CockroachDeployment:
         return RunningVersion(build=str(parse_build(tag)), able=able, active=active)
 
     async def keep_version(self) -> str:
-        """Set ``cluster.preserve_downgrade_option`` to the version in force. Raises ``SqlError``."""
+        """Set ``cluster.preserve_downgrade_option`` to the version in force, or leave it so. Raises ``SqlError``."""
+        if self._adopted:
+            (row,) = await self._access.query(self._dialect.kept_version)
+            if str(row[0]):
+                return str(row[0])
+            self._kept = True
         (row,) = await self._access.query(self._dialect.active_version)
         await self._access.execute(self._dialect.keep_version(str(row[0])), timeout=10.0)
         return str(row[0])
@@ -231,7 +263,15 @@ class CockroachDeployment:
         return enough(self._builds.oldest.version, Version.parse(new), given=bool(row["given"]), left_s=left_s)
 
     async def finalise(self, *, timeout: float) -> None:
-        """Reset that setting; the cluster then raises its version by itself. Raises ``SqlError``, ``TimedOut``."""
+        """Reset that setting; the cluster then raises its version by itself.
+
+        Raises ``SqlError``, ``TimedOut``, and ``BadInput`` of a cluster of others: nothing would lead back.
+        """
+        if self._adopted:
+            raise BadInput(
+                "a version is not made final on a cluster that Roachproof did not make, as nothing would lead back; "
+                "give --plan back-from-half or back-from-all"
+            )
         await self._access.execute(self._dialect.free_version, timeout=10.0)
 
         async def final() -> Health:
@@ -266,7 +306,7 @@ class CockroachDeployment:
             return max(0.1, until - time.monotonic())
 
         first = next(iter(self._access.placements.values()))
-        listening = functools.partial(_listening, first.client_address)
+        listening = functools.partial(_listening, first.client_address, self._access.tls)
         await wait_until(f"{first.node.name} to listen", listening, timeout=left(), interval=0.02)
         await self._cockroach("init", f"--host={first.client_address}:{SQL_PORT}", timeout=left())
         for node in self._access.placements:
@@ -387,10 +427,12 @@ class CockroachDeployment:
         await self.withdraw(node)
 
 
-async def _listening(address: str) -> Health:
+async def _listening(address: str, tls: ssl.SSLContext | None) -> Health:
+    """Whether a server shows its certificate: where its port is forwarded somebody always takes the connection."""
     try:
-        _, writer = await asyncio.open_connection(address, SQL_PORT)
-    except OSError as error:
-        return Health(ok=False, why=str(error))
+        async with asyncio.timeout(_LISTEN_S):
+            _, writer = await asyncio.open_connection(address, SQL_PORT, ssl=tls)
+    except (OSError, TimeoutError) as error:
+        return Health(ok=False, why=f"{type(error).__name__} {error}".strip())
     writer.close()
     return Health(ok=True)

@@ -78,6 +78,8 @@ class Dialect:
     """Whether the cluster has a licence key, and for how many seconds that is valid; the key itself stays there."""
     free_version: str = "RESET CLUSTER SETTING cluster.preserve_downgrade_option"
     """Lets the cluster make the newest version that all nodes know final, which it does by itself."""
+    kept_version: str = "SHOW CLUSTER SETTING cluster.preserve_downgrade_option"
+    """Which version is kept back, so that there is a way back to it; empty for none."""
     arguments: str = (
         "SELECT args::STRING AS args FROM crdb_internal.kv_node_status WHERE node_id = crdb_internal.node_id()"
     )

@@ -4,10 +4,15 @@ A substrate of its own and no option of ``kubernetes``: all that that one does r
 first process that takes its orders; of pods of others nothing is left of it but the client.
 """
 
+import asyncio
+import functools
+import importlib
 from collections.abc import Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusters.errors import BadInput
+from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
 
@@ -17,38 +22,64 @@ if TYPE_CHECKING:
 CAPABILITIES = frozenset(
     {Capability.REPLICATE, Capability.KILL, Capability.RESTART, Capability.DRAIN, Capability.REPORT_RANGES}
 )
-"""What is done to clusters of others: what Kubernetes itself undoes, and a load in one database, which is dropped."""
+"""What is done to all clusters of others: what Kubernetes itself undoes, and a load in a database, which is dropped."""
+
+CHANGES = frozenset({Capability.ADD_NODE, Capability.REMOVE_NODE, Capability.REBALANCE, Capability.SWAP_VERSION})
+"""What takes a change of a StatefulSet's replicas or its image, put back at the end; not where an operator has it."""
+
+
+def _offered(asked: Set[Capability]) -> frozenset[Capability]:
+    return (CAPABILITIES | CHANGES if asked & CHANGES and _may_change() else CAPABILITIES) & asked
+
+
+@functools.cache
+def _may_change() -> bool:
+    """Whether it is nobody's but its owner's: asked once. What cannot be asked is said when the session begins."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            return bool(pool.submit(asyncio.run, _module("look").may_change()).result())
+        except (BadInput, HarnessError):
+            return True
 
 
 def _why_not(capability: Capability) -> str:
+    if capability in CHANGES:
+        return f"{capability}: an operator has its StatefulSet, and would undo what is changed of it"
     return f"{capability} is not done to a cluster that Roachproof did not make"
 
 
-def _substrate() -> "type[Adopted]":
+def _module(name: str) -> Any:
     # The client takes a second to import: only where it is used.
     try:
-        from clusters.substrates.adopted.substrate import Adopted
+        return importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
         raise BadInput(
             f"substrate adopted: the Python package {error.name} is not installed: install the dependency group "
             '"kubernetes" (`uv sync --group kubernetes`, or `pip install --group kubernetes`)'
         ) from error
-    return Adopted
 
 
 async def _open(*, needed: Set[Capability], capacity: int, resources: object, keep: bool, **options: Any) -> "Adopted":
     # Its nodes have what their owner gave them, and stay in any case.
-    return await _substrate().open(**options)
+    opened: Adopted = await _module("substrate").Adopted.open(changes=bool(needed & CHANGES), **options)
+    return opened
+
+
+def _comes_back(opened: "Adopted", node: str, program: Path | None) -> None:
+    opened.comes_back(node, program)
 
 
 async def _describe() -> Sequence[str]:
-    return await _substrate().describe()
+    described: Sequence[str] = await _module("look").describe()
+    return described
 
 
 KIND = SubstrateKind(
     name="adopted",
-    offered=lambda asked: CAPABILITIES & asked,
+    offered=_offered,
     why_not=_why_not,
     open=_open,
     describe=_describe,
+    generators=lambda opened: opened.generators,
+    comes_back=_comes_back,
 )

@@ -11,6 +11,8 @@ from clusters.errors import BadInput
 
 ADOPT = "ROACHPROOF_ADOPT"
 SECRET = "ROACHPROOF_ADOPT_SECRET"  # noqa: S105 - the name of a variable
+FOUND = "roachproof/found"
+"""An annotation of a StatefulSet that a run has changed: how it was found."""
 _NAME, _INSTANCE, _BY = (f"app.kubernetes.io/{label}" for label in ("name", "instance", "managed-by"))
 _Told = Mapping[str, Any]
 
@@ -33,6 +35,12 @@ class Found:
     command: tuple[str, ...]
     store: PurePath
     grace_s: int
+    strategy: Mapping[str, Any]
+    """How its pods get another template."""
+    claims: tuple[str, ...]
+    """What the volumes of its pods are called, before the pod's name."""
+    custom: bool
+    """Whether it is of a custom resource, whose operator undoes what others change of it."""
     secrets: tuple[str, ...]
     """Where the administrator's certificate may be, the likeliest first."""
     charted: Charted
@@ -41,6 +49,20 @@ class Found:
     def address(self, pod: str) -> str:
         """The name by which a pod is found, whatever address it has at the time."""
         return f"{pod}.{self.service}.{self.namespace}.svc.cluster.local"
+
+    @property
+    def first(self) -> int:
+        """The number of the first pod."""
+        return int(self.pods[0].rpartition("-")[2])
+
+    def pod(self, number: int) -> str:
+        """The name of the pod before which so many come; it is there, or would be once there are more."""
+        return f"{self.name}-{self.first + number}"
+
+    @property
+    def was(self) -> Mapping[str, Any]:
+        """What a run may change of it, as it was found."""
+        return {"replicas": len(self.pods), "image": self.image, "updateStrategy": self.strategy}
 
     @property
     def selector(self) -> str:
@@ -83,6 +105,11 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
     command = _command(container)
     if against := charted.against(" ".join(command)):
         raise BadInput(f"{asked} StatefulSet {name} {against}")
+    if was := (_of(found).get("annotations") or {}).get(FOUND):
+        raise BadInput(
+            f"{asked} StatefulSet {name} was changed by a run that goes on, or that was killed; before it was {was}; "
+            f"wait for its end, or {_by_hand(namespace, name, container['name'])}"
+        )
     own = [pod for pod in pods if _controller(pod).get("uid") == _of(found)["uid"]]
     own.sort(key=lambda pod: int(_of(pod)["name"].rpartition("-")[2]))
     ready = [pod for pod in own if _is_ready(pod)]
@@ -108,8 +135,25 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         command=command,
         store=PurePath(mounts[0]["mountPath"]) if mounts else charted.store,
         grace_s=template.get("terminationGracePeriodSeconds") or 30,
+        strategy=spec.get("updateStrategy") or {"type": "RollingUpdate"},
+        claims=tuple(sorted(volumes)),
+        custom=_is_custom(owner),
         secrets=tuple(dict.fromkeys(charted.secrets(name, owner.get("name", name)))),
         charted=charted,
+    )
+
+
+def put_back(found: Found) -> str:
+    """How a person puts a StatefulSet back that a run could not."""
+    return _by_hand(found.namespace, found.name, found.container)
+
+
+def _by_hand(namespace: str, name: str, container: str) -> str:
+    of = f"-n {namespace} statefulset {name}"
+    return (
+        f"put it back by hand: decommission each added node before `kubectl scale {of} --replicas=…`; "
+        f"`kubectl set image {of} {container}=…`; `kubectl patch {of} -p` with its updateStrategy; "
+        f"then `kubectl annotate {of} {FOUND}-`"
     )
 
 

@@ -9,6 +9,7 @@ from clusters.errors import BadInput
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.orders import exit_code
+from clusters.substrates.kubernetes.pods import STUCK
 
 OUTSIDE = "its pod was ended from outside, by a person, an eviction or a new version of its StatefulSet"
 MEMORY = "killed by the kernel, as its container's memory ran out"
@@ -20,8 +21,12 @@ class Pod:
 
     uid: str = ""
     container: str = ""
+    image: str = ""
+    """What that container is to be made of."""
     waiting: str = ""
     """Why none runs, in Kubernetes' words."""
+    stuck: bool = False
+    """Whether that does not pass by itself."""
     limits: Mapping[str, str] = field(default_factory=dict)
     codes: dict[str, int] = field(default_factory=dict)
     """The exit codes of containers that have ended, by their ids."""
@@ -73,11 +78,14 @@ class Pods:
             self.listed.set()
 
     def _seen(self, seen: Any) -> None:
+        spec = next((one for one in seen.spec.containers if one.name == self._found.container), None)
+        if spec is None:  # of something else that has the same labels, as a Job that initialises the cluster
+            return
         pod = self[seen.metadata.name]
         if pod.uid not in ("", seen.metadata.uid):
             _gone(pod)
         pod.uid = seen.metadata.uid
-        spec = next(one for one in seen.spec.containers if one.name == self._found.container)
+        pod.image = spec.image
         pod.limits = (spec.resources and spec.resources.limits) or {}
         status = next((one for one in seen.status.container_statuses or () if one.name == self._found.container), None)
         if status is None:
@@ -89,6 +97,7 @@ class Pods:
                     pod.memory.add(ended.container_id)
         waiting = status.state.waiting
         pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
+        pod.stuck = bool(waiting and waiting.reason in STUCK)
         pod.container = status.container_id or "" if status.state.running else ""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-import os
+import itertools
 import re
 import secrets
 import subprocess
@@ -17,14 +17,21 @@ from kubernetes.utils.quantity import parse_quantity
 
 from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.generators import WantedGenerators
 from clusters.model import Completed, Health, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.substrates import SUBSTRATES, SubstrateKind
-from clusters.substrates.adopted import CAPABILITIES
-from clusters.substrates.adopted.finding import ADOPT, SECRET, Found, certificates, find
+from clusters.substrates.adopted import CAPABILITIES, CHANGES
+from clusters.substrates.adopted.beside import Beside
+from clusters.substrates.adopted.changes import Changes
+from clusters.substrates.adopted.finding import Found
+from clusters.substrates.adopted.look import look
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.rights import ADOPTED, refuse_without
-from clusters.substrates.kubernetes.settings import NAMESPACE, Given
+from clusters.substrates.kubernetes.generators import Generators
+from clusters.substrates.kubernetes.history import History
+from clusters.substrates.kubernetes.manifests import GENERATORS
+from clusters.substrates.kubernetes.rights import ADOPTED_CHANGES, refuse_without
+from clusters.substrates.kubernetes.settings import IMAGES, Given
 from clusters.substrates.kubernetes.substrate import run_here
 from clusters.waiting import wait_until
 
@@ -40,7 +47,7 @@ class Adopted:
         self._api, self._found, self._allowed, self._keep_logs = api, found, allowed, keep_logs
         self.scratch = scratch
         """A directory (0700) for what clients and the harness need, the administrator's certificate among it."""
-        self.capabilities = CAPABILITIES
+        self.capabilities = CAPABILITIES if found.custom else CAPABILITIES | CHANGES
         """What can be done to nodes here."""
         self._placements: dict[str, Placement] = {}
         self._names: dict[str, str] = {}
@@ -49,34 +56,23 @@ class Adopted:
         """By node the container that was seen to run when it was placed, or started last."""
         self._ours: set[str] = set()
         """The containers that were ended from here."""
+        self._ended: dict[str, str] = {}
+        """By node the pod of it that was deleted last."""
+        self._changes = Changes(api, found)
+        self._images: dict[Path, str] = {}
+        """By program of this machine the image that has it."""
+        self._next: dict[str, str | None] = {}
+        """The image with which a node that is ended next comes back; ``None``: it does not."""
+        self._out: set[str] = set()
+        """The nodes that were taken out."""
         self._pods = Pods(api, found)
+        logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
+        of = re.compile(rf"([a-z0-9.-]+-)?{re.escape(found.name)}(-\d+)?$|{GENERATORS}")
+        self._history = History(api, found.namespace, logs, of=of)
+        self._beside: Beside | None = None
         # Reads until we close it, or are killed: nobody else is to find a key of root there.
         clears = ["/bin/sh", "-c", 'read -r _; rm -rf "$0"', str(scratch)]
         self._guard = subprocess.Popen(clears, stdin=subprocess.PIPE, start_new_session=True)
-
-    @staticmethod
-    async def describe() -> Sequence[str]:
-        """What is found, and what each capability would do to it. Raises ``BadInput``, ``HarnessError``."""
-        api, found, secret, _ = await _look()
-        try:
-            services = await api.told("look at services", api.core.list_namespaced_service, found.namespace)
-            listed = api.policy.list_namespaced_pod_disruption_budget
-            budgets = await api.told("look at disruption budgets", listed, found.namespace)
-            return [
-                f"adopted: StatefulSet {found.name}{f' of {found.of}' if found.of else ''}, namespace "
-                f"{found.namespace}, {api.where}",
-                f"nodes: {', '.join(map(_on, found.pods, found.machines))}; image {found.image}",
-                f"services: {_selecting(services, found, 'selector') or 'none'}; disruption budgets: "
-                f"{_selecting(budgets, found, 'matchLabels') or 'none'}; certificate of {found.charted.user}: "
-                f"secret {secret}",
-                "any load: makes database roachproof, writes to it through every pod, and drops it",
-                "kill, restart: deletes a pod, with a second's grace; its StatefulSet makes it anew at once, with its "
-                "volume",
-                f"drain, restart: `{found.charted.drain}`, and deletes the pod with its own grace of {found.grace_s} s",
-                "anything else is not done, and nothing without --allow-disruption",
-            ]
-        finally:
-            api.close()
 
     @classmethod
     async def open(
@@ -87,22 +83,30 @@ class Adopted:
         nodes: Sequence[NodeSpec],
         say: Callable[[str], None] = lambda _: None,
         keep_logs: Path | None = None,
+        generators: WantedGenerators | None = None,
         allow_disruption: bool = False,
+        changes: bool = False,
     ) -> Self:
-        """The cluster that the environment names, as it is. Raises ``BadInput``, ``HarnessError``."""
+        """The cluster that the environment names, as it is. Raises ``BadInput``, ``HarnessError``.
+
+        ``changes``: whether its StatefulSet is to be changed, which takes further rights.
+        """
         if not allow_disruption:
             raise BadInput(
                 "substrate adopted: the cluster is not Roachproof's, and would be loaded and disturbed; give "
                 "--allow-disruption if its owner allows that"
             )
-        api, found, secret, files = await _look()
+        api, found, secret, files = await look()
+        if changes:
+            await refuse_without(api, ADOPTED_CHANGES, found.namespace)
         if nodes and len(nodes) != len(found.pods):
             api.close()
             raise BadInput(
                 f"{api.where}: StatefulSet {found.name} has {len(found.pods)} pods, and the test is about {len(nodes)} "
                 "nodes; choose a claim or a --topology of so many, or another cluster"
             )
-        scratch = (workdir / f"adopted-{re.sub('[^a-z0-9-]+', '-', name.lower())}-{secrets.token_hex(4)}").resolve()
+        called = f"{re.sub('[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{secrets.token_hex(4)}"
+        scratch = (workdir / f"adopted-{called}").resolve()
         certs = scratch / "certs"
         certs.mkdir(mode=0o700, parents=True)
         scratch.chmod(0o700)
@@ -114,6 +118,17 @@ class Adopted:
             await asyncio.to_thread(self._pods.listed.wait, 30)
             if self._pods.refused:
                 raise self._pods.refused
+            await self._history.begin()
+            if generators:
+                self._beside = await Beside.begin(
+                    api,
+                    found,
+                    generators,
+                    cluster=f"roachproof-{called}",
+                    context=Given.read().context,
+                    history=self._history,
+                    say=say,
+                )
         except BaseException:
             await self.close()
             raise
@@ -126,14 +141,24 @@ class Adopted:
         """``adopted``."""
         return SUBSTRATES["adopted"]
 
+    @property
+    def generators(self) -> Generators | None:
+        """Its load generators, if it has some."""
+        return None if self._beside is None else self._beside.generators
+
     # ---- placing --------------------------------------------------------------------------------------------------
 
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
-        """Give each node the name of a pod, in their order. Raises ``BadInput`` where there is none left."""
+        """Give each node the name of a pod, in their order: of those that are there, then of those that come next.
+
+        Raises ``BadInput`` where there is none left.
+        """
         placed = []
         for node in nodes:
-            pod = next((pod for pod in self._found.pods if pod not in self._names.values()), None)
-            if pod is None:
+            taken = {pod for name, pod in self._names.items() if name not in self._out}
+            number = next(number for number in itertools.count() if self._found.pod(number) not in taken)
+            pod = self._found.pod(number)
+            if number >= len(self._found.pods) and self._found.custom:
                 raise BadInput(f"{node.name}: all {len(self._found.pods)} pods of {self._found.name} are taken already")
             address, store = self._found.address(pod), self._found.store
             placement = Placement(
@@ -158,8 +183,24 @@ class Adopted:
         self._not_done(f"to place {name} beside it")
 
     async def present(self, program: Path) -> PurePath:
-        """Not done: its image has what it has."""
-        self._not_done(f"to put {program} there")
+        """See which image has a program: the first is what runs there. Raises ``BadInput`` where none is known."""
+        self._image(program)
+        return PurePath(program)
+
+    def _image(self, program: Path | None) -> str:
+        if program is None:
+            return self._found.image
+        known = program.resolve()
+        if known not in self._images:
+            image = Given.read().program(program).image if self._images else self._found.image
+            if image is None:
+                raise BadInput(
+                    f"{program}: no image is known that has it, and the nodes of StatefulSet {self._found.name} get "
+                    f"another version by another image; say in a file that {IMAGES} names which one has it "
+                    "(docs/kubernetes.md)"
+                )
+            self._images[known] = image
+        return self._images[known]
 
     async def put(self, name: str, path: PurePath, content: bytes) -> None:
         """Not done."""
@@ -199,14 +240,48 @@ class Adopted:
     # ---- what is done to a pod ------------------------------------------------------------------------------------
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Wait for the pod that the StatefulSet makes anew by itself."""
-        pod, former = self._pods[self._names[spec.name]], self._runs[spec.name]
+        """Wait for the pod that the StatefulSet makes anew by itself; one of another image is made anew once more."""
+        name, image = spec.name, self._image(spec.program)
+        pod, former = self._pods[self._names[name]], self._runs[name]
+        if self._number(name) >= self._changes.replicas:
+            await self._changes.free(self._names[name])
+            await self._changes.ask(image=image, replicas=self._number(name) + 1)
+
+        async def there() -> Health:
+            return Health(ok=pod.uid not in ("", self._ended.get(name)), why="its pod is not there")
 
         async def another() -> Health:
+            if pod.stuck:
+                raise HarnessError(f"{name}: pod {self._names[name]}: {pod.waiting}")
             return Health(ok=pod.container not in ("", former), why=pod.waiting or "its container does not run")
 
-        await wait_until(f"{spec.name} to be made anew", another, timeout=_START_S, interval=0.05)
-        self._runs[spec.name] = pod.container
+        await wait_until(f"{name} to be made anew", there, timeout=_START_S, interval=0.05)
+        if pod.image != image:
+            await self._changes.ask(image=image)
+            await self._delete(name, _KILL_S)
+            await wait_until(f"{name} to be made anew", there, timeout=_START_S, interval=0.05)
+        await wait_until(f"{name} to run {image}", another, timeout=_START_S, interval=0.05)
+        self._runs[name] = pod.container
+        self._history.begins(self._names[name])
+
+    def _number(self, name: str) -> int:
+        """How many pods come before a node's."""
+        return int(self._names[name].rpartition("-")[2]) - self._found.first
+
+    def comes_back(self, name: str, program: Path | None) -> None:
+        """Say with which program a node comes back that is ended next, or that it does not.
+
+        Raises ``HarnessError`` for a node that was not added last: no other can be scaled away.
+        """
+        if program is not None:
+            self._next[name] = self._image(program)
+            return
+        if self._number(name) != self._changes.replicas - 1 or self._names[name] in self._found.pods:
+            raise HarnessError(
+                f"{name} ({self._names[name]}) cannot be taken out: a StatefulSet gives up its last pod alone, and "
+                "none that was found is"
+            )
+        self._next[name] = None
 
     async def stop(self, name: str, *, timeout: float) -> int:
         """Delete its pod, with its own grace, at most ``timeout`` seconds; returns the exit code of its container."""
@@ -222,22 +297,39 @@ class Adopted:
 
     async def _end(self, name: str, grace_s: int) -> None:
         pod, runs = self._pods[self._names[name]], self._runs[name]
-        if self.state(name) is not ProcessState.RUNNING:
+        runs_now, image = self.state(name) is ProcessState.RUNNING, self._next.pop(name, pod.image)
+        if not runs_now and image is not None:
             return
         if not self._allowed:
             raise BadInput(f"{name} is not Roachproof's; give --allow-disruption if its owner allows that")
         self._ours.add(runs)
-        # This one and none that was made in its place meanwhile.
+        if image is None:
+            await asyncio.to_thread(self._save_log, name)
+            grace_s = self._found.grace_s
+            await self._changes.ask(replicas=self._number(name))
+        else:
+            # It is made anew at once, from what its StatefulSet says then.
+            await self._changes.ask(image=image)
+            await self._delete(name, grace_s)
+
+        async def ended() -> Health:
+            over = not runs_now or runs in pod.codes or runs in pod.forgotten
+            return Health(ok=over and (image is not None or not pod.uid), why="its container runs")
+
+        await wait_until(f"{name} to be gone", ended, timeout=grace_s + _END_S, interval=0.05)
+        if image is None:
+            self._out.add(name)
+            await self._changes.forget(self._names[name])
+
+    async def _delete(self, name: str, grace_s: int) -> None:
+        """Delete a node's pod: this one, and none that was made in its place meanwhile."""
+        pod = self._pods[self._names[name]]
+        self._ended[name] = pod.uid
         only = client.V1DeleteOptions(
             grace_period_seconds=grace_s, preconditions=client.V1Preconditions(uid=pod.uid), api_version="v1"
         )
         end = self._api.core.delete_namespaced_pod
         await self._api.call("delete a pod", end, self._names[name], self._found.namespace, body=only)
-
-        async def ended() -> Health:
-            return Health(ok=runs in pod.codes or runs in pod.forgotten, why="its container runs")
-
-        await wait_until(f"{name} to be gone", ended, timeout=grace_s + _END_S, interval=0.05)
 
     async def signal(self, name: str, signum: int) -> None:
         """Not done."""
@@ -267,7 +359,9 @@ class Adopted:
         if name not in self._names:
             return ProcessState.ABSENT
         pod, runs = self._pods[self._names[name]], self._runs[name]
-        return ProcessState.RUNNING if runs and pod.container == runs else ProcessState.EXITED
+        if not runs:
+            return ProcessState.ABSENT
+        return ProcessState.RUNNING if pod.container == runs else ProcessState.EXITED
 
     def exit_code(self, name: str) -> int | None:
         """That of the container, where Kubernetes tells it."""
@@ -279,7 +373,11 @@ class Adopted:
         if self.state(name) is not ProcessState.EXITED or (runs := self._runs[name]) in self._ours:
             return ""
         pod = self._pods[self._names[name]]
-        return MEMORY if runs in pod.memory else OUTSIDE if runs in pod.forgotten else ""
+        if runs in pod.memory:
+            return MEMORY
+        # Before Kubernetes ends one that fails its owner's probe it says so.
+        probed = self._history.probed(self._names[name]) if runs in pod.codes else ""
+        return f"by Kubernetes ({probed})" if probed else OUTSIDE if runs in pod.forgotten else ""
 
     def limits(self, name: str) -> Mapping[str, float]:
         """What the pod's container may use, as it says."""
@@ -309,84 +407,38 @@ class Adopted:
     def log_tail(self, name: str, lines: int = 20) -> str:
         """The last lines of the container's log."""
         with suppress(ApiException, OSError, KeyError):
-            said: str = self._log(self._names[name], tail_lines=lines)
-            return said.rstrip("\n")
+            return self._log(self._names[name], tail_lines=lines).rstrip("\n")
         return ""
 
+    def _save_log(self, name: str) -> None:
+        if self._keep_logs is not None:
+            with suppress(ApiException, OSError):
+                said = self._log(self._names[name])
+                (self._keep_logs / name).mkdir(parents=True, exist_ok=True)
+                (self._keep_logs / name / "output.txt").write_text(said, encoding="utf-8")
+
     def _log(self, pod: str, **options: int) -> str:
-        read = self._api.core.read_namespaced_pod_log
-        return str(read(pod, self._found.namespace, container=self._found.container, _request_timeout=30, **options))
+        return self._api.log(self._found.namespace, pod, self._found.container, **options)
 
     # ---- the end --------------------------------------------------------------------------------------------------
 
     async def close(self, *, keep: bool = False) -> None:
-        """Keep the nodes' logs, and forget the cluster, which stays; safe to call twice."""
-        if self._keep_logs is not None:
-            into, self._keep_logs = self._keep_logs, None
-            for name, pod in self._names.items():
-                with suppress(ApiException, OSError):
-                    said = await asyncio.to_thread(self._log, pod)
-                    (into / name).mkdir(parents=True, exist_ok=True)
-                    (into / name / "output.txt").write_text(said, encoding="utf-8")
-        self._pods.close()
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
-        await asyncio.to_thread(self._guard.wait, 30)
-        self._api.close()
-
-
-async def _look() -> tuple[Api, Found, str, Mapping[str, str]]:
-    """The cluster that the environment names, and its administrator's certificate. Changes nothing."""
-    given = Given.read()
-    if given.namespace is None:
-        raise BadInput(f"substrate adopted: no namespace is named; set {NAMESPACE} to that of the cluster")
-    namespace, wanted = given.namespace, os.environ.get(ADOPT, "")
-    api = await asyncio.to_thread(Api, given.context)
-    try:
-        await refuse_without(api, ADOPTED, namespace)
-        sets = await api.told("look at StatefulSets", api.apps.list_namespaced_stateful_set, namespace)
-        pods = await api.told("look at pods", api.core.list_namespaced_pod, namespace)
-        found = find(wanted, api.where, sets, pods, namespace=namespace)
-        secret, files = await _root(api, found)
-    except BaseException:
-        api.close()
-        raise
-    return api, found, secret, files
-
-
-async def _root(api: Api, found: Found) -> tuple[str, Mapping[str, str]]:
-    """The secret that has the administrator's certificate, and its files."""
-    asked = os.environ.get(SECRET, "")
-    looked = (asked,) if asked else found.secrets
-    for name in looked:
+        """Keep the nodes' logs, and forget the cluster, which stays and is put back; safe to call twice."""
         try:
-            read = await api.call("read a secret", api.core.read_namespaced_secret, name, found.namespace)
-        except HarnessError as error:
-            if "not found" not in str(error):
-                raise
-            continue
-        if files := certificates({"data": read.data}):
-            return name, files
-    keys = ", ".join(" or ".join(names) for names in found.charted.certificate.values())
-    raise BadInput(
-        f"{api.where}: namespace {found.namespace}: no secret has the certificate of the client {found.charted.user} "
-        f"of StatefulSet {found.name}: looked for {keys} in {', '.join(looked)}; "
-        f"name the secret that has them in {SECRET}"
-    )
-
-
-def _on(pod: str, machine: str) -> str:
-    return f"{pod} on {machine}"
-
-
-def _selecting(objects: Sequence[Mapping[str, object]], found: Found, key: str) -> str:
-    """The names of the objects whose selector means the cluster's pods."""
-    names = []
-    for one in objects:
-        spec: Mapping[str, object] = one["spec"]  # type: ignore[assignment]
-        selector = spec.get("selector") or {}
-        chosen = selector.get(key, selector) if isinstance(selector, dict) else {}
-        if (chosen and chosen.items() <= found.labels.items()) or chosen == found.labels:
-            metadata: Mapping[str, str] = one["metadata"]  # type: ignore[assignment]
-            names.append(metadata["name"])
-    return ", ".join(names)
+            for name in [*self._names]:
+                if name not in self._out:
+                    await asyncio.to_thread(self._save_log, name)
+            self._keep_logs = None
+            self._pods.close()
+            self._history.close()
+            beside, self._beside = self._beside, None
+            try:
+                if beside is not None:
+                    await beside.close()
+            finally:
+                await self._changes.put_back()
+        finally:
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+            await asyncio.to_thread(self._guard.wait, 30)
+            self._api.close()

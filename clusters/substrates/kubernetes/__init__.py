@@ -35,5 +35,6 @@ KIND = SubstrateKind(
     why_not=_why_not,
     open=_open,
     local=False,
+    forwards=True,
     generators=lambda opened: opened.generators,
 )

@@ -8,17 +8,18 @@ import asyncio
 import io
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, BinaryIO, TypeVar
 
 import urllib3
 from kubernetes import client, config, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
-from kubernetes.stream import stream
+from kubernetes.stream import portforward, stream
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
 from websocket import WebSocketException
 
@@ -117,6 +118,17 @@ class Api:
                 pass
             ended.wait(0.3)
 
+    def log(self, namespace: str, pod: str, container: str, **options: int) -> str:
+        """A container's log, with whatever is no text in it replaced. Raises ``ApiException``, ``OSError``."""
+        read = self.core.read_namespaced_pod_log
+        # The client itself takes it that a log is text.
+        raw = {"_request_timeout": _CALL_S, "_preload_content": False}
+        try:
+            with closing(read(pod, namespace, container=container, **raw, **options)) as answer:
+                return bytes(answer.read()).decode(errors="replace")
+        except urllib3.exceptions.HTTPError as error:
+            raise OSError(f"the log of {pod} cannot be read ({error})") from error
+
     def follow_log(self, namespace: str, pod: str) -> Iterator[str]:
         """Each line of a pod's log, from its begin, as it is written. Ends with the container, or the connection."""
         with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
@@ -154,6 +166,22 @@ class Api:
         # Else it keeps all that was ever said; to have it forget that, it forgets what was not read yet, too.
         opened._all = _Nowhere()
         return opened
+
+    def open_port(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """A connection to a port of a pod. It ends at once where nobody listens there. Raises ``HarnessError``."""
+        try:
+            opened = portforward(
+                client.CoreV1Api(client.ApiClient(self._configuration)).connect_get_namespaced_pod_portforward,
+                pod,
+                namespace,
+                ports=str(port),
+            )
+        except ApiException as error:
+            raise self.refused(f"reach port {port} of {pod}", error) from error
+        except (WebSocketException, OSError) as error:
+            raise HarnessError(f"{self.where}: cannot reach port {port} of {pod}: {error}") from error
+        found: socket.socket = opened.socket(port)
+        return found
 
     def execute(
         self,

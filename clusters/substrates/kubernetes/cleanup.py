@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,9 @@ class Guard:
 def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> None:
     """Delete everything of a cluster, and its namespace where that is our ``own``. Blocks until all pods are gone.
 
-    Kubernetes keeps a namespace that is deleted for five seconds more; that is not waited for. Raises ``HarnessError``
-    where a pod is still there after two minutes.
+    Beside a cluster of ``others`` that is the Job of load generators, whose pods go with it. Kubernetes keeps a
+    namespace that is deleted for five seconds more; that is not waited for. Raises ``HarnessError`` where a pod is
+    still there after two minutes.
     """
     namespace, selected = settings.namespace, {"label_selector": settings.selector}
     if own and not api.call_now("look for the namespace", api.core.list_namespace, **selected).items:
@@ -70,28 +72,41 @@ def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> Non
         api.call_now(
             f"delete what is left in {namespace}", jobs, namespace, propagation_policy="Background", **selected
         )
+    if settings.others is not None:
+        _gone_pods(api, settings, lambda: None, wait=wait)
+        return
     for delete in (
         api.apps.delete_collection_namespaced_stateful_set,
         api.policy.delete_collection_namespaced_pod_disruption_budget,
         api.core.delete_collection_namespaced_config_map,
     ):
         api.call_now(f"delete what is left in {namespace}", delete, namespace, **selected)
-    end = api.core.delete_collection_namespaced_pod
-    api.call_now("end pods", end, namespace, grace_period_seconds=0, **selected)
+
+    def end() -> None:
+        pods = api.core.delete_collection_namespaced_pod
+        api.call_now("end pods", pods, namespace, grace_period_seconds=0, **selected)
+
+    end()
     claims = api.core.delete_collection_namespaced_persistent_volume_claim
     api.call_now("delete volumes", claims, namespace, **selected)
     for service in api.call_now("list services", api.core.list_namespaced_service, namespace, **selected).items:
         _gone(api, "delete a service", api.core.delete_namespaced_service, service.metadata.name, namespace)
-    until = time.monotonic() + _GONE_S
-    while wait and (left := api.call_now("look for pods", api.core.list_namespaced_pod, namespace, **selected).items):
+    # A StatefulSet that was not gone yet may have made another.
+    _gone_pods(api, settings, end, wait=wait)
+    if own:
+        _gone(api, "delete the namespace", api.core.delete_namespace, namespace)
+
+
+def _gone_pods(api: Api, settings: Settings, end: Callable[[], None], *, wait: bool) -> None:
+    """Wait until no pod is there any more, telling those that are to ``end``."""
+    namespace, until = settings.namespace, time.monotonic() + _GONE_S
+    listing, selector = api.core.list_namespaced_pod, settings.selector
+    while wait and (left := api.call_now("look for pods", listing, namespace, label_selector=selector).items):
         if time.monotonic() > until:
             names = ", ".join(pod.metadata.name for pod in left)
             raise HarnessError(f"{api.where}: {names} of {namespace} did not end within {_GONE_S:g} s")
-        # A StatefulSet that was not gone yet may have made another.
-        api.call_now("end pods", end, namespace, grace_period_seconds=0, **selected)
+        end()
         time.sleep(0.2)
-    if own:
-        _gone(api, "delete the namespace", api.core.delete_namespace, namespace)
 
 
 def _gone(api: Api, what: str, delete: Any, *names: str) -> None:

@@ -7,7 +7,7 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -48,13 +48,24 @@ class Generators:
         self._pods: dict[str, Pod] = {}
         self._clocks: dict[str, str] = {}
         self.running: Counter[str] = Counter()
+        self.addresses: Mapping[str, str] = {}
+        """See ``clusters.generators``."""
 
     @classmethod
     async def begin(cls, api: Api, settings: Settings, pods: Pods, wanted: WantedGenerators) -> Self:
         """Make the Job and wait until all its pods run, with this very suite. Raises ``BadInput``, ``HarnessError``."""
         self = cls(api, settings, pods)
         body = manifests.job(settings, wanted)
-        await api.call("make load generators", api.batch.create_namespaced_job, settings.namespace, body)
+        try:
+            await api.call("make load generators", api.batch.create_namespaced_job, settings.namespace, body)
+        except HarnessError as error:
+            if "already exists" not in str(error):
+                raise
+            left = f"kubectl -n {settings.namespace} delete job {manifests.GENERATORS}"
+            raise BadInput(
+                f"{api.where}: namespace {settings.namespace} has load generators of another run; wait for its end, or "
+                f"remove what a lost run left (`{left}`)"
+            ) from error
 
         async def up() -> Health:
             return self._up(wanted)

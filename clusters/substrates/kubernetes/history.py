@@ -8,24 +8,26 @@ from typing import Any
 
 from clusters.errors import BadInput
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.manifests import GENERATORS
 
-_OURS = re.compile(r"(home-)?(node|beside)-|generators")
+_OURS = re.compile(rf"(home-)?(node|beside)-|{GENERATORS}")
 """The names of StatefulSets, pods, volumes and the Job; in a namespace that is not ours there may be others."""
 
 
 class History:
     """Events of a namespace from ``begin`` on, and whatever else is written, a line each, with the time it was heard.
 
-    ``file`` keeps them, if one is given. Threads may share it.
+    ``file`` keeps them, if one is given. ``of``: the names of what they are about. Threads may share it.
     """
 
-    def __init__(self, api: Api, namespace: str, file: Path | None) -> None:
-        self._api, self._namespace = api, namespace
+    def __init__(self, api: Api, namespace: str, file: Path | None, *, of: re.Pattern[str] = _OURS) -> None:
+        self._api, self._namespace, self._of = api, namespace, of
         self._file = file
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._heard: set[tuple[str, str]] = set()
         self._warnings: dict[str, str] = {}
+        self._probed: dict[str, str] = {}
 
     async def begin(self) -> None:
         """Listen from now on: what is there already is of others. Raises ``BadInput``, ``HarnessError``."""
@@ -52,6 +54,14 @@ class History:
         of = (pod, f"home-{pod}", pod.rpartition("-")[0])
         return "; ".join(self._warnings[name] for name in of if name in self._warnings)
 
+    def probed(self, pod: str) -> str:
+        """That a container of a pod is ended as it fails a probe, in the words of Kubernetes, if it is."""
+        return self._probed.get(pod, "")
+
+    def begins(self, pod: str) -> None:
+        """Another container runs in a pod: what was said of the former one is over."""
+        self._probed.pop(pod, None)
+
     def _listen(self) -> None:
         listing = self._api.core.list_namespaced_event
         try:
@@ -63,12 +73,14 @@ class History:
 
     def _happened(self, event: Any) -> None:
         of, key = event.involved_object, _identity(event)
-        if key in self._heard or not _OURS.match(of.name or ""):
+        if key in self._heard or not self._of.match(of.name or ""):
             return
         self._heard.add(key)
         words = f"{event.reason}: {' '.join((event.message or '').split())}"
         if event.type == "Warning":
             self._warnings[of.name] = words
+        if event.reason == "Killing" and " probe" in words:
+            self._probed[of.name] = words
         times = f" (time {event.count})" if (event.count or 1) > 1 else ""
         self.write(f"{event.type} {of.kind} {of.name}: {words}{times}")
 

@@ -20,8 +20,8 @@ ORDER = BASE / "order"
 PROGRAMS = BASE / "programs"
 SCRIPT = PurePath("/roachproof/scripts/node.sh")
 CONTAINER = "node"
-GENERATORS, GENERATOR = "generators", "generator"
-"""The Job of load generators, and the container of each."""
+GENERATORS, GENERATOR = "roachproof-generators", "generator"
+"""The Job of load generators, which may be in a namespace of somebody's, and the container of each."""
 SUITE = PurePath("/suite")
 """Where the suite's image has the suite (``Containerfile``)."""
 PRIVATE, EVIDENCE = PurePath("/roachproof/private"), PurePath("/roachproof/evidence")
@@ -63,6 +63,8 @@ class Settings:
     """Whether it has load generators."""
     storage_class: str | None = None
     volume_mib: int = 10240
+    others: Mapping[str, str] | None = None
+    """Beside a cluster that is there already: the labels of its pods. Of ours there are load generators alone then."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -210,16 +212,17 @@ def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
 
 def _apart(settings: Settings) -> Object:
     """What all pods have: no token, a user without rights, and as far as can be a machine of their own."""
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": settings.labels}}
+    apart = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+        for labels in (settings.labels, settings.others)
+        if labels
+    ]
+    preferred = [{"weight": 100, "podAffinityTerm": term} for term in apart]
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {"runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY, "runAsNonRoot": True},
-        "affinity": {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
-            }
-        },
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
     }
 
 

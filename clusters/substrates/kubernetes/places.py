@@ -16,15 +16,23 @@ from clusters.model import NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.forwarding import Forwards, named_here
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
-from clusters.substrates.kubernetes.rights import GENERATORS, IN_A_NAMESPACE, MACHINES, NAMESPACES, refuse_without
+from clusters.substrates.kubernetes.rights import (
+    FORWARDS,
+    GENERATORS,
+    IN_A_NAMESPACE,
+    MACHINES,
+    NAMESPACES,
+    refuse_without,
+)
 from clusters.substrates.kubernetes.room import refuse_shortage
-from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
+from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, REACH, Given, Program, Reach
 from clusters.substrates.kubernetes.volumes import Files, link
 from clusters.waiting import to_the_end
 
@@ -78,6 +86,9 @@ class Places:
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
         self._history = History(api, settings.namespace, logs)
         self._pods = Pods(api, settings, self._history)
+        self._forwards: Forwards | None = None
+        self._addresses: dict[str, str] = {}
+        """By address of this machine to which a pod's ports are brought that of the pod."""
         self._guard: cleanup.Guard | None = None
         self._keep_logs = keep_logs
         self._closing: asyncio.Task[None] | None = None
@@ -94,9 +105,11 @@ class Places:
         keep: bool = False,
         keep_logs: Path | None = None,
         generators: WantedGenerators | None = None,
+        ports: Sequence[int] = (),
     ) -> Self:
         """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
 
+        ``ports``: those of nodes that the harness must reach, where they are known.
         ``say`` hears what is cleared away of lost runs, and what of the cluster it may not look at. If the harness
         dies, everything is deleted unless ``keep``.
         """
@@ -116,6 +129,8 @@ class Places:
             await refuse_without(api, NAMESPACES, None)
         if generators:
             await refuse_without(api, GENERATORS, given.namespace)
+        if forwarded := await _forwarded(api, given.reach, ports, generators=bool(generators)):
+            await refuse_without(api, FORWARDS, given.namespace)
         where = await _zones(api, nodes)
         await refuse_shortage(
             api, settings, own=own, nodes=nodes, resources=resources, generators=generators, where=where, say=say
@@ -130,11 +145,15 @@ class Places:
         self = cls(given, api, settings, scratch.resolve(), own=own, keep_logs=keep_logs)
         self._where = where
         try:
+            if forwarded:
+                say("nodes are reached by port-forwarding, as the names of pods are not known here")
+                self._forwards = await asyncio.to_thread(Forwards, given.context, settings.namespace, ports)
             await self._begin(say, keep=keep)
             if generators:
                 # Before any node is: an image that is not to be had, or not this suite's, is found at once.
                 say(f"starting {generators.number} load generators")
                 self.generators = await Generators.begin(api, settings, self._pods, generators)
+                self.generators.addresses = self._addresses
         except BaseException as error:
             try:
                 await self.close()
@@ -204,7 +223,7 @@ class Places:
         if not self._where:
             there = [node.placement.node for node in self._nodes.values()]
             self._where = await _zones(self._api, [*there, *nodes])
-        return tuple(self._placed(node, manifests.group(node)) for node in nodes)
+        return tuple([await self._placed(node, manifests.group(node)) for node in nodes])
 
     async def beside(self, name: str) -> Placement:
         """A pod of its own."""
@@ -213,11 +232,11 @@ class Places:
             return self._nodes[name].placement
         if not self._nodes:
             raise HarnessError(f"{self._cluster}: no node was placed beside which {name} could be")
-        placed = self._placed(NodeSpec(name=name), manifests.beside(name))
+        placed = await self._placed(NodeSpec(name=name), manifests.beside(name))
         self._services.add(name)
         return placed
 
-    def _placed(self, spec: NodeSpec, group: str) -> Placement:
+    async def _placed(self, spec: NodeSpec, group: str) -> Placement:
         name = spec.name
         if name in self._nodes or not _NAME.fullmatch(name):
             raise BadInput(
@@ -225,11 +244,14 @@ class Places:
                 "in the topology"
             )
         pod = f"{group}-{sum(node.group == group for node in self._nodes.values())}"
-        address = manifests.host(pod, self._settings.namespace)
+        address = here = manifests.host(pod, self._settings.namespace)
+        if self._forwards is not None:
+            here = await asyncio.to_thread(self._forwards.address, pod)
+            self._addresses[here] = address
         placement = Placement(
             node=spec,
             address=address,
-            client_address=address,
+            client_address=here,
             home=HOME,
             store=STORE,
             logs=LOGS,
@@ -332,6 +354,8 @@ class Places:
                 node.looks.close()
             self._pods.close()
             self._history.close()
+            if self._forwards is not None:
+                await asyncio.to_thread(self._forwards.close)
             if not keep:
                 try:
                     await asyncio.to_thread(cleanup.remove, self._api, self._settings, own=self._own)
@@ -341,6 +365,26 @@ class Places:
             if self._guard is not None:
                 await asyncio.to_thread(self._guard.dismiss)
             self._api.close()
+
+
+async def _forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators: bool) -> bool:
+    """Whether pods are reached by port-forwarding. Raises ``BadInput`` where that is not to be had."""
+    if reach is Reach.DIRECT or (reach is Reach.FOUND and await named_here()):
+        return False
+    why = (
+        f"{api.where}: the names of its pods are not known on this machine"
+        if reach is Reach.FOUND
+        else f"{REACH}={reach}"
+    )
+    inside = f"run the harness in the cluster, or where its network is routed and its names are known ({REACH}=direct)"
+    if not ports:
+        raise BadInput(f"{why}: the ports of this engine are not forwarded; {inside}")
+    if not generators:
+        raise BadInput(
+            f"{why}: by port-forwarding the harness reaches nodes, and load must not go that way; have it come from "
+            f"--generators in the cluster, or {inside}"
+        )
+    return True
 
 
 async def _zones(api: Api, nodes: Sequence[NodeSpec]) -> Mapping[str, Mapping[str, str]]:

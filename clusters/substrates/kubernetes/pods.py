@@ -25,7 +25,7 @@ from clusters.substrates.kubernetes.manifests import (
 )
 from clusters.substrates.kubernetes.orders import exit_code
 
-_STUCK = {
+STUCK = {
     "ErrImagePull": "name an image that the cluster can pull",
     "ImagePullBackOff": "name an image that the cluster can pull",
     "ErrImageNeverPull": "name an image that the cluster has",
@@ -270,7 +270,7 @@ def _waiting(seen: Any) -> tuple[str, str]:
     waiting = status.state.waiting if status is not None else None
     if waiting is not None:
         words = ": ".join(filter(None, [waiting.reason, waiting.message]))
-        return words, _STUCK.get(waiting.reason or "", "")
+        return words, STUCK.get(waiting.reason or "", "")
     for condition in seen.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return f"{condition.reason}: {condition.message}", ""

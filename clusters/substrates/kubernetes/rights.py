@@ -14,8 +14,10 @@ from clusters.substrates.kubernetes.api import Api
 MANIFEST = Path(__file__).with_name("rights.yaml")
 IN_A_NAMESPACE, NAMESPACES, MACHINES = "roachproof", "roachproof-namespaces", "roachproof-machines"
 GENERATORS, ADOPTED = "roachproof-generators", "roachproof-adopted"
+ADOPTED_CHANGES, FORWARDS = "roachproof-adopted-changes", "roachproof-port-forward"
 """The manifest's roles: in the namespace of a run, to make such namespaces, to look at the cluster's machines; for load
-generators in the namespace of a run; in the namespace of a cluster that is there already."""
+generators in the namespace of a run; in the namespace of a cluster that is there already, and to change that one; to
+reach pods from outside of the cluster's network."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,10 +33,10 @@ class Asked:
 
     nodes: int
     groups: int
-    cpus: float | None
-    memory_mib: int | None
-    volume_mib: int
-    storage_class: str | None
+    cpus: float | None = None
+    memory_mib: int | None = None
+    volume_mib: int = 0
+    storage_class: str | None = None
     generators: WantedGenerators | None = None
 
     @property
@@ -48,8 +48,8 @@ class Asked:
     def kinds(self) -> Sequence[tuple[int, Mapping[str, Decimal | None]]]:
         """How many pods of each kind there are to be, and what each of them asks."""
         beside = self.generators
-        nodes = (self.nodes, self.each)
-        return [nodes, (beside.number, _each(beside.cpus, beside.memory_mib))] if beside else [nodes]
+        nodes = [(self.nodes, self.each)] if self.nodes else []
+        return [*nodes, *([(beside.number, _each(beside.cpus, beside.memory_mib))] if beside else [])]
 
 
 def _each(cpus: float | None, memory_mib: int | None) -> Mapping[str, Decimal | None]:
@@ -61,8 +61,9 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
     """What quotas do not leave. One for pods of a certain kind alone (with scopes) is not looked at."""
     nodes, volumes = asked.nodes, asked.nodes * asked.volume_mib * _MIB
     pods = sum(number for number, _ in asked.kinds)
-    counts = {"pods": pods, "persistentvolumeclaims": nodes, "services": 1, "configmaps": 1}
-    objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": 1}
+    one = min(1, nodes)
+    counts = {"pods": pods, "persistentvolumeclaims": nodes, "services": one, "configmaps": one}
+    objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": one}
     if asked.generators:
         objects["jobs.batch"] = 1
     of_class = f"{asked.storage_class}.storageclass.storage.k8s.io"
@@ -83,9 +84,8 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
         if spec.get("scopes") or spec.get("scopeSelector"):
             continue
         for name, hard in (spec.get("hard") or {}).items():
-            if name not in sums:
+            if (wanted := sums.get(name, 0)) == 0:
                 continue
-            wanted = sums[name]
             used = ((quota.get("status") or {}).get("used") or {}).get(name, "0")
             left = parse_quantity(hard) - parse_quantity(used)
             if wanted is None:
@@ -98,7 +98,7 @@ def beyond_limit_ranges(asked: Asked, ranges: Iterable[_Told]) -> Iterator[str]:
     """What limit ranges refuse; or would give pods that declare none, which would change what is measured."""
     volume: Mapping[str, Decimal | None] = {"storage": Decimal(asked.volume_mib * _MIB)}
     pods = [sizes for _, sizes in asked.kinds]
-    of_kind = {"Container": pods, "Pod": pods, "PersistentVolumeClaim": [volume]}
+    of_kind = {"Container": pods, "Pod": pods, "PersistentVolumeClaim": [volume] if asked.nodes else []}
     for limit_range in ranges:
         for limits in limit_range["spec"].get("limits") or ():
             named = f"LimitRange {limit_range['metadata']['name']}"
@@ -156,7 +156,8 @@ def _beside_nodes(asked: Asked, free: Mapping[str, Mapping[str, Decimal]]) -> It
     """That load generators do not fit beside the nodes, as far as that is certain however pods are spread."""
     if not asked.generators:
         return
-    (nodes, of_node), (number, of_generator) = asked.kinds
+    nodes, of_node = asked.nodes, asked.each
+    number, of_generator = asked.kinds[-1]
     sizes = {**{name: size for name, size in of_generator.items() if size}, "pods": Decimal(1)}
     fit = sum(max(0, min(int(has[of] // size) for of, size in sizes.items())) for has in free.values())
     for name, size in sizes.items():
@@ -208,11 +209,13 @@ async def refuse_shortage(
     where: Mapping[str, Mapping[str, str]],
     say: Callable[[str], None],
 ) -> None:
-    """Raise ``BadInput`` with everything that these nodes lack. What the account may not look at is said.
+    """Raise ``BadInput`` with everything that these nodes and load generators lack.
+
+    What the account may not look at is said.
 
     A namespace that is ``own`` is not there yet, and has no quotas.
     """
-    if not nodes:
+    if not nodes and not generators:
         return
     groups = Counter(map(group, nodes))
     asked = Asked(
@@ -233,7 +236,7 @@ async def refuse_shortage(
             asked, await api.told("look at limits", api.core.list_namespaced_limit_range, settings.namespace)
         )
     hidden = await lacking(api, [*granted(MACHINES), _ALL_PODS], None)
-    if not any(right.resource == "storageclasses" for right in hidden):
+    if nodes and not any(right.resource == "storageclasses" for right in hidden):
         lacks += without_storage(asked, await api.told("look at storage classes", api.storage.list_storage_class))
     if not any(right.resource == "nodes" for right in hidden):
         machines = await api.told("look at the machines", api.core.list_node)
@@ -246,9 +249,10 @@ async def refuse_shortage(
         )
         lacks += beyond_machines(asked, machines, pods, groups, where)
     if lacks:
-        beside = f" and {generators.number} load generators" if generators else ""
+        are = [f"{len(nodes)} nodes"] if nodes else []
+        are += [f"{generators.number} load generators"] if generators else []
         raise BadInput(
-            f"{api.where}: {len(nodes)} nodes{beside} cannot be placed in namespace {settings.namespace}: "
+            f"{api.where}: {' and '.join(are)} cannot be placed in namespace {settings.namespace}: "
             f"{'; '.join(lacks)}; "
             "make room for them, or choose a smaller profile, another namespace or another cluster"
         )

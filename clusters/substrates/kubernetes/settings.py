@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path, PurePath
 
 from clusters.errors import BadInput
@@ -20,7 +21,16 @@ IMAGE = "ROACHPROOF_KUBERNETES_IMAGE"
 IMAGES = "ROACHPROOF_KUBERNETES_IMAGES"
 STORAGE = "ROACHPROOF_KUBERNETES_STORAGE_CLASS"
 VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
+REACH = "ROACHPROOF_KUBERNETES_REACH"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Reach(StrEnum):
+    """How the harness reaches pods: in the cluster's network, by port-forwarding, or as it finds."""
+
+    FOUND = "auto"
+    DIRECT = "direct"
+    FORWARDED = "port-forward"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +56,7 @@ class Given:
     images: Mapping[str, Mapping[str, str]]
     storage_class: str | None
     volume_mib: int
+    reach: Reach
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Given":
@@ -59,7 +70,11 @@ class Given:
                 f"{NAMESPACE}={namespace}: must be at most 63 small letters, digits and '-', as Kubernetes has it; "
                 "give the name of a namespace that is there"
             )
+        reach = environment.get(REACH) or Reach.FOUND
+        if reach not in [*Reach]:
+            raise BadInput(f"{REACH}={reach}: must be one of {', '.join(Reach)}; give one of these, or none")
         return cls(
+            reach=Reach(reach),
             context=environment.get(CONTEXT) or None,
             namespace=namespace or None,
             image=environment.get(IMAGE) or None,

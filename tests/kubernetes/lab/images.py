@@ -28,6 +28,8 @@ class Image:
     programs: Mapping[str, Path] = field(default_factory=dict)
     beside: Sequence[Path] = ()
     known: Sequence[Path] = ()
+    home: str = "/"
+    """Where its programs begin to run."""
 
     @property
     def where(self) -> Mapping[str, str]:
@@ -43,7 +45,7 @@ class Image:
                 contents = Layer(tar)
                 contents.fill(self.programs)
                 contents.add(self.beside)
-            _wrap(self.name, layer, archive)
+            _wrap(self.name, layer, archive, self.home)
         finally:
             layer.unlink(missing_ok=True)
 
@@ -57,6 +59,7 @@ class Image:
                 self.name,
                 found,
                 [str(path) for path in self.known],
+                self.home,
                 *(Path(code).read_text() for code in (__file__, layers.__file__)),
             ]
         )
@@ -70,7 +73,7 @@ def _dated(path: Path) -> tuple[int, int]:
     return sum(found.stat().st_size for found in files), max(found.stat().st_mtime_ns for found in files)
 
 
-def _wrap(name: str, layer: Path, archive: Path) -> None:
+def _wrap(name: str, layer: Path, archive: Path, home: str) -> None:
     digest = hashlib.sha256()
     with layer.open("rb") as content:
         while part := content.read(1 << 20):
@@ -81,6 +84,7 @@ def _wrap(name: str, layer: Path, archive: Path) -> None:
         "config": {
             "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "Cmd": ["/bin/sleep", "infinity"],
+            "WorkingDir": home,
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest.hexdigest()}"]},
     }

@@ -99,6 +99,8 @@ def test_the_secret_is_looked_for_where_charts_and_operators_put_it() -> None:
         ("new", ALL, [*PODS, *pods("new", kind="CrdbNode", instance="new")],
          "its pods are of a CrdbNode, and only those of a StatefulSet are adopted"),
         ("plain", ALL, pods("plain", ready=2), "wants 3 pods, of which 2 are ready; wait until all are"),
+        ("noted", [stateful("noted", annotations={"roachproof/found": "{\"replicas\": 3}"})], PODS,
+         r"changed by a run .*; before it was {\"replicas\": 3}; wait .* `kubectl annotate .* roachproof/found-`"),
         ("bare", [stateful("bare", container={"args": ["start", "--insecure"]})], PODS, "runs with --insecure, .*TLS"),
     ],
 )  # fmt: skip

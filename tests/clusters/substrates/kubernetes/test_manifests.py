@@ -57,6 +57,14 @@ def test_load_generators_are_an_indexed_job_of_pods_without_rights() -> None:
     assert volumes["private"]["medium"] == "Memory"
 
 
+def test_load_generators_keep_away_from_the_pods_of_others() -> None:
+    beside = Settings(namespace="team", cluster="c", generators=True, others={"app": "shop"})
+    wanted: Any = manifests.job(beside, WantedGenerators(number=1, image="suite:1"))
+    away = wanted["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"].values()
+    labels = [term["podAffinityTerm"]["labelSelector"]["matchLabels"] for terms in away for term in terms]
+    assert labels == [beside.labels, {"app": "shop"}]
+
+
 def test_the_budget_of_disruptions_leaves_load_generators_out() -> None:
     labels = generators()["spec"]["template"]["metadata"]["labels"]
     budget: Any = manifests.budget(SETTINGS)

@@ -157,3 +157,15 @@ def test_a_storage_class_is_there_or_the_default_one() -> None:
     (said,) = without_storage(unnamed, [{"metadata": {"name": "fast"}}])
     assert "no storage class is the default one" in said
     assert list(without_storage(ASKED, [{"metadata": {"name": "fast"}}])) == []
+
+
+def test_load_generators_beside_a_cluster_of_others_ask_for_themselves_alone() -> None:
+    """Its nodes, volumes and services are there already."""
+    wanted = WantedGenerators(number=4, image="suite:1", cpus=0.5, memory_mib=512)
+    asked = Asked(nodes=0, groups=0, generators=wanted)
+    over = {"pods": "3", "services": "3"}  # somebody has more of these than the quota has now
+    none_left = quota({"pods": "6", "services": "2", "requests.storage": "0", "configmaps": "0", "cpu": "2"}, over)
+    (pods,) = beyond_quotas(asked, [none_left])
+    assert "pods: 4 are asked, 3 of 6 are left" in pods
+    assert not list(beyond_limit_ranges(asked, [limit_range("PersistentVolumeClaim", max={"storage": "1"})]))
+    assert not list(beyond_limit_ranges(asked, [limit_range("Container", max={"cpu": "1", "memory": "1Gi"})]))

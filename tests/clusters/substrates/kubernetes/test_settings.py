@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusters.errors import BadInput
-from clusters.substrates.kubernetes.settings import Given
+from clusters.substrates.kubernetes.settings import Given, Reach
 
 LOADS = """
 import sys
@@ -50,6 +50,13 @@ def test_a_program_of_an_image_is_called_by_a_path_of_its_own(tmp_path: Path) ->
 def test_a_size_that_is_none_is_refused(size: str) -> None:
     with pytest.raises(BadInput, match=rf"ROACHPROOF_KUBERNETES_VOLUME_MIB={size}: must be a whole number"):
         Given.read({"ROACHPROOF_KUBERNETES_VOLUME_MIB": size})
+
+
+def test_a_way_to_reach_pods_that_is_none_is_refused() -> None:
+    with pytest.raises(BadInput, match="REACH=tunnel: must be one of auto, direct, port-forward; give one of these"):
+        Given.read({"ROACHPROOF_KUBERNETES_REACH": "tunnel"})
+    assert Given.read({"ROACHPROOF_KUBERNETES_REACH": "port-forward"}).reach is Reach.FORWARDED
+    assert Given.read({}).reach is Reach.FOUND
 
 
 @pytest.mark.parametrize("has", [[], {"image": []}, {"image": "x"}])

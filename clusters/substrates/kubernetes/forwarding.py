@@ -1,0 +1,154 @@
+"""The nodes' ports brought to the harness's machine, where it is outside of the cluster's network.
+
+A process beside the harness listens on a loopback address for each pod, and takes each connection through the API
+server to the pod. That is how the harness talks to nodes, not a way for load: what is measured must not go through it.
+"""
+
+import asyncio
+import ipaddress
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes.api import Api
+
+_ROOT = Path(__file__).resolve().parents[3]
+_ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))
+_TRIES = 100
+_PART = 1 << 16
+_WELL_KNOWN = "kubernetes.default.svc.cluster.local"
+"""A name that every cluster has."""
+
+
+async def named_here() -> bool:
+    """Whether this machine knows the names of a cluster's network, and so is taken to reach it."""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(_WELL_KNOWN, 443)
+    except socket.gaierror:
+        return False
+    return True
+
+
+class Forwards:
+    """The process beside the harness; it ends with ``close``, and with the harness."""
+
+    def __init__(self, context: str | None, namespace: str, ports: Sequence[int]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=_ROOT,
+            text=True,
+        )
+        self._ask({"context": context, "namespace": namespace, "ports": list(ports)})
+
+    def _ask(self, what: dict[str, Any]) -> str:
+        """What it answers. Raises ``BadInput``, ``HarnessError``."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(what) + "\n")
+            process.stdin.flush()
+            told = json.loads(process.stdout.readline())
+        except (OSError, ValueError) as error:
+            raise HarnessError(f"the process that forwards ports ended with {process.poll()}") from error
+        if "refused" in told:
+            raise BadInput(told["refused"])
+        return str(told["address"])
+
+    def address(self, pod: str) -> str:
+        """The address of this machine at which a pod is reached from now on. Blocks. Raises ``BadInput``."""
+        return self._ask({"pod": pod})
+
+    def close(self) -> None:
+        """End it, and all connections."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+
+def listening(ports: Sequence[int], drawn: random.Random) -> tuple[str, list[socket.socket]]:
+    """A loopback address on which all ports are free, and sockets that listen there. Raises ``BadInput``."""
+    why = ""
+    for _ in range(_TRIES):
+        address, opened = str(ipaddress.IPv4Address(drawn.randint(*_ADDRESSES))), list[socket.socket]()
+        try:
+            for port in ports:
+                opened.append(socket.create_server((address, port)))
+        except OSError as error:
+            why = str(error)
+            for one in opened:
+                one.close()
+        else:
+            return address, opened
+    raise BadInput(
+        f"ports {', '.join(map(str, ports))} cannot be listened on at any of {_TRIES} loopback addresses of this "
+        f"machine ({why}); run the harness on Linux, or in the cluster"
+    )
+
+
+def serve(listens: socket.socket, api: Api, namespace: str, pod: str, port: int) -> None:
+    """Take connections to a pod until the process ends."""
+    while True:
+        here, _ = listens.accept()
+        threading.Thread(target=_forward, args=(here, api, namespace, pod, port), daemon=True).start()
+
+
+def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int) -> None:
+    """One connection, until either side ends it. Where the pod is not there it ends at once."""
+    try:
+        there = api.open_port(namespace, pod, port)
+    except (HarnessError, BadInput):
+        here.close()
+        return
+    back = threading.Thread(target=_copy, args=(there, here), daemon=True)
+    back.start()
+    _copy(here, there)
+    back.join()
+    for end in (here, there):
+        end.close()
+
+
+def _copy(source: socket.socket, to: socket.socket) -> None:
+    """Pass on what comes until there is no more; then neither side gets anything any more."""
+    with suppress(OSError):
+        while part := source.recv(_PART):
+            to.sendall(part)
+    for end in (source, to):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def main() -> None:
+    """Answer each line of standard input with an address or a refusal; ends with it."""
+    settings = json.loads(sys.stdin.readline())
+    namespace, ports, drawn = settings["namespace"], settings["ports"], random.Random(os.urandom(8))
+    api = Api(settings["context"])
+    print(json.dumps({"address": ""}), flush=True)
+    for line in sys.stdin:
+        pod = json.loads(line)["pod"]
+        try:
+            address, opened = listening(ports, drawn)
+        except BadInput as error:
+            print(json.dumps({"refused": str(error)}), flush=True)
+            continue
+        for port, listens in zip(ports, opened, strict=True):
+            threading.Thread(target=serve, args=(listens, api, namespace, pod, port), daemon=True).start()
+        print(json.dumps({"address": address}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
