@@ -44,9 +44,6 @@ def pytests(words: Words) -> Iterator[Words]:
             tox.read(CHECKOUT / "tox.ini")
             required = {re.split(r"\W*[><=]", line)[0] for line in tox["tox"]["requires"].splitlines() if line}
             assert set(packages) == {"tox", *required}
-        case ("tox", "exec", "-q", "-e", name, "--", *command):
-            commands.environment(name, ())
-            yield from pytests(tuple(command))
         case ("tox", "-e", name) | ("tox", "-e", name, "--", *_):
             for filled in commands.environment(name, words[4:]):
                 yield from pytests(filled)
