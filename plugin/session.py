@@ -121,10 +121,10 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def named_without_secrets(metafunc: pytest.Metafunc) -> None:
     """A parameter's value is part of its test's name, which every report and file of the run shows."""
-    from plugin.reports.redacted_reports import nameless
-
     with suppress(BadInput):  # said with file and line by ``select``, which sees the same test
         if selection.claim_id(metafunc.definition)[0] is not None:
+            from plugin.reports.redacted_reports import nameless
+
             metafunc._calls[:] = nameless(metafunc._calls)
 
 
@@ -302,10 +302,12 @@ def finish(session: pytest.Session) -> None:
         claims_collected=bool(claims),
         gate=run.settings.strict_suite,
     )
-    from plugin.reports import ending
-
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
     heard.told = status_told(heard.status, _counted(heard))
+    if not (claims or heard.undecided or run.begun):
+        return  # nobody asks what it came to
+    from plugin.reports import ending
+
     heard.conclusion = ending.conclusion(
         [(one.claim, one.result.outcome) for one in claims],
         heard.undecided,

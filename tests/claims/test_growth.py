@@ -1,11 +1,16 @@
 """Growing and shrinking: replicas spread over added nodes by themselves, and leave nodes taken out (thesis RQ1)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
-from fixtures.growth import Growth
-from fixtures.judge import Judge
-from fixtures.probe import Probe
-from fixtures.workloads.ledger.fixture import Ledger
+if TYPE_CHECKING:
+    from fixtures.growth import Growth
+    from fixtures.judge import Judge
+    from fixtures.probe import Probe
+    from fixtures.workloads.ledger.fixture import Ledger
 
 
 @pytest.mark.claim("rebalance")

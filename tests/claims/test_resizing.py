@@ -1,14 +1,20 @@
 """Scaling up and down: nodes get other CPU and memory one after another, while the cluster serves (thesis 5.1.1)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
-from clusters.model import NodeResources
-from fixtures.judge import Judge
-from fixtures.probe import Probe
-from fixtures.resizing import Resizing
-from fixtures.trial import Trial
-from fixtures.workloads.ledger.fixture import Ledger
 from plugin.profiles import node_of_size
+
+if TYPE_CHECKING:
+    from clusters.model import NodeResources
+    from fixtures.judge import Judge
+    from fixtures.probe import Probe
+    from fixtures.resizing import Resizing
+    from fixtures.trial import Trial
+    from fixtures.workloads.ledger.fixture import Ledger
 
 pytestmark = pytest.mark.topology(nodes=3)
 

@@ -1,14 +1,18 @@
 """Survivability: what was acknowledged stays, whatever happens to a node (thesis RQ4, table 5.6)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.fault import Faults
-from fixtures.judge import Judge
-from fixtures.probe import Probe
-from fixtures.workloads.ledger.fixture import Ledger
+if TYPE_CHECKING:
+    from fixtures.fault import Faults
+    from fixtures.judge import Judge
+    from fixtures.probe import Probe
+    from fixtures.workloads.ledger.fixture import Ledger
 
 pytestmark = pytest.mark.topology(nodes=3)
 

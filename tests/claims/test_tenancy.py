@@ -1,17 +1,22 @@
 """Multi-tenancy: many databases in one cluster, each with a role of its own (22k-databases article)."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.fault import Faults
-from fixtures.judge import Judge
-from fixtures.probe import Probe
-from fixtures.workloads.ledger.fixture import Ledger
-from fixtures.workloads.tenants.fixture import Tenants
-from fixtures.workloads.tenants.growth_fixture import TenantGrowth
-from fixtures.workloads.tenants.load_fixture import TenantLoads
 from tests.claims.test_survivability import write_through
+
+if TYPE_CHECKING:
+    from fixtures.fault import Faults
+    from fixtures.judge import Judge
+    from fixtures.probe import Probe
+    from fixtures.workloads.ledger.fixture import Ledger
+    from fixtures.workloads.tenants.fixture import Tenants
+    from fixtures.workloads.tenants.growth_fixture import TenantGrowth
+    from fixtures.workloads.tenants.load_fixture import TenantLoads
 
 
 @pytest.mark.claim("tenancy")

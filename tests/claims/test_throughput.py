@@ -1,12 +1,16 @@
 """Throughput: the same whatever the cluster's size, as long as none is saturated; what it carries (thesis RQ2)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
-from clusters.engines import Engine
-from fixtures.judge import Judge
-from fixtures.workloads.tpcc.fixture import Tpcc
+if TYPE_CHECKING:
+    from clusters.engines import Engine
+    from fixtures.judge import Judge
+    from fixtures.workloads.tpcc.fixture import Tpcc
 
 
 @pytest.mark.claim("parity")

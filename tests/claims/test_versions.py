@@ -1,19 +1,28 @@
 """Hot-swap: the version changes under load, forward, back, and for good (thesis RQ3)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
-from fixtures.judge import Judge
-from fixtures.objects.fixture import Objects
-from fixtures.probe import Probe
-from fixtures.swapping.fixture import Swapping
-from fixtures.swapping.planned import drawn, fitting
-from fixtures.workloads.ledger.fixture import Ledger
-from fixtures.workloads.tpcc.beside import Orders
+from clusters.registry import later
+
+if TYPE_CHECKING:
+    from fixtures.judge import Judge
+    from fixtures.objects.fixture import Objects
+    from fixtures.probe import Probe
+    from fixtures.swapping.fixture import Swapping
+    from fixtures.workloads.ledger.fixture import Ledger
+    from fixtures.workloads.tpcc.beside import Orders
+
+DRAWN = later("fixtures.swapping.planned:drawn")
+FITTING = later("fixtures.swapping.planned:fitting")
 
 
 @pytest.mark.claim("hot-swap")
 @pytest.mark.topology(nodes="nodes")
-@pytest.mark.plans(lines=drawn, fits=fitting)
+@pytest.mark.plans(lines=DRAWN, fits=FITTING)
 async def test_the_version_changes_under_load(
     swapping: Swapping,
     ledger: Ledger,
@@ -38,7 +47,7 @@ async def test_the_version_changes_under_load(
 
 @pytest.mark.claim("hot-swap-failed-node")
 @pytest.mark.topology(nodes=3)
-@pytest.mark.plans(lines=drawn)
+@pytest.mark.plans(lines=DRAWN)
 async def test_the_update_of_one_node_fails(
     swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, failure: str
 ) -> None:
