@@ -110,7 +110,7 @@ async def test_dropped_tables_keep_their_rows(
     few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody gave the tenants' tables four hours in which what is dropped can be brought back."""
-    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=90))
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=60))
     async with few_tenants.provisioning():
         await few_tenants.provision()
         for one in few_tenants.plan:
@@ -150,6 +150,14 @@ async def test_a_tenant_of_cockroachdb_is_called_whole_too_early(
     assert judge.refuted("tables_missing", "tenants_missing")
 
 
+@pytest.fixture
+def all_pairs(few_tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> Tenants:
+    """Few tenants of which every one tries to reach every other: which pair is drawn else, nobody knows."""
+    every = few_tenants.plan.tenants * (few_tenants.plan.tenants - 1)
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, isolation_pairs=every))
+    return few_tenants
+
+
 async def granted_one_too_many(few_tenants: Tenants) -> None:
     """Let every other tenant read a table of the first, and try a few things."""
     async with few_tenants.provisioning():
@@ -168,17 +176,17 @@ async def granted_one_too_many(few_tenants: Tenants) -> None:
 
 @slow
 @pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_role_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
+async def test_a_role_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
     """Every other tenant may read a table of the first."""
-    await granted_one_too_many(few_tenants)
+    await granted_one_too_many(all_pairs)
     assert judge.refuted("foreign_objects_read")
 
 
 @slow
 @pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_role_of_cockroachdb_is_granted_one_table_too_many(few_tenants: Tenants, judge: Judge) -> None:
+async def test_a_role_of_cockroachdb_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
     """The same where tables of other databases have names."""
-    await granted_one_too_many(few_tenants)
+    await granted_one_too_many(all_pairs)
     assert judge.refuted("foreign_objects_read")
 
 
@@ -194,17 +202,17 @@ async def leaking(few_tenants: Tenants) -> None:
 
 @slow
 @pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_membership_of_postgresql_leaks(few_tenants: Tenants, judge: Judge) -> None:
+async def test_a_membership_of_postgresql_leaks(all_pairs: Tenants, judge: Judge) -> None:
     """The same where nobody connects to a database of another's."""
-    await leaking(few_tenants)
+    await leaking(all_pairs)
     assert judge.refuted("foreign_objects_read", "isolation_granted")
 
 
 @slow
 @pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_membership_leaks(few_tenants: Tenants, judge: Judge) -> None:
+async def test_a_membership_leaks(all_pairs: Tenants, judge: Judge) -> None:
     """Every other tenant's role is a member of the first's."""
-    await leaking(few_tenants)
+    await leaking(all_pairs)
     assert judge.refuted("foreign_objects_read", "isolation_granted")
 
 
