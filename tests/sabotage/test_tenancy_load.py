@@ -31,11 +31,21 @@ pytestmark = pytest.mark.topology(nodes=3)
 
 MIX = "key_value"
 
+HALF = 0.5
+"""The part of the tenants that is made: what is wrong shows among few, and other work comes between less often."""
+
 ONE_ASKS_MUCH = (
     "EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "
     "GROUP BY usename HAVING count(*) > 1)"
 )
 """While a role has several statements under way: each tenant but the noisy one has a single connection."""
+
+
+@pytest.fixture(autouse=True)
+def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load eight tenants at once, and not for long, for the same reason."""
+    few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=3)
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
 
 
 async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
@@ -56,11 +66,12 @@ async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "tru
 @slow
 @pytest.mark.sabotage("tenancy", engine="postgres")
 async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
-    """Four of them are."""
+    """Two of eight are."""
     async with tenants.provisioning():
-        await tenants.provision()
-        await throttle(tenants, tenants.made_for(MIX)[:4])
-        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
+        await tenants.provision(HALF)
+        loaded = tenants.made_for(MIX, part=HALF)[:8]
+        await throttle(tenants, loaded[:2])
+        await tenant_load.levels(loaded, mix=MIX)
     assert judge.refuted("tenant_slowest")
 
 
@@ -71,28 +82,26 @@ async def test_all_tenants_are_throttled_once_there_are_more(
 ) -> None:
     """As if the rest of the tables made them slower."""
     async with tenants.provisioning():
-        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
+        some = tenants.made_for(MIX, part=HALF * min(tenants.sides.values()))
         for side, part in tenants.sides.items():
-            there = await tenants.provision(part)
+            there = await tenants.provision(HALF * part)
             if part == max(tenants.sides.values()):
                 await throttle(tenants, some)
-            for block in range(3):
-                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
+            await tenant_load.one_side(some, mix=MIX, side=side, of=there)
     assert judge.refuted("larger_p99_interval")
 
 
 @slow
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
 async def test_all_wait_for_a_tenant_that_asks_for_much(
-    trial: Trial, tenants: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    tenants: Tenants, tenant_load: TenantLoads, judge: Judge
 ) -> None:
     """As if the server served it first."""
-    fewer = replace(trial.run.size(LOAD), blocks=3)
-    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: fewer))
     async with tenants.provisioning():
-        await tenants.provision()
-        await throttle(tenants, tenants.made_for(MIX), when=ONE_ASKS_MUCH)
-        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
+        await tenants.provision(HALF)
+        some = tenants.made_for(MIX, part=HALF)
+        await throttle(tenants, some, when=ONE_ASKS_MUCH)
+        await tenant_load.noisy(some, mix=MIX)
     assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
 
 
@@ -103,9 +112,9 @@ async def test_tenants_of_cockroachdb_are_throttled(
 ) -> None:
     """Each fourth goes to a node by a way on which answers come late."""
     async with tenants.provisioning(), late(cluster.endpoints[:1], lambda: 0.09) as slow_way:
-        await tenants.provision()
+        await tenants.provision(HALF)
         monkeypatch.setattr(tenant_load, "_cluster", detour(cluster, (*cluster.endpoints, *slow_way)))
-        await tenant_load.levels(tenants.made_for(MIX), mix=MIX)
+        await tenant_load.levels(tenants.made_for(MIX, part=HALF), mix=MIX)
     assert judge.refuted("tenant_slowest")
 
 
@@ -118,12 +127,11 @@ async def test_all_tenants_of_cockroachdb_wait_once_there_are_more(
     late_s = 0.0
     async with tenants.provisioning(), late(cluster.endpoints, lambda: late_s) as ways:
         monkeypatch.setattr(tenant_load, "_cluster", detour(cluster, ways))
-        some = tenants.made_for(MIX, part=min(tenants.sides.values()))
+        some = tenants.made_for(MIX, part=HALF * min(tenants.sides.values()))
         for side, part in tenants.sides.items():
-            there = await tenants.provision(part)
-            late_s = 0.25 if part == max(tenants.sides.values()) else 0.0
-            for block in range(3):
-                await tenant_load.one_side(some, mix=MIX, side=side, block=block, of=there)
+            there = await tenants.provision(HALF * part)
+            late_s = 0.15 if part == max(tenants.sides.values()) else 0.0
+            await tenant_load.one_side(some, mix=MIX, side=side, of=there)
     assert judge.refuted("larger_p99_interval", "larger_efficiency_interval")
 
 
@@ -134,8 +142,6 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """As if the ways to the servers were full of what it asks for."""
-    fewer = replace(trial.run.size(LOAD), blocks=3)
-    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: fewer))
     loud, ordered, spec_of = list[Span](), tenant_load._ordered, tenant_load._spec
 
     def heard(load: TenantLoad, span: Span) -> None:
@@ -147,14 +153,14 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
 
     monkeypatch.setattr(tenant_load, "_ordered", heard)
     async with tenants.provisioning(), late(cluster.endpoints, full_s) as ways:
-        await tenants.provision()
+        await tenants.provision(HALF)
 
         def others_wait(some: Sequence[Tenant], **given: Any) -> TenantsSpec:
             spec = spec_of(some, **given)
             return spec if spec.loops else replace(spec, endpoints=ways)
 
         monkeypatch.setattr(tenant_load, "_spec", others_wait)
-        await tenant_load.noisy(tenants.made_for(MIX), mix=MIX)
+        await tenant_load.noisy(tenants.made_for(MIX, part=HALF), mix=MIX)
     assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
 
 
