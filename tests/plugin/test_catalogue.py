@@ -52,6 +52,12 @@ def write(tmp_path: Path) -> Write:
     return write_
 
 
+def test_claims_of_tenants_take_three_minutes_in_the_gate_and_thirty_at_night() -> None:
+    for suite, most in ((Suite.GATE, 180), (Suite.NIGHTLY, 1800)):
+        estimates = [claim.estimate_for(suite) for claim in load() if claim.id in TENANCY]
+        assert 0 < sum(one.seconds for one in estimates if one) <= most
+
+
 def test_shipped_catalogue_has_every_claim() -> None:
     catalogue = load()
     assert list(catalogue.claims) == ROW_GROUPS
