@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,6 +11,7 @@ from typing import Any
 
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.companion import Companion
 from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings, renewal
 from clusters.substrates.kubernetes.volumes import Files
 
@@ -21,40 +20,19 @@ RENEW_S = 20.0
 LOST_S = 180.0
 """An owner that has said nothing for so long is gone, with its machine or its network."""
 _GONE_S = 120.0
-_ROOT = Path(__file__).resolve().parents[3]
 
 
 class Guard:
     """A process beside the harness that clears a cluster away once the harness is gone, however that ended."""
 
     def __init__(self, settings: Settings, context: str | None, *, own: bool, keep_logs: Path | None) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=_ROOT,
-            text=True,
-        )
+        self._companion = Companion(__name__, "guards the cluster")
         logs = None if keep_logs is None else str(keep_logs.resolve())
-        self._say({"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs})
-
-    def _say(self, what: Any) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(what) + "\n")
-            self._process.stdin.flush()
-        except OSError as error:
-            raise HarnessError(f"the process that guards the cluster ended with {self._process.poll()}") from error
+        self._companion.tell({"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs})
 
     def dismiss(self) -> None:
         """End it: the cluster was cleared away, or is to be kept."""
-        if self._process.poll() is None:
-            self._say("done")
-        self._process.wait(timeout=30)
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._companion.end("done")
 
 
 def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> None:

@@ -10,18 +10,16 @@ import json
 import os
 import random
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.companion import Companion
 
-_ROOT = Path(__file__).resolve().parents[3]
 _ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))
 _TRIES = 100
 _PART = 1 << 16
@@ -42,28 +40,12 @@ class Forwards:
     """The process beside the harness; it ends with ``close``, and with the harness."""
 
     def __init__(self, context: str | None, namespace: str, ports: Sequence[int]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=_ROOT,
-            text=True,
-        )
+        self._companion = Companion(__name__, "forwards ports")
         self._ask({"context": context, "namespace": namespace, "ports": list(ports)})
 
     def _ask(self, what: dict[str, Any]) -> str:
         """What it answers. Raises ``BadInput``, ``HarnessError``."""
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(what) + "\n")
-            process.stdin.flush()
-            told = json.loads(process.stdout.readline())
-        except (OSError, ValueError) as error:
-            raise HarnessError(f"the process that forwards ports ended with {process.poll()}") from error
+        told = self._companion.ask(what)
         if "refused" in told:
             raise BadInput(told["refused"])
         return str(told["address"])
@@ -74,10 +56,7 @@ class Forwards:
 
     def close(self) -> None:
         """End it, and all connections."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._companion.end()
 
 
 def listening(ports: Sequence[int], drawn: random.Random) -> tuple[str, list[socket.socket]]:

@@ -1,0 +1,65 @@
+"""A process of this suite's beside the harness: told what to do a line at a time, and not ended by what ends that."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from clusters.errors import HarnessError
+
+_ROOT = Path(__file__).resolve().parents[3]
+_END_S = 30.0
+
+
+class Companion:
+    """A module that runs in a session of its own. Its standard input ends with the harness, however that ended.
+
+    ``does``: what it is there for, in words.
+    """
+
+    def __init__(self, module: str, does: str) -> None:
+        self._does = does
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=_ROOT,
+            text=True,
+        )
+
+    def tell(self, what: Any) -> None:
+        """Send it a line of JSON. Raises ``HarnessError`` where it has ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(what) + "\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._ended() from error
+
+    def ask(self, what: Any) -> Any:
+        """The same, and what it answers with such a line. Blocks. Raises ``HarnessError``."""
+        self.tell(what)
+        assert self._process.stdout is not None
+        try:
+            return json.loads(self._process.stdout.readline())
+        except (OSError, ValueError) as error:
+            raise self._ended() from error
+
+    def _ended(self) -> HarnessError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)
+        return HarnessError(f"the process that {self._does} ended with {self._process.returncode}")
+
+    def end(self, last: Any = None) -> None:
+        """End its input, after a ``last`` word where one is given, and wait until it has ended."""
+        if last is not None and self._process.poll() is None:
+            self.tell(last)
+        for end in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                assert end is not None
+                end.close()
+        self._process.wait(timeout=_END_S)
