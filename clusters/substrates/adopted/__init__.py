@@ -15,17 +15,10 @@ from typing import TYPE_CHECKING, Any
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
+from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
 
 if TYPE_CHECKING:
     from clusters.substrates.adopted.substrate import Adopted
-
-CAPABILITIES = frozenset(
-    {Capability.REPLICATE, Capability.KILL, Capability.RESTART, Capability.DRAIN, Capability.REPORT_RANGES}
-)
-"""What is done to all clusters of others: what Kubernetes itself undoes, and a load in a database, which is dropped."""
-
-CHANGES = frozenset({Capability.ADD_NODE, Capability.REMOVE_NODE, Capability.REBALANCE, Capability.SWAP_VERSION})
-"""What takes a change of a StatefulSet's replicas or its image, put back at the end; not where an operator has it."""
 
 
 def _offered(asked: Set[Capability]) -> frozenset[Capability]:
