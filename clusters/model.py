@@ -81,12 +81,16 @@ class Topology:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeResources:
-    """What one node may use, as the profile says. Sizes in MiB; ``cpus`` in cores, ``None`` for no limit."""
+    """What one node may use, as the profile says. Sizes in MiB; ``cpus`` in cores, ``None`` for no limit.
+
+    ``disk_mib``: how large a volume it gets, where it gets one of its own.
+    """
 
     cache_mib: int
     sql_memory_mib: int
     cpus: float | None = None
     memory_mib: int | None = None
+    disk_mib: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

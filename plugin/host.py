@@ -1,4 +1,4 @@
-"""What this machine has, and whether it can carry a profile as local processes."""
+"""What this machine has, and whether it can carry a profile as local processes, or drive one that runs elsewhere."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plugin.counts import number_of
-from plugin.profiles import Profile
+from plugin.profiles import HostNeeds, Profile
 
 GIB = 1 << 30
 COARSEST_CLOCK_US = 1000.0
@@ -220,28 +220,47 @@ def memory_and_load() -> Mapping[str, float]:
 
 def carries(profile: Profile, host: Host, nodes: int) -> str | None:
     """Why this host cannot carry this many nodes of the profile as local processes; ``None`` if it can."""
-    need = profile.needs(nodes)
-    lacks = [
-        f"{word} {has:.1f}{unit} of {wanted:.1f}{unit}"
-        for word, has, wanted, unit in (
-            ("cores", host.cores, need.cores, ""),
-            ("available memory", host.memory_gib, need.memory_gib, " GiB"),
-            (f"free disk at {host.disk_path}", host.disk_gib, need.disk_gib, " GiB"),
-        )
-        if has < wanted
-    ]
-    if host.clock_step_us > COARSEST_CLOCK_US:
-        lacks.append(
-            f"the monotonic clock steps by {host.clock_step_us:.0f} µs, at most {COARSEST_CLOCK_US:.0f} will do"
-        )
-    if host.clock_slip_ms > MOST_CLOCK_SLIP_MS:
-        lacks.append(
-            f"wall and monotonic clock drifted {host.clock_slip_ms:.1f} ms apart within milliseconds, "
-            f"at most {MOST_CLOCK_SLIP_MS:.0f} ms will do"
-        )
+    lacks = [*_too_small(host, profile.needs(nodes)), *_clock_wrong(host)]
     if not lacks:
         return None
     return f"this host cannot carry {number_of(nodes, 'nodes')} of profile {profile.name}: {'; '.join(lacks)}"
+
+
+def drives(profile: Profile, host: Host, *, generators: int) -> str | None:
+    """Why this host cannot put nodes that run elsewhere through a claim of the profile; ``None`` if it can.
+
+    Without load ``generators`` beside the nodes it makes the load that the profile has them for.
+    """
+    if lacks := [*_clock_wrong(host)]:
+        return f"this host cannot time nodes that run elsewhere: {'; '.join(lacks)}"
+    each = profile.generators
+    cores, memory_gib = (each.number * (size or 0) for size in (each.cpus, (each.memory_mib or 0) / 1024))
+    if generators or not (lacks := [*_too_small(host, HostNeeds(cores=cores, memory_gib=memory_gib, disk_gib=0))]):
+        return None
+    return (
+        f"this host cannot make all load of profile {profile.name}: {'; '.join(lacks)}; give --generators, to have it "
+        "made beside the nodes"
+    )
+
+
+def _too_small(host: Host, need: HostNeeds) -> Iterator[str]:
+    for word, has, wanted, unit in (
+        ("cores", host.cores, need.cores, ""),
+        ("available memory", host.memory_gib, need.memory_gib, " GiB"),
+        (f"free disk at {host.disk_path}", host.disk_gib, need.disk_gib, " GiB"),
+    ):
+        if has < wanted:
+            yield f"{word} {has:.1f}{unit} of {wanted:.1f}{unit}"
+
+
+def _clock_wrong(host: Host) -> Iterator[str]:
+    if host.clock_step_us > COARSEST_CLOCK_US:
+        yield f"the monotonic clock steps by {host.clock_step_us:.0f} µs, at most {COARSEST_CLOCK_US:.0f} will do"
+    if host.clock_slip_ms > MOST_CLOCK_SLIP_MS:
+        yield (
+            f"wall and monotonic clock drifted {host.clock_slip_ms:.1f} ms apart within milliseconds, "
+            f"at most {MOST_CLOCK_SLIP_MS:.0f} ms will do"
+        )
 
 
 def group_limits(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> GroupLimits:

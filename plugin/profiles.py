@@ -1,7 +1,7 @@
 """Profiles: classes of hardware and the size of work that suits each, read from ``profiles.toml``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -240,7 +240,13 @@ def load(path: Path = SHIPPED) -> Mapping[str, Profile]:
     if not document.get("profiles"):
         raise (top / "profiles").wrong("is missing; declare at least one [profiles.<name>]")
     declared = _PROFILES(document["profiles"], top / "profiles")
-    return {name: Profile(name=name, **values) for name, values in declared.items()}
+    return {name: _with_disk(Profile(name=name, **values)) for name, values in declared.items()}
+
+
+def _with_disk(profile: Profile) -> Profile:
+    """A node's disk is declared once: what a host must have for each that it carries is a volume's size, too."""
+    disk_mib = round(profile.host_a_node.disk_gib * 1024)
+    return replace(profile, node=replace(profile.node, disk_mib=disk_mib))
 
 
 @lru_cache(maxsize=1)
@@ -265,6 +271,7 @@ def node_of_size(size: str, default: NodeResources) -> NodeResources:
         return NodeResources(
             cpus=float(cpus),
             memory_mib=mib,
+            disk_mib=default.disk_mib,
             cache_mib=default.cache_mib if mib is None else mib // 4,
             sql_memory_mib=default.sql_memory_mib if mib is None else mib // 4,
         )

@@ -18,7 +18,7 @@ from clusters.substrates import SUBSTRATES
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
-from plugin.host import carries
+from plugin.host import carries, drives
 from plugin.options import AUTO, Keep
 from plugin.profiles import node_of_size, profile_named, shipped
 from plugin.run import Run
@@ -174,7 +174,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
             _has_sizes(item, run)
-            if not sabotage and claim.costs:
+            if not sabotage and claim.costs and nodes_here(run):
                 from plugin.costs import check_room
 
                 check_room(claim, run, where(item, run))
@@ -300,15 +300,23 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
     if (
-        SUBSTRATES[run.settings.substrate].there_already
-        and Capability.REBALANCE in claim.capabilities
+        Capability.REBALANCE in claim.capabilities
         and run.profile.pace == "fast"
+        and not SUBSTRATES[run.settings.substrate].fast()
     ):
         return (
             f"profile {run.profile.name} counts on servers that were started with a fast pace of repair, and those of "
-            f"{run.settings.substrate} clusters were not: give a --profile of the default pace"
+            f"this {run.settings.substrate} cluster were not: give a --profile of the default pace, or let its owner "
+            "give them that pace (docs/kubernetes.md)"
         )
+    if not nodes_here(run):
+        return drives(run.profile, run.host, generators=run.generators)
     return carries(run.profile, run.host, nodes) or _too_large(claim, nodes, run)
+
+
+def nodes_here(run: Run) -> bool:
+    """Whether nodes run on this host; of others' room their substrate knows."""
+    return SUBSTRATES[run.settings.substrate].local
 
 
 def _choosing_versions(run: Run, times: str) -> str:

@@ -28,3 +28,5 @@ class Charted:
     """By file of the administrator's certificate, what a secret may call it."""
     drain: str
     """What a person would run to drain a node."""
+    fast: Mapping[str, str]
+    """The environment of servers that were started with a fast pace of repair."""

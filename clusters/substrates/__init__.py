@@ -183,6 +183,9 @@ class SubstrateKind:
     describe: Callable[[], Awaitable[Sequence[str]]] | None = None
     """Of a substrate whose clusters are there already: what was found, and what each capability would do to it. Nothing
     is done to it without ``--allow-disruption``; raises as ``open``."""
+    fast: Callable[[], bool] = lambda: True
+    """Whether servers have a fast pace of repair where a profile counts on one. Where they are started for a test that
+    is asked for, and so it is; of a cluster that is there already it takes a look."""
     generators: Callable[[Any], Generators | None] | None = None
     """Of a substrate that can have load generators beside its nodes: those of one of its clusters, where it has any.
     ``open`` takes ``generators`` then, a ``WantedGenerators`` or ``None``."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clusters.engines.cockroach.pace import FAST_PACE
 from tests.kubernetes.at_hand import apply
 
 NAME, NAMESPACE = "shop-cockroachdb", "team"
@@ -95,7 +96,8 @@ def begin(directory: Path, program: str, image: str, *, flags: Sequence[str]) ->
         f"--store=/cockroach/cockroach-data --logtostderr=WARNING {' '.join(flags)}"
     )
     pod_name = {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
-    container = {"image": image, "command": ["/bin/sh", "-ec", started], "env": [pod_name]}
+    pace = [{"name": name, "value": value} for name, value in FAST_PACE.items()]
+    container = {"image": image, "command": ["/bin/sh", "-ec", started], "env": [pod_name, *pace]}
     service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": LABELS, "ports": [{"port": 26257}]}
     named = {"name": NAME, "namespace": NAMESPACE, "labels": LABELS}
     budget = {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}}

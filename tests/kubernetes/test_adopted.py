@@ -20,10 +20,11 @@ from clusters.model import NodeResources, NodeSpec, ProcessState, Topology
 from clusters.substrates import SUBSTRATES
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, kubectl, objects
-from tests.kubernetes.from_generators import ran, told_whole
+from tests.kubernetes.from_generators import events, ran, told_whole
 from tests.kubernetes.lab import suite
 from tests.kubernetes.lab.images import SHELL
 from tests.kubernetes.release import ADDRESSES, NAME, NAMESPACE, begin, image_of, other_than, secret, stateful
+from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = tuple(NodeSpec(name=f"n{number}") for number in (1, 2, 3))
@@ -109,19 +110,21 @@ async def taken_over(place: Any) -> Cluster:
     return await Cluster.provision(engine=engine, substrate=place, topology=three, resources=SMALL, tuned=False)
 
 
-def gate(tmp_path: Path, *more: str) -> "subprocess.CompletedProcess[str]":
+def gate(
+    tmp_path: Path, *more: str, claim: str = "survivability", limit_s: int = 300
+) -> "subprocess.CompletedProcess[str]":
     asked = [
         "--substrate",
         "adopted",
         "--cockroach",
         PROGRAM,
         "--claim",
-        "survivability",
+        claim,
         "--run-dir",
         str(tmp_path / "run"),
     ]
     line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *asked, *more]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit_s)
 
 
 def test_it_is_described_and_nothing_is_done_unless_that_is_allowed(release: Path, tmp_path: Path) -> None:
@@ -222,6 +225,21 @@ async def test_a_node_is_added_and_taken_out_again(release: Path, tmp_path: Path
     await eventually("its volume to go", lambda: volumes() == before[1])
     assert (declared(), pods(), databases(release)) == (before[0], were, had)
     assert sql(release, "SELECT count(*) FROM crdb_internal.gossip_nodes WHERE is_live") == "3"
+
+
+@slow
+def test_its_replicas_spread_over_added_nodes(release: Path, tmp_path: Path) -> None:
+    """The claim as it stands, of the profile ``laptop``: the release's servers were started with that pace."""
+    before, had = (declared(), volumes()), databases(release)
+    done = gate(tmp_path, "--allow-disruption", claim="rebalance", limit_s=1800)
+    (trial,) = tmp_path.glob("run/claims/rebalance/*")
+    assert [event["node"] for event in events(trial, "node.joined")] == ["n4", "n5", "n6"], done.stdout
+    assert json.loads((trial / "trial.json").read_text())["tuned"] == ["COCKROACH_SCAN_INTERVAL = 10s"]
+    # Where the machine had other work, times tell nothing (6).
+    assert done.returncode in (0, 6), done.stdout
+    assert "REFUTED" not in done.stdout
+    assert (declared(), databases(release)) == (before[0], had)
+    assert volumes() == before[1], "those of added nodes go with them"
 
 
 @pytest.mark.skipif(not OTHER, reason="no other build of that series of CockroachDB is in the cache")

@@ -14,7 +14,7 @@ from fixtures.swapping.given import Given
 from fixtures.swapping.plan import draw
 from plugin import selection
 from plugin.catalogue import load
-from plugin.profiles import profile_named
+from plugin.profiles import Generators, profile_named
 from plugin.suites import Suite
 from tests.plugin.test_host import PLENTY
 
@@ -29,6 +29,7 @@ class Run:
         self.host = replace(PLENTY, cores=cores)
         self.targets = ("v21.1.0",)
         self.plan: Any = None
+        self.generators = 0
 
     def parameters_for(self, claim: Any) -> Any:
         return claim.parameters_for(self.suite)
@@ -62,6 +63,23 @@ def test_a_number_of_cores_is_held_against_the_host(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(selection, "carries", lambda *_: None)
     reason = selection.reason_not_evaluated(load().claim("scale-up"), 3, run)
     assert reason == "this host has 0.7 cores, and a node of size 0.75/1536 is to get 0.75"
+
+
+@pytest.mark.parametrize(("cores", "generators", "says"), [
+    (2.0, 2, ""),
+    (2.0, 0, "this host cannot make all load of profile medium: cores 2.0 of 8.0"),
+    (8.0, 0, ""),
+])  # fmt: skip
+def test_nodes_that_run_elsewhere_need_nothing_of_the_host(
+    cores: float, generators: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "offered", lambda *_: frozenset(Capability))
+    run: Any = Run(suite="paper", cores=cores)
+    run.substrate, run.profile, run.generators = "kubernetes", profile_named("medium"), generators
+    for claim in ("rebalance", "scale-up"):
+        reason = selection.reason_not_evaluated(load().claim(claim), 9, run)
+        assert (reason or "").startswith(says)
+        assert bool(reason) is bool(says)
 
 
 def test_what_is_offered_is_implemented() -> None:
@@ -114,18 +132,20 @@ def anywhere() -> Any:
 CUTS = asking(Capability.KILL, Capability.CUT_LINKS)
 
 
-@pytest.mark.usefixtures("roomy")
-@pytest.mark.parametrize(("pace", "operated", "says"), [
-    ("fast", False, "profile laptop counts on servers .* adopted clusters were not: give a --profile of the default"),
-    ("default", False, ""),
-    ("default", True, r"cockroach on adopted cannot rebalance \(rebalance: an operator has its StatefulSet"),
+@pytest.mark.parametrize(("pace", "given", "operated", "says"), [
+    ("fast", False, False, "profile laptop counts on servers .* adopted cluster were not: give a --profile of the def"),
+    ("fast", True, False, ""),
+    ("default", False, False, ""),
+    ("default", False, True, r"cockroach on adopted cannot rebalance \(rebalance: an operator has its StatefulSet"),
 ])  # fmt: skip
 def test_nodes_are_added_to_clusters_of_others_where_that_can_be_judged_and_undone(
-    pace: str, operated: bool, says: str, monkeypatch: pytest.MonkeyPatch
+    pace: str, given: bool, operated: bool, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adopted, "_may_change", lambda: not operated)
+    monkeypatch.setattr(adopted, "KIND", replace(adopted.KIND, fast=lambda: given))
     settings = SimpleNamespace(engine="cockroach", substrate="adopted", allow_disruption=True)
-    run: Any = SimpleNamespace(settings=settings, profile=SimpleNamespace(name="laptop", pace=pace), host=None)
+    profile = SimpleNamespace(name="laptop", pace=pace, generators=Generators())
+    run: Any = SimpleNamespace(settings=settings, profile=profile, host=PLENTY, generators=0)
     reason = selection.reason_not_evaluated(asking(Capability.REBALANCE), 3, run)
     assert re.search(says, reason or ""), reason
     assert bool(reason) is bool(says)

@@ -3,6 +3,7 @@
 from pathlib import PurePath
 
 from clusters.engines.charted import Charted
+from clusters.engines.cockroach.pace import FAST_PACE
 
 
 def _is_it(image: str, command: str) -> bool:
@@ -30,4 +31,5 @@ CHARTED = Charted(
         "client.root.key": ("tls.key", "client.root.key"),
     },
     drain="cockroach node drain",
+    fast=FAST_PACE,
 )

@@ -20,6 +20,7 @@ from clusters.engines.cockroach.introspection import parse_build, parse_ranges, 
 from clusters.engines.cockroach.licences import enough, settings
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
+from clusters.engines.cockroach.pace import FAST_PACE
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
@@ -39,15 +40,6 @@ from clusters.sql import Failure, SqlError
 from clusters.substrates import Nodes
 from clusters.waiting import wait_until
 
-FAST_PACE = {"COCKROACH_SCAN_INTERVAL": "10s"}
-"""Makes a server look through all its replicas in 10 s. By default that takes 10 minutes, and never more than a second
-a replica.
-
-Not in less: stores of v26.1 tell each other every 10 s how many replicas they have (``gossip.StoresInterval``), and
-sooner only once it changed by five at least and by a tenth. Looking through them more often, all stores give replicas
-to the one that had too few when it last said so, and the next time take them away again. (Those of 2021 say it every
-60 s, and at the latest after three changes.)
-"""
 STATEMENTS_KEPT_S = 3600.0
 """How long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
 DATABASE = "roachproof"

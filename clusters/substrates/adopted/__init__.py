@@ -28,11 +28,20 @@ def _offered(asked: Set[Capability]) -> frozenset[Capability]:
 @functools.cache
 def _may_change() -> bool:
     """Whether it is nobody's but its owner's: asked once. What cannot be asked is said when the session begins."""
+    return _asked("may_change", unknown=True)
+
+
+@functools.cache
+def _fast() -> bool:
+    return _asked("fast", unknown=False)
+
+
+def _asked(what: str, *, unknown: bool) -> bool:
     with ThreadPoolExecutor(1) as pool:
         try:
-            return bool(pool.submit(asyncio.run, _module("look").may_change()).result())
+            return bool(pool.submit(asyncio.run, getattr(_module("look"), what)()).result())
         except (BadInput, HarnessError):
-            return True
+            return unknown
 
 
 def _why_not(capability: Capability) -> str:
@@ -73,6 +82,7 @@ KIND = SubstrateKind(
     why_not=_why_not,
     open=_open,
     describe=_describe,
+    fast=_fast,
     generators=lambda opened: opened.generators,
     comes_back=_comes_back,
 )

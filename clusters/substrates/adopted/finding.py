@@ -39,6 +39,8 @@ class Found:
     """How its pods get another template."""
     claims: tuple[str, ...]
     """What the volumes of its pods are called, before the pod's name."""
+    fast: bool
+    """Whether its servers were started with the fast pace of repair that some profiles count on."""
     custom: bool
     """Whether it is of a custom resource, whose operator undoes what others change of it."""
     secrets: tuple[str, ...]
@@ -137,6 +139,7 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         grace_s=template.get("terminationGracePeriodSeconds") or 30,
         strategy=spec.get("updateStrategy") or {"type": "RollingUpdate"},
         claims=tuple(sorted(volumes)),
+        fast=charted.fast.items() <= {one["name"]: one.get("value") for one in container.get("env") or ()}.items(),
         custom=_is_custom(owner),
         secrets=tuple(dict.fromkeys(charted.secrets(name, owner.get("name", name)))),
         charted=charted,
@@ -213,8 +216,13 @@ def _is_called(told: _Told, wanted: str) -> bool:
 
 
 def _database(told: _Told) -> tuple[Charted, _Told] | None:
-    """The engine and the container that is its database, if one is: the one that charts call so, else any."""
-    containers: Sequence[_Told] = told["spec"]["template"]["spec"]["containers"]
+    """The engine and the container that is its database, if one is."""
+    return _in_containers(told["spec"]["template"]["spec"])
+
+
+def _in_containers(pod: _Told) -> tuple[Charted, _Told] | None:
+    """The same of what a pod is made of: the container that charts call so, else any."""
+    containers: Sequence[_Told] = pod.get("containers") or ()
     for _, charted in _charted():
         for one in sorted(containers, key=lambda one: bool(one["name"] != charted.container)):
             if charted.is_it(one["image"], " ".join(_command(one))):
@@ -227,8 +235,12 @@ def _command(container: _Told) -> tuple[str, ...]:
 
 
 def _others(wanted: str, pods: Sequence[_Told]) -> str:
-    """What pods that are called so belong to, in place of a StatefulSet."""
-    called = [pod for pod in pods if wanted and wanted in (_labels(pod).get(_INSTANCE), _labels(pod).get(_NAME))]
+    """What pods that are called so belong to, in place of a StatefulSet; without a name those of a database."""
+    called = [
+        pod
+        for pod in pods
+        if (wanted in (_labels(pod).get(_INSTANCE), _labels(pod).get(_NAME)) if wanted else _in_containers(pod["spec"]))
+    ]
     kinds = sorted({str(_controller(pod).get("kind", "nobody")) for pod in called} - {"StatefulSet"})
     return " and ".join(kinds)
 

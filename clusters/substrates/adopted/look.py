@@ -45,6 +45,13 @@ async def may_change() -> bool:
     return not found.custom
 
 
+async def fast() -> bool:
+    """Whether its servers were started with the fast pace of repair. Raises ``BadInput``, ``HarnessError``."""
+    api, found, _, _ = await look()
+    api.close()
+    return found.fast
+
+
 def _changing(found: Found) -> Sequence[str]:
     """What is done to a StatefulSet that no operator has."""
     if found.custom:

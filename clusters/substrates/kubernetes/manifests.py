@@ -62,7 +62,9 @@ class Settings:
     generators: bool = False
     """Whether it has load generators."""
     storage_class: str | None = None
-    volume_mib: int = 10240
+    volume_mib: int = 0
+    owner: tuple[str, str] | None = None
+    """The pod of the harness in the same namespace, by name and uid: when that is deleted, all of it goes with it."""
     others: Mapping[str, str] | None = None
     """Beside a cluster that is there already: the labels of its pods. Of ours there are load generators alone then."""
 
@@ -159,7 +161,7 @@ def stateful_set(
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
             "selector": {"matchLabels": own},
             "template": {"metadata": {"labels": own}, "spec": _pod(settings, template, place or {})},
-            "volumeClaimTemplates": [{"metadata": _named(settings, "home"), "spec": _claim(settings)}],
+            "volumeClaimTemplates": [{"metadata": _labelled(settings, "home"), "spec": _claim(settings)}],
         },
     }
 
@@ -260,6 +262,14 @@ def _claim(settings: Settings) -> Object:
 
 
 def _named(settings: Settings, name: str) -> Object:
+    named = _labelled(settings, name)
+    if settings.owner is None:
+        return named
+    pod, uid = settings.owner
+    return {**named, "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid}]}
+
+
+def _labelled(settings: Settings, name: str) -> Object:
     return {"name": name, "namespace": settings.namespace, "labels": settings.labels}
 
 

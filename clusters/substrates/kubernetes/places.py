@@ -121,8 +121,9 @@ class Places:
             namespace=given.namespace or cluster,
             cluster=cluster,
             generators=generators is not None,
+            owner=given.owner,
             storage_class=given.storage_class,
-            volume_mib=given.volume_mib,
+            volume_mib=given.volume_of(resources),
         )
         await refuse_without(api, IN_A_NAMESPACE, given.namespace)
         if own := given.namespace is None:

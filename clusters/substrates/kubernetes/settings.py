@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from clusters.errors import BadInput
-from clusters.model import PLANNED, Capability
+from clusters.model import PLANNED, Capability, NodeResources
 from clusters.substrates.kubernetes.manifests import PROGRAMS
 
 CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
@@ -22,6 +22,9 @@ IMAGES = "ROACHPROOF_KUBERNETES_IMAGES"
 STORAGE = "ROACHPROOF_KUBERNETES_STORAGE_CLASS"
 VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
 REACH = "ROACHPROOF_KUBERNETES_REACH"
+POD = "ROACHPROOF_KUBERNETES_OWNER"
+LEAST_VOLUME_MIB = 10240
+"""The smallest that is asked for by default: some storage classes give none smaller (our own choice)."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -55,14 +58,16 @@ class Given:
     image: str | None
     images: Mapping[str, Mapping[str, str]]
     storage_class: str | None
-    volume_mib: int
+    volume_mib: int | None
     reach: Reach
+    owner: tuple[str, str] | None
+    """The pod that the harness runs in, where all that it makes is to go with that: its name and uid."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Given":
         """Raises ``BadInput`` that names the variable."""
-        volume = environment.get(VOLUME, "10240")
-        if not volume.isdecimal() or int(volume) < 64:
+        volume = environment.get(VOLUME)
+        if volume is not None and (not volume.isdecimal() or int(volume) < 64):
             raise BadInput(f"{VOLUME}={volume}: must be a whole number of MiB, at least 64; give such a figure")
         namespace = environment.get(NAMESPACE, "")
         if namespace and not _LABEL.fullmatch(namespace):
@@ -70,18 +75,29 @@ class Given:
                 f"{NAMESPACE}={namespace}: must be at most 63 small letters, digits and '-', as Kubernetes has it; "
                 "give the name of a namespace that is there"
             )
+        owner = environment.get(POD) or ""
+        if owner and not (namespace and all(owner.partition("/")[::2])):
+            raise BadInput(
+                f"{POD}={owner}: must be the name and the uid of a pod as NAME/UID, with {NAMESPACE} its namespace; "
+                "give both, or neither"
+            )
         reach = environment.get(REACH) or Reach.FOUND
         if reach not in [*Reach]:
             raise BadInput(f"{REACH}={reach}: must be one of {', '.join(Reach)}; give one of these, or none")
         return cls(
             reach=Reach(reach),
+            owner=owner.partition("/")[::2] if owner else None,
             context=environment.get(CONTEXT) or None,
             namespace=namespace or None,
             image=environment.get(IMAGE) or None,
             images=_images(environment.get(IMAGES)),
             storage_class=environment.get(STORAGE) or None,
-            volume_mib=int(volume),
+            volume_mib=None if volume is None else int(volume),
         )
+
+    def volume_of(self, node: NodeResources | None) -> int:
+        """How large a node's volume is to be, in MiB: the profile's, unless another size is asked for."""
+        return self.volume_mib or max(LEAST_VOLUME_MIB, (node and node.disk_mib) or 0)
 
     def default_image(self) -> str:
         """What pods run in where nothing else is known. Raises ``BadInput`` where nothing is."""

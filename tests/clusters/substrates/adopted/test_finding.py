@@ -52,6 +52,9 @@ CUSTOM = stateful("orders", ownerReferences=owned("CrdbCluster", "orders"))
 OTHER = stateful("web", container={"image": "nginx:1", "args": ["start"], "name": "web"})
 PLAIN = stateful("plain")
 ALL = [RELEASE, CUSTOM, OTHER, PLAIN]
+OPERATED = pods("new", kind="CrdbNode", instance="new")
+for pod in OPERATED:
+    pod["spec"]["containers"] = PLAIN["spec"]["template"]["spec"]["containers"]
 PODS = [pod for one in ALL for pod in pods(one["metadata"]["name"])]
 
 
@@ -83,6 +86,19 @@ def test_the_only_one_needs_no_name() -> None:
     assert found("", [OTHER, PLAIN]).name == "plain"
 
 
+@pytest.mark.parametrize(
+    ("env", "fast"),
+    [
+        ([], False),
+        ([{"name": "COCKROACH_SCAN_INTERVAL", "value": "10s"}, {"name": "POD", "valueFrom": {}}], True),
+        ([{"name": "COCKROACH_SCAN_INTERVAL", "value": "10m"}], False),
+    ],
+)
+def test_the_pace_of_repair_is_that_of_its_servers(env: list[dict[str, Any]], fast: bool) -> None:
+    there = pods("quick")
+    assert found("quick", [stateful("quick", container={"env": env})], there).fast is fast
+
+
 def test_the_secret_is_looked_for_where_charts_and_operators_put_it() -> None:
     assert found("shop").secrets == ("shop-cockroachdb-client-secret", "shop-cockroachdb-root", "cockroachdb-root")
     assert "orders-root" in found("orders").secrets
@@ -96,8 +112,9 @@ def test_the_secret_is_looked_for_where_charts_and_operators_put_it() -> None:
         ("", [OTHER], PODS, "namespace team: no CockroachDB .*there are: none; name one of them, or another namespace"),
         ("", ALL, PODS, "3 are meant by it: shop-cockroachdb, orders, plain; set ROACHPROOF_ADOPT"),
         ("web", ALL, PODS, "StatefulSet web runs proxy:1, nginx:1, and no CockroachDB; name one that does"),
-        ("new", ALL, [*PODS, *pods("new", kind="CrdbNode", instance="new")],
+        ("new", ALL, [*PODS, *OPERATED],
          "its pods are of a CrdbNode, and only those of a StatefulSet are adopted"),
+        ("", [OTHER], [*PODS, *OPERATED], "its pods are of a CrdbNode, and only those of a StatefulSet are adopted"),
         ("plain", ALL, pods("plain", ready=2), "wants 3 pods, of which 2 are ready; wait until all are"),
         ("noted", [stateful("noted", annotations={"roachproof/found": "{\"replicas\": 3}"})], PODS,
          r"changed by a run .*; before it was {\"replicas\": 3}; wait .* `kubectl annotate .* roachproof/found-`"),

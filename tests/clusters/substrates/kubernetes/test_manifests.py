@@ -1,6 +1,7 @@
 """What the API server is given: pure functions of what was placed."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,19 @@ def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
     ):
         labels = found["metadata"]["labels"]
         assert all(f"{key}={labels[key]}" in SETTINGS.selector.split(",") for key in SETTINGS.labels)
+
+
+def test_what_a_pod_owns_goes_with_it_and_volumes_with_their_statefulset() -> None:
+    owned = replace(SETTINGS, owner=("gate-1", "7"))
+    made = manifests.stateful_set(owned, "node", Template(image="db:1"), replicas=1)
+    job = manifests.job(owned, WantedGenerators(number=1, image="suite:1"))
+    for found in (manifests.scripts(owned, "true"), manifests.service(owned), manifests.budget(owned), made, job):
+        pod = {"apiVersion": "v1", "kind": "Pod", "name": "gate-1", "uid": "7"}
+        assert found["metadata"]["ownerReferences"] == [pod]
+    (claim,) = made["spec"]["volumeClaimTemplates"]
+    assert "ownerReferences" not in claim["metadata"]
+    assert made["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete"
+    assert "ownerReferences" not in manifests.service(SETTINGS)["metadata"]
 
 
 def test_load_generators_are_an_indexed_job_of_pods_without_rights() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from clusters.errors import BadInput
 from clusters.substrates.kubernetes.settings import Given, Reach
+from plugin.profiles import profile_named
 
 LOADS = """
 import sys
@@ -50,6 +51,28 @@ def test_a_program_of_an_image_is_called_by_a_path_of_its_own(tmp_path: Path) ->
 def test_a_size_that_is_none_is_refused(size: str) -> None:
     with pytest.raises(BadInput, match=rf"ROACHPROOF_KUBERNETES_VOLUME_MIB={size}: must be a whole number"):
         Given.read({"ROACHPROOF_KUBERNETES_VOLUME_MIB": size})
+
+
+@pytest.mark.parametrize(
+    ("asked", "profile", "size"),
+    [("", None, 10240), ("", "laptop", 10240), ("", "medium", 70 * 1024), ("512", "medium", 512)],
+)
+def test_a_volume_is_as_large_as_the_profile_says_unless_another_size_is_asked_for(
+    asked: str, profile: str | None, size: int
+) -> None:
+    given = Given.read({"ROACHPROOF_KUBERNETES_VOLUME_MIB": asked} if asked else {})
+    assert given.volume_of(profile_named(profile).node if profile else None) == size
+
+
+@pytest.mark.parametrize(
+    ("owner", "namespace"), [("gate-1", "team"), ("/7", "team"), ("gate-1/", "team"), ("gate-1/7", "")]
+)
+def test_an_owner_that_is_no_pod_of_the_namespace_is_refused(owner: str, namespace: str) -> None:
+    with pytest.raises(BadInput, match=f"OWNER={owner}: must be the name and the uid of a pod as NAME/UID"):
+        Given.read({"ROACHPROOF_KUBERNETES_OWNER": owner, "ROACHPROOF_KUBERNETES_NAMESPACE": namespace})
+    given = {"ROACHPROOF_KUBERNETES_OWNER": "gate-1/7", "ROACHPROOF_KUBERNETES_NAMESPACE": "team"}
+    assert Given.read(given).owner == ("gate-1", "7")
+    assert Given.read({}).owner is None
 
 
 def test_a_way_to_reach_pods_that_is_none_is_refused() -> None:
