@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from plugin.release import DESCRIBE
 from plugin.reports.ending import SUMMARY_FILE
@@ -47,6 +48,8 @@ def pytests(words: Words) -> Iterator[Words]:
         case ("tox", "-e", name) | ("tox", "-e", name, "--", *_):
             for filled in commands.environment(name, words[4:]):
                 yield from pytests(filled)
+        case ("python", "-m", "tests.kubernetes.lab", "--machines" | "--regions", _, *command):
+            yield from pytests((*words[:3], *command))
         case ("python", "-m", "tests.kubernetes.lab", *command) if command:
             yield from pytests(tuple(command))
         case ("python", "-m", module):
@@ -67,6 +70,12 @@ def pytests(words: Words) -> Iterator[Words]:
             yield tuple(arguments)
         case ("pytest", *arguments):
             yield tuple(arguments)
+        case ("kubectl", *given):
+            for manifest in (file for option, file in pairwise(given) if option == "-f"):
+                for job in (one for one in yaml.safe_load_all(Path(manifest).read_text()) if one["kind"] == "Job"):
+                    (container,) = job["spec"]["template"]["spec"]["containers"]
+                    arguments = [word for word in container["args"] if not word.startswith("--junit-xml")]
+                    yield from pytests((*containerfile.entrypoint(), *arguments))
         case ("ruff" | "mypy", *_):
             pass  # they have run before the tests do
         case _:

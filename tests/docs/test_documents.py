@@ -14,7 +14,7 @@ README_WORDS = 900
 """So many words of prose are read in the first ten minutes; code is not counted."""
 FOREIGN = {"--quiet", "--junit-xml", "--alluredir", "--deselect", "--benchmark-storage", "--benchmark-max-time",
            "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version",
-           "--build-arg", "--userns", "--tags", "--always", "--long"}  # fmt: skip
+           "--build-arg", "--userns", "--tags", "--always", "--long", "--follow", "--selector", "--output"}  # fmt: skip
 """Options of pytest and its plugins, and of programs that are not ours, that the documents name."""
 
 

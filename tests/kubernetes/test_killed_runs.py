@@ -1,23 +1,20 @@
 """Runs whose harness is killed, at moments that a seed draws from what a run does: nothing that they made stays."""
 
 import asyncio
-import json
 import os
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED
-from tests.kubernetes.at_hand import AT_HAND, apply, eventually, kubectl, namespaces, opened
+from tests.kubernetes.at_hand import AT_HAND, apply, begun, eventually, kubectl, namespaces, objects, opened
+from tests.kubernetes.lab.images import SHELL
+from tests.kubernetes.running import Running
 from tests.slow import slow
 
 pytestmark = AT_HAND
-ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("ROACHPROOF_MOMENTS", "17"))
 """Which moments are drawn; any other number draws others."""
 OBJECTS = range(1, 10)
@@ -36,33 +33,15 @@ def ours() -> list[str]:
     return kubectl("get", KINDS, "-A", "-l", f"{MANAGED}={OWNER}", "-o", "name", "--ignore-not-found").split()
 
 
-def happened(run_dir: Path) -> Iterator[str]:
-    """The events that the run has written so far."""
-    for file in run_dir.glob("claims/*/*/events.jsonl"):
-        *whole, _ = file.read_text().split("\n")  # the last line may be half written
-        yield from (json.loads(line)["event"] for line in whole)
-
-
-def has_come(moment: str, run_dir: Path) -> bool:
-    number, _, objects = moment.partition(" ")
-    return len(ours()) >= int(number) if objects else moment in happened(run_dir)
-
-
 def killed_at(moment: str, tmp_path: Path) -> None:
     """A run, and SIGKILL of its harness once the moment has come."""
-    run_dir = tmp_path / "run"
-    asked = ["--engine", "postgres", "--substrate", "kubernetes", "--claim", "survivability", "--run-dir", str(run_dir)]
-    line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *asked]
-    with (tmp_path / "said").open("w") as said:
-        run = subprocess.Popen(line, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
+    run = Running(tmp_path)
+    number, _, objects = moment.partition(" ")
     try:
-        while not has_come(moment, run_dir):
-            assert run.poll() is None, f"it ended before {moment}: {(tmp_path / 'said').read_text()}"
-            time.sleep(0.02)
+        run.until(moment, lambda: len(ours()) >= int(number) if objects else moment in run.events())
         assert namespaces(), "there is something to be left"
     finally:
-        run.kill()
-        run.wait()
+        run.end()
 
 
 @slow
@@ -70,6 +49,24 @@ def killed_at(moment: str, tmp_path: Path) -> None:
 async def test_a_run_that_is_killed_leaves_nothing(moment: str, tmp_path: Path) -> None:
     await asyncio.to_thread(killed_at, moment, tmp_path)
     await eventually("all that it made to go", lambda: not ours() and not namespaces())
+
+
+async def test_all_goes_with_the_pod_that_the_harness_ran_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the gate is a Job, whose pod is deleted: nothing of the harness is left that could clear away."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "harness", "namespace": "default"}}
+    container = {"name": "harness", "image": SHELL, "command": ["sleep", "infinity"]}
+    apply(tmp_path / "pod.json", {**pod, "spec": {"containers": [container], "terminationGracePeriodSeconds": 0}})
+    uid = kubectl("-n", "default", "get", "pod", "harness", "-o", "jsonpath={.metadata.uid}")
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_OWNER", f"harness/{uid}")
+    substrate = await opened(tmp_path)
+    try:
+        await begun(substrate)
+        assert len(objects("default").split()) == 6
+        kubectl("-n", "default", "delete", "pod", "harness", "--wait=false")
+        await eventually("all that it owned to go", lambda: not objects("default"))
+    finally:
+        await substrate.close()
 
 
 async def test_what_an_owner_left_that_said_nothing_for_long_is_cleared_away(

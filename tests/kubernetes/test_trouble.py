@@ -29,6 +29,8 @@ from tests.kubernetes.at_hand import (
     pod_of,
     spec,
 )
+from tests.kubernetes.running import Running
+from tests.slow import slow
 
 pytestmark = AT_HAND
 AWAY_S = 30
@@ -130,3 +132,19 @@ async def test_an_api_server_that_is_away_for_half_a_minute_is_waited_for(tmp_pa
         assert substrate.state("n1") is substrate.state("n2") is ProcessState.RUNNING
     finally:
         await substrate.close()
+
+
+@slow
+async def test_an_api_server_that_is_away_refutes_no_claim(tmp_path: Path) -> None:
+    """In the middle of one: it is waited for, or the harness has failed, or times tell nothing."""
+    run = Running(tmp_path)
+    try:
+        await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
+        with no_api_server():
+            await asyncio.sleep(AWAY_S)
+        status = await asyncio.to_thread(run.process.wait)
+    finally:
+        run.end()
+    assert status in (0, 6, 7), run.said
+    assert "REFUTED" not in run.said
+    await eventually("all that it made to go", lambda: not namespaces())
