@@ -18,6 +18,7 @@ from clusters.substrates import SubstrateKind
 from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
 
 if TYPE_CHECKING:
+    from clusters.substrates.adopted.finding import Found
     from clusters.substrates.adopted.substrate import Adopted
 
 
@@ -25,23 +26,26 @@ def _offered(asked: Set[Capability]) -> frozenset[Capability]:
     return (CAPABILITIES | CHANGES if asked & CHANGES and _may_change() else CAPABILITIES) & asked
 
 
-@functools.cache
 def _may_change() -> bool:
-    """Whether it is nobody's but its owner's: asked once. What cannot be asked is said when the session begins."""
-    return _asked("may_change", unknown=True)
+    """Whether it is nobody's but its owner's."""
+    found = _found()
+    return found is None or not found.custom
+
+
+def _fast() -> bool:
+    found = _found()
+    return found is not None and found.fast
 
 
 @functools.cache
-def _fast() -> bool:
-    return _asked("fast", unknown=False)
-
-
-def _asked(what: str, *, unknown: bool) -> bool:
+def _found() -> "Found | None":
+    """The cluster, looked for once. What cannot be had is said when the session begins."""
     with ThreadPoolExecutor(1) as pool:
         try:
-            return bool(pool.submit(asyncio.run, getattr(_module("look"), what)()).result())
+            found: Found = pool.submit(asyncio.run, _module("look").found()).result()
         except (BadInput, HarnessError):
-            return unknown
+            return None
+    return found
 
 
 def _why_not(capability: Capability) -> str:

@@ -38,18 +38,11 @@ async def describe() -> Sequence[str]:
         api.close()
 
 
-async def may_change() -> bool:
-    """Whether its StatefulSet may be changed: no operator has it. Raises ``BadInput``, ``HarnessError``."""
-    api, found, _, _ = await look()
+async def found() -> Found:
+    """The cluster alone. Raises ``BadInput``, ``HarnessError``."""
+    api, cluster, _, _ = await look()
     api.close()
-    return not found.custom
-
-
-async def fast() -> bool:
-    """Whether its servers were started with the fast pace of repair. Raises ``BadInput``, ``HarnessError``."""
-    api, found, _, _ = await look()
-    api.close()
-    return found.fast
+    return cluster
 
 
 def _changing(found: Found) -> Sequence[str]:
