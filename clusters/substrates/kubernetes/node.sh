@@ -29,9 +29,9 @@ serve() {
       child='' by=''
       [ "$code" != 137 ] || [ "$(killed_for_memory)" = "$before" ] || by=memory
       [ -z "$ending" ] || by=pod
-      echo "roachproof exited $code $by"
-      # It stays while the pod is ended from outside: the next one goes on with it.
+      # It stays while the pod is ended from outside: the next one goes on with it. Once the end is told, another may come.
       [ -n "$ending" ] || rm -f "$order"
+      echo "roachproof exited $code $by"
     else
       sleep 3600 &
       sleeping=$! child=$!

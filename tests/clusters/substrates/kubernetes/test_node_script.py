@@ -70,6 +70,28 @@ def test_an_order_is_carried_out_once_and_its_end_is_told(serving: "subprocess.P
     assert said == f"it's $5 in {tmp_path}/node/home\n" * 2
 
 
+def test_an_order_is_gone_before_its_end_is_told(script: Path, tmp_path: Path) -> None:
+    """Else it would take the next one along, which comes as soon as the end is heard."""
+    (tmp_path / "bin").mkdir()
+    (slow := tmp_path / "bin" / "rm").write_text('#!/bin/sh\nsleep 0.3\nexec /bin/rm "$@"\n')
+    slow.chmod(0o755)
+    order(tmp_path, "exit 3")
+    with subprocess.Popen(
+        ["/bin/sh", script, "serve"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}"},
+    ) as process:
+        try:
+            assert told(process) == "roachproof ready"
+            assert told(process).startswith("roachproof started ")
+            assert told(process) == "roachproof exited 3"
+            assert not (tmp_path / "node" / "order").exists()
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def test_a_signal_is_told_as_a_shell_does(serving: "subprocess.Popen[str]", tmp_path: Path) -> None:
     order(tmp_path, "sleep 60")
     serving.send_signal(signal.SIGUSR1)
