@@ -51,7 +51,7 @@ class Companion:
 
     def _ended(self) -> HarnessError:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1)
+            self._process.wait(timeout=_END_S)
         return HarnessError(f"the process that {self._does} ended with {self._process.returncode}")
 
     def end(self, last: Any = None) -> None:
