@@ -96,6 +96,7 @@ LASTING: Mapping[str, tuple[Comparison, float, dict[str, Any]]] = {
     "client_wait_resuming_s": (
         Comparison.LE, 30, {"history": in_vain(history(until=END), 12, 46, "r1"), "events": RETURNED},
     ),
+    "failed_resuming": (Comparison.LE, 5, {"history": in_vain(history(until=END), 45, 48), "events": RETURNED}),
     "failed_disturbed": (Comparison.LE, 5, {"history": in_vain(history(until=END), 20, 30)}),
     "gap_scaling_s": (
         Comparison.LE, 30,

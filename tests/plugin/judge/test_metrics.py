@@ -77,6 +77,7 @@ EXPECTED = {
     "gap_scaling_s": None,
     "gap_resuming_s": None,
     "client_wait_resuming_s": None,
+    "failed_resuming": None,
     "gap_unscaled_s": None,
     "away_again_scaling": None,
     "errors_undisturbed": 0,
