@@ -34,7 +34,7 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
     """Run a phase of a test. A claim's is judged by what there is where it ends because a node did: ``Refuted``.
 
     So it is where something did not come in time while other work had the machine, and where a load generator was lost;
-    ``Inconclusive`` if it is not refuted.
+    ``Inconclusive`` if it is not refuted, as by a node of an old version that is compared with a new one.
     """
     try:
         return (yield)
@@ -58,7 +58,7 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
         verdict = conclude(trial, runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.REFUTED:
             raise Refuted("\n" + as_table(verdict)) from error
-        if taken or lost:
+        if taken or lost or _only(error, NodeDied):
             raise Inconclusive("\n" + as_table(verdict)) from error
         raise
 

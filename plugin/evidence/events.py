@@ -46,10 +46,14 @@ class TrialEnd(Happened, frozen=True, kw_only=True, tag="trial.end"):
 
 
 class ProvisionBegin(Happened, frozen=True, kw_only=True, tag="provision.begin"):
-    """A cluster of these nodes is about to be provisioned."""
+    """A cluster of these nodes is about to be provisioned.
+
+    ``old``: of the old version of two, against which the new one is held. Older trials do not say.
+    """
 
     nodes: Sequence[str] = ()
     topology: str = ""
+    old: bool | UnsetType = UNSET
 
 
 class Errored(Happened, frozen=True, kw_only=True, tag="error"):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
+from plugin.evidence.events import ProvisionBegin, seen
 from plugin.judge.availability import Availability, availability, nearby, together
 from plugin.judge.moments import seconds, zero_of
 from plugin.judge.trial import Timeline, TrialEvidence, timeline
@@ -31,6 +32,11 @@ class Analysis:
     def moment(self, t: int) -> str:
         """A time of the timeline in words."""
         return seconds(t, self.zero)
+
+    def of_old(self, t: int) -> bool:
+        """Whether the cluster that ran at that time was of an old version, against which a new one is held."""
+        begun = [begin for at, begin in seen(self.evidence.events, ProvisionBegin) if at <= t]
+        return bool(begun) and begun[-1].old is True
 
     @cached_property
     def outages(self) -> tuple[Availability, ...]:

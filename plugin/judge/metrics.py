@@ -241,12 +241,16 @@ def _repair(a: Analysis) -> Measured:
 
 @measures("nodes_died", "nodes", ("integrity",), safety=True)
 def _nodes_died(a: Analysis) -> Measured:
-    """Nodes that ended by themselves."""
+    """Nodes that ended by themselves; where versions are compared, of the new one's.
+
+    Where one of the old version's did, the comparison ended there.
+    """
     if not a.evidence.events:
         return nothing("nothing was recorded")
     died = seen(a.evidence.events, NodeDeath)
     told = [f"{event.node} ended by itself at {a.moment(t)}, exit code {event.code}" for t, event in died[:5]]
-    return len(died), "", tuple(told)
+    new = sum(not a.of_old(t) for t, _ in died)
+    return nothing(f"of the old version alone: {told[0]}") if died and not new else (new, "", tuple(told))
 
 
 KNOWN_METRICS = Known(_OWN, lambda: (workload.metrics for workload in WORKLOADS.values()))

@@ -44,6 +44,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError, NodeDied, TimedOut
 from clusters.events import NodeDeath
 from clusters.generators import GeneratorLost
+from plugin.evidence.events import ProvisionBegin
 from plugin.evidence.load import HOST
 
 
@@ -163,6 +164,13 @@ def breaks_late(trial):
 async def test_node_died_in_a_group(trial, judge):
     trial.store.event(NodeDeath(node="n1", code=-6))
     raise ExceptionGroup("several", [HarnessError("a client lost its node"), NodeDied("n1 ended by itself")])
+
+
+@pytest.mark.claim("question")
+async def test_node_of_the_old_version_died(trial, judge):
+    trial.store.event(ProvisionBegin(nodes=["n1"], old=True))
+    trial.store.event(NodeDeath(node="n1", code=-6))
+    raise NodeDied("n1 ended by itself")
 
 
 @pytest.mark.claim("question")

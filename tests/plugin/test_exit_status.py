@@ -54,6 +54,7 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "the same, and what was recorded by then refutes a claim": ["too_late_after_a_death"],
     "a load generator was lost": ["generator_lost"],
     "a load generator was lost, and what was recorded by then refutes a claim": ["generator_lost_after_a_death"],
+    "a node of the old version, with which a new one is compared, ended by itself": ["node_of_the_old_version_died"],
     "the judge has a bug": ["passes"],
     "a claim is refuted, and then the harness fails": ["refuted_then_late_harness", "refuted_then_broken"],
     "a claim would pass, and then the harness fails": ["late_harness"],

@@ -340,6 +340,24 @@ def test_a_node_that_ended_by_itself() -> None:
     assert found.examples == ("n2 ended by itself at 25.0 s, exit code -6",)
 
 
+def test_a_node_of_an_old_version_that_ended_by_itself_is_no_fault_of_the_new_one() -> None:
+    """Which cluster it was of is told by the one that was provisioned last."""
+
+    def died(*at: float) -> Measurement:
+        clusters = [event(t, "provision.begin", nodes=["n1"], **old) for t, old in ((1, {"old": True}), (5, {}))]
+        deaths = [event(t, "node.died", node="n1", code=-6) for t in at]
+        told = sorted([*clusters, *deaths], key=lambda each: each.t)
+        return measure(trial(events=[event(0, "trial.begin"), *told]), "nodes_died")
+
+    assert died().value == 0
+    assert died(6).value == 1
+    old = died(3)
+    assert (old.value, old.note) == (
+        None, "of the old version alone: n1 ended by itself at 3.0 s, exit code -6"
+    )  # fmt: skip
+    assert died(3, 6).value == 1
+
+
 def test_recovery_counts_from_the_last_undoing() -> None:
     second = [
         event(16.5, "fault.begin", fault="kill", nodes=["n2"]),
