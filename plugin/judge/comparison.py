@@ -13,7 +13,7 @@ blocks have five, and the other sides are held against the mean of both runs, wh
 widens the interval; it stops nothing by itself.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, inf, isfinite, isinf, log, sqrt
@@ -37,6 +37,10 @@ choice)."""
 
 MOST_GROWTH = 10_000.0
 """Percent: a growth that only shows beyond it is called none that shows (our own choice)."""
+
+
+MOST_NOISE = 1000.0
+"""Percent: as much noise of a run as a plan looks for (our own choice)."""
 
 
 class Decision(StrEnum):
@@ -375,11 +379,12 @@ def pairs_needed(*, sd: float, shift: float, margin: Margin, alpha: float = LEVE
 class Plan:
     """What so many blocks can show at a margin, the first side run twice in each.
 
-    ``found``: the loss in percent that is refuted with 90 % probability, or the growth where ``growth`` is held;
-    infinite where none is. ``passes``: how likely two sides that do not differ pass.
+    ``noise``: of one run, in percent. ``found``: the loss in percent that is refuted with 90 % probability, or the
+    growth where ``growth`` is held; infinite where none is. ``passes``: how likely two sides that do not differ pass.
     """
 
     blocks: int
+    noise: float
     found: float
     passes: float
     growth: bool = False
@@ -393,23 +398,35 @@ class Plan:
         )
 
 
-def plan(margin: Margin, declared: Looks, *, noise: float, figures: int = 1) -> tuple[Plan, ...]:
-    """What each of the declared looks can show by itself, for a noise of one run in percent."""
+def plan(margin: Margin, declared: Looks, *, noise: float | None, figures: int = 1) -> tuple[Plan, ...]:
+    """What each of the declared looks can show by itself, for a noise of one run in percent.
+
+    Where that is not known (``None``): for the most with which sides that do not differ pass with 90 % probability.
+    """
     return tuple(_plan(at, margin, declared.alpha, noise, figures) for at in declared.at)
 
 
-def _plan(n: int, margin: Margin, alpha: float, noise: float, figures: int) -> Plan:
-    sd, df = sqrt(AGAINST_MEAN) * log(1 + noise / 100), 2 * n - 1
+def _plan(n: int, margin: Margin, alpha: float, given: float | None, figures: int) -> Plan:
     growth = isinf(margin.lower)
 
-    def chance(percent: float, level: float) -> tuple[float, float]:
+    def chance(noise: float, percent: float, level: float) -> tuple[float, float]:
         bounds = {"lower": margin.lower, "upper": margin.upper}
-        shift = log(1 + percent / 100) if growth else log(1 - percent / 100)
-        return chances(n, df=df, sd=sd, shift=shift, alpha=level, **bounds)
+        sd, shift = log(1 + noise / 100), log(1 + percent / 100) if growth else log(1 - percent / 100)
+        return chances(n, df=2 * n - 1, sd=sqrt(AGAINST_MEAN) * sd, shift=shift, alpha=level, **bounds)
 
-    low, high = 0.0, MOST_GROWTH if growth else 99.9
-    reached = chance(high, alpha / figures)[1] >= POWER
+    noise = given or _from(MOST_NOISE, lambda noise: chance(noise, 0, alpha)[0] < POWER)
+    most = MOST_GROWTH if growth else 99.9
+    found = _from(most, lambda percent: chance(noise, percent, alpha / figures)[1] >= POWER)
+    reached = chance(noise, most, alpha / figures)[1] >= POWER
+    return Plan(
+        blocks=n, noise=noise, found=found if reached else inf, passes=chance(noise, 0, alpha)[0], growth=growth
+    )
+
+
+def _from(most: float, holds: Callable[[float], bool]) -> float:
+    """From where on up to ``most`` it holds, where it does."""
+    low, high = 0.0, most
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if chance(middle, alpha / figures)[1] >= POWER else (middle, high)
-    return Plan(blocks=n, found=high if reached else inf, passes=chance(0, alpha)[0], growth=growth)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

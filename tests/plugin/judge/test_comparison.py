@@ -343,9 +343,22 @@ def test_a_growth_that_no_plan_finds_is_called_none() -> None:
     assert "no growth is refuted with 90 % probability" in str(told)
 
 
-def test_a_plan_tells_of_every_figure_that_regression_holds_against_a_margin() -> None:
-    sizes = profile_named("laptop").size(WORKLOADS["tpcc"])
-    checks = load_catalogue().claim("regression").checks_for("laptop")
+@pytest.mark.parametrize("percent", [10, 50])
+def test_where_the_noise_is_not_known_a_plan_tells_how_much_of_it_healthy_sides_may_have(percent: float) -> None:
+    margin = no_increase(percent)
+    (told,) = plan(margin, looks(5), noise=None)
+    assert told.passes == pytest.approx(0.9, abs=0.001)
+    healthy, slower = (
+        decisions(noise=told.noise, loss=-grown, margin=margin, declared=looks(5)) for grown in (0, told.found)
+    )
+    assert healthy[Decision.HOLDS] == pytest.approx(0.9, abs=0.02)
+    assert slower[Decision.REFUTED] == pytest.approx(0.9, abs=0.02)
+
+
+@pytest.mark.parametrize("profile", ["laptop", "small", "medium", "large"])
+def test_a_plan_tells_of_every_figure_that_regression_holds_against_a_margin(profile: str) -> None:
+    sizes = profile_named(profile).size(WORKLOADS["tpcc"])
+    checks = load_catalogue().claim("regression").checks_for(profile)
     told = plans(checks, sizes.pairs, noise=sizes.noise_percent)
     assert [each.split()[0] for each in told] == [c.metric for c in checks if c.metric in COMPARISONS and c.limit]
     assert {each.called for each in COMPARISONS.values()} == {*FIGURES}
