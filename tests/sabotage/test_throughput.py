@@ -266,17 +266,34 @@ async def test_rows_that_the_load_does_not_find(tpcc: Tpcc, judge: Judge, engine
 async def test_payments_that_end_with_an_error_of_the_server_s_own(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """One payment in twenty ends with XX000, under a load that the cluster carries and beyond it."""
     async with small(tpcc, engine, warehouses=2) as loaded:
-        async with await loaded.cluster.deployment.connect() as connection:
-            await connection.execute(
-                "CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS "
-                "$$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = 'XX000'; END $$"
-            )
-            await connection.execute(
-                "CREATE TRIGGER by_hand BEFORE INSERT ON history FOR EACH ROW "
-                "WHEN (new.h_c_id % 20 = 0) EXECUTE FUNCTION by_hand()"
-            )
+        await payments_end_with(loaded, "XX000", one_in=20, when="BEFORE INSERT ON history")
         await short_ramp(tpcc, loaded)
     assert judge.refuted("failed_share")
+
+
+@slow
+@pytest.mark.sabotage("stress", engine="postgres")
+async def test_payments_of_which_nobody_knows_whether_they_were_made(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
+    """COMMIT of one payment in four is answered with 40003, the result is ambiguous, under a load that is carried."""
+    async with small(tpcc, engine, warehouses=2) as loaded:
+        await payments_end_with(loaded, "40003", one_in=4, when="AFTER INSERT ON history DEFERRABLE INITIALLY DEFERRED")
+        await tpcc.run(loaded, Work(warehouses=2, ramp_s=2, measured_s=10, wait_scale=0.02), side="small")
+        await loaded.check()
+    assert judge.refuted("failed_share")
+
+
+async def payments_end_with(loaded: Loaded, state: str, *, one_in: int, when: str) -> None:
+    """One in so many ends with this SQLSTATE, by a trigger that is called then: deferred, in answer to COMMIT."""
+    constraint = "CONSTRAINT" if "DEFERRED" in when else ""
+    async with await loaded.cluster.deployment.connect() as connection:
+        await connection.execute(
+            "CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = '{state}'; END $$"
+        )
+        await connection.execute(
+            f"CREATE {constraint} TRIGGER by_hand {when} FOR EACH ROW "
+            f"WHEN (new.h_c_id % {one_in} = 0) EXECUTE FUNCTION by_hand()"
+        )
 
 
 @slow
