@@ -99,13 +99,14 @@ class Run:
             return None
         from fixtures.swapping.given import given, old_joins
 
-        return given(self.settings.plan, self.settings.home, self.targets, partial(old_joins, self.kind))
+        joins = partial(old_joins, self.kind)
+        return given(self.settings.plan, self.settings.home, self.targets, joins, twice=self.changed)
 
     def parameters_for(self, claim: "Claim") -> Mapping[str, tuple[object, ...]]:
-        """The values of each argument of the claim's test: the suite's, but for the path of a plan that is given."""
+        """The values of each argument of the claim's test: the suite's, but for those of a plan that is given."""
         values = claim.parameters_for(self.settings.suite)
-        if self.plan and claim.changes_versions and "path" in values:
-            return {**values, "path": (self.plan.path,)}
+        if self.plan and claim.changes_versions:
+            return {**values, **self.plan.instead(values)}
         return values
 
     @cached_property

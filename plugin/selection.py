@@ -36,7 +36,7 @@ MARKERS = (
     "hardware(profile): the test is evaluated only under this profile (or another such marker's); a claim's test "
     "without one has one for each profile that can evaluate it, for -m 'hardware(profile=\"medium\")' to choose by",
     "plans(lines=…, fits=None): what a test draws by its seed; lines(item, run) are printed by --dry-run; "
-    "fits(item, run) raises where a given plan is not for it",
+    "fits(item, run) is whether a given plan is for it, and raises where its cluster is not such",
 )
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
@@ -193,14 +193,11 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
 def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
     """Raise ``BadInput`` where the plan that is given is for none of the tests, or is not for one that would run."""
     takes = [(item, held) for item in items for mark in item.iter_markers("plans") if (held := mark.kwargs.get("fits"))]
-    if not takes:
+    if not [item for item, fits in takes if item.get_closest_marker("skip") or fits(item, run)]:
         raise BadInput(
-            f"--plan {run.settings.plan}: none of these tests changes the version by a plan; leave it out, "
-            "or choose one that does: --claim hot-swap"
+            f"--plan {run.settings.plan}: none of these tests follows a plan like that; leave it out, or choose one "
+            "that does: --claim hot-swap, or hot-swap-failed-node where an update fails"
         )
-    for item, fits in takes:
-        if not item.get_closest_marker("skip"):
-            fits(item, run)
 
 
 def _check_left_running(items: Sequence[pytest.Item]) -> None:
@@ -370,9 +367,10 @@ def _most_nodes(claim: "Claim", run: Run, begins: int = 0) -> int:
     ``begins``: how many the cluster of a test begins with; as the claim's parameters say where that is not given.
     """
     most = max(begins, claim.nodes_for(run.settings.suite))
-    if run.plan is None or not claim.changes_versions:
+    parameters = run.parameters_for(claim)
+    if run.plan is None or not (claim.changes_versions and run.plan.is_for(parameters)):
         return most
-    declared = [int(str(value)) for value in run.parameters_for(claim).get("nodes", ())]
+    declared = [int(str(value)) for value in parameters.get("nodes", ())]
     return max(most, (begins or max(declared, default=0)) + run.plan.joining)
 
 
@@ -384,7 +382,7 @@ def required(run: Run) -> "list[Required]":
         Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
         for claim in evaluable(run)
         for values in (run.parameters_for(claim),)
-        for target in (("",) if claim.takes_versions else run.targets)
+        for target in (("",) if claim.takes_versions and len(run.targets) > 1 else run.targets)
         for combination in product(*values.values())
     ]
 

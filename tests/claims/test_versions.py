@@ -47,7 +47,7 @@ async def test_the_version_changes_under_load(
 
 @pytest.mark.claim("hot-swap-failed-node")
 @pytest.mark.topology(nodes=3)
-@pytest.mark.plans(lines=DRAWN)
+@pytest.mark.plans(lines=DRAWN, fits=FITTING)
 async def test_the_update_of_one_node_fails(
     swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, failure: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from fixtures.swapping.plan import Plan, draw, stored
 from plugin.evidence.events import PlanDrawn, seen
 from plugin.evidence.load import events_of
+from plugin.evidence.run_seal import RUN_SEAL
 from tests.plugin.conftest import Gate
 
 OLD, NEW = "v24.1.3", "v24.2.0"
@@ -31,7 +32,7 @@ changes_versions = true
 least_versions = 1
 disturbs = "Nothing is disturbed."
 estimate = { seconds = 1, disk_mib = 1 }
-parameters = { failure = ["dies"] }
+parameters = { failure = ["does-not-start", "dies"] }
 checks = [{ metric = "answer", comparison = "==", limit = 42, recorded = true }]
 """
 TESTS = """
@@ -49,7 +50,7 @@ async def test_change(plan, judge, path, nodes):
 
 @pytest.mark.claim("fail")
 @pytest.mark.topology(nodes=3)
-@pytest.mark.plans(lines=drawn)
+@pytest.mark.plans(lines=drawn, fits=fitting)
 async def test_fails(plan, versions, judge, failure):
     judge.measure("answer", 42, note=" ".join(version.version for version in versions))
     assert judge.decide()
@@ -127,12 +128,35 @@ def test_a_sabotage_draws_its_own(changes: Gate) -> None:
     assert paths == ["back-from-half", "drawn"]
 
 
-def test_where_an_update_fails_no_given_plan_is_followed(changes: Gate) -> None:
+def test_a_plan_whose_update_is_well_is_not_for_one_that_fails(changes: Gate) -> None:
     ran = changes(*changes.tests("change", "fails"), *BOTH, "--plan", "mine.json", "--run-dir", "out")
     assert ran.status == 0, ran.text
     plans = [json.loads((trial / "plan.json").read_text()) for trial in changes.trials]
-    assert sorted(plan["path"] for plan in plans) == ["drawn", "failed-update"]
+    assert sorted(plan["path"] for plan in plans) == ["drawn", "failed-update", "failed-update"]
     assert {tuple(plan["versions"]) for plan in plans} == {(OLD, NEW)}
+
+
+@pytest.mark.parametrize("versions", [BOTH, ("--cockroach-version", NEW)], ids=["two versions", "one, given twice"])
+def test_a_given_plan_whose_update_fails_is_followed_where_one_is_to(changes: Gate, versions: tuple[str, ...]) -> None:
+    """As a trial stored it; what the suite requires of that claim is this plan alone."""
+    first = changes(*changes.tests("change", "fails"), *versions, "--run-dir", "out", "--suite", "gate")
+    (plan,) = [trial / "plan.json" for trial in changes.trials if "dies" in trial.name]
+    given = tuple(changes.tests("change", "fails"))
+    again = changes(*given, *versions, "--plan", str(plan), "--seed", "9", "--run-dir", "again", "--suite", "gate")
+    trials = {trial.name: told(trial)["parameters"] for trial in changes.path.glob("again/claims/*/*")}
+    failed = [found for found in trials.values() if "failure" in found]
+    assert failed == [{"failure": "dies"}], first.text
+    assert len(trials) == (3 if versions is BOTH else 1), "the other claim's plans are drawn all the same"
+    (trial,) = changes.path.glob("again/claims/*/*dies*")
+    assert (trial / "plan.json").read_text() == plan.read_text()
+    (event,) = [drawn for _, drawn in seen(events_of(trial), PlanDrawn)]
+    assert event.given == hashlib.sha256(plan.read_bytes()).hexdigest()
+    missing = json.loads((changes.path / "again" / RUN_SEAL).read_text())["undecided"]
+    assert "question" in missing
+    assert not [told for told in missing if told.startswith("fail")], again.text
+    shown = changes(*changes.tests("fails"), *versions, "--plan", str(plan), "--dry-run")
+    assert f"given by {plan}, SHA-256 {event.given[:12]}, as its seed draws it" in shown.text
+    assert shown.text.count("would start") == 1
 
 
 def test_a_single_version_is_given_twice_where_that_will_do(changes: Gate) -> None:
@@ -140,9 +164,12 @@ def test_a_single_version_is_given_twice_where_that_will_do(changes: Gate) -> No
     shown = changes(*changes.tests("change", "fails"), *one, "--dry-run")
     assert f"failed-update, {NEW}#1 → {NEW}#2 on 3 nodes" in shown.text, shown.text
     assert "nodes are only restarted one after another (a rolling restart)" in shown.text
-    assert shown.text.count("would start") == 1, "the other one changes from one version to another"
-    ran = changes(*changes.tests("change", "fails"), *one, "--run-dir", "out")
-    (trial,) = changes.trials
+    assert shown.text.count("would start") == 2, "the other claim's changes from one version to another"
+    ran = changes(*changes.tests("change", "fails"), *one, "--run-dir", "out", "--suite", "gate")
+    missing = json.loads((changes.run_dir / RUN_SEAL).read_text())["undecided"]
+    assert "question" in missing
+    assert not [told for told in missing if told.startswith("fail")], "what was decided is what was required"
+    trial, _ = changes.trials
     (event,) = [plan for _, plan in seen(events_of(trial), PlanDrawn)]
     assert (event.equal, event.builds) == (True, {f"{NEW}#1": NEW, f"{NEW}#2": NEW}), ran.text
 
@@ -230,7 +257,10 @@ def test_one_that_cannot_be_followed_starts_nothing(
 def test_a_plan_that_no_test_takes_is_not_passed_over(changes: Gate) -> None:
     ran = changes(*changes.tests("passes"), *BOTH, "--plan", "mine.json")
     assert ran.status == 4, ran.text
-    assert "--plan mine.json: none of these tests changes the version by a plan; leave it out" in ran.text
+    assert "--plan mine.json: none of these tests follows a plan like that; leave it out" in ran.text
+    ran = changes(*changes.tests("fails"), *BOTH, "--plan", "mine.json")
+    assert ran.status == 4, ran.text
+    assert "choose one that does: --claim hot-swap, or hot-swap-failed-node where an update fails" in ran.text
 
 
 def test_a_number_of_nodes_that_the_test_does_not_take(changes: Gate) -> None:
