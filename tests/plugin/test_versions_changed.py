@@ -6,6 +6,7 @@ import re
 import pytest
 
 from clusters.engines.cockroach.licences import KEY
+from tests.clusters.engines.cockroach.test_licences import EXPIRED
 from tests.plugin.conftest import Gate
 
 TEST = '''
@@ -118,6 +119,19 @@ def test_what_a_licence_of_the_environment_allows_is_not_refused(
     assert SWAP.search(shown.text)
     assert f"{OLD} → {LICENSED}: documented, not run; " in " ".join(shown.text.split())
     assert "a key" not in shown.text
+
+
+def test_a_licence_that_ran_out_is_bad_input_before_any_test_runs(
+    changing: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, EXPIRED)
+    for more in (("--run-dir=out",), ("--dry-run",)):
+        ran = changing(*changing.tests("inconclusive", "planned"), *more, *asked(OLD, LICENSED))
+        assert ran.status == 4, ran.text
+        text = " ".join(ran.text.split())
+        assert f"{OLD} → {LICENSED}: it needs a valid licence key, and that of {KEY} ran out on 2021-01-01: set" in text
+        assert EXPIRED not in ran.text
+        assert not changing.trials
 
 
 def test_of_patches_an_older_one_may_follow_and_it_is_said(changing: Gate) -> None:

@@ -4,9 +4,13 @@ Terms of public documentation (cockroachlabs.com/docs: licensing-faqs, enterpris
 run* but for clusters without a key. A cluster without one works for seven days; a change within a series needs none;
 one to another series does, where one of both versions is under the terms of v24.3: that one and later ones, and of four
 older series the patches since the day it came out. Whoever has a key gives it to the clusters of a run in ``KEY``;
-nothing is done about a cluster that has none but to say so.
+nothing is done about a cluster that has none but to say so. Until when a key is valid it says itself, in a form that is
+public (``licenseccl/license.proto``).
 """
 
+import datetime
+import time
+from base64 import b64decode
 from collections.abc import Mapping
 
 from clusters.engines.cockroach.version import Series, Version
@@ -20,6 +24,10 @@ KEY, ORGANISATION = "ROACHPROOF_COCKROACH_LICENSE", "ROACHPROOF_COCKROACH_ORGANI
 """Variables of the environment: the key that clusters are given when they are made, and whom it was made out to."""
 SETTINGS = {ORGANISATION: "cluster.organization", KEY: "enterprise.license"}
 DAY_S = 86400
+BEGINS = "crl-0-"
+"""How keys begin; what follows is a message of protocol buffers in Base64 without padding."""
+VALID_UNTIL = 2
+"""The number of the field that says until when a key is valid, in seconds of Unix time; 0 or none: for ever."""
 _WAY_OUT = f"set {KEY} (and {ORGANISATION}) to one, or choose two versions of one series"
 
 
@@ -44,11 +52,62 @@ def _under_the_terms(version: Version) -> bool:
     return version.series >= SINCE or (first is not None and version.patch >= first)
 
 
-def lacking(old: Version, new: Version, environ: Mapping[str, str]) -> str:
-    """What a change needs that the environment has not, for a cluster to be given it; empty where it lacks nothing."""
-    if not needed(old, new) or settings(environ):
+def lacking(old: Version, new: Version, environ: Mapping[str, str], now: float | None = None) -> str:
+    """What a change needs that the environment has not, for a cluster to be given it; empty where it lacks nothing.
+
+    ``now``: Unix time; that of this machine where it is not given.
+    """
+    if not needed(old, new):
         return ""
-    return f"it needs a valid licence key, and {KEY} is not set: {_WAY_OUT}"
+    if not settings(environ):
+        return f"it needs a valid licence key, and {KEY} is not set: {_WAY_OUT}"
+    until, now = valid_until(environ[KEY]), time.time() if now is None else now
+    if until and until <= now:
+        day = datetime.datetime.fromtimestamp(until, datetime.UTC).date()
+        return f"it needs a valid licence key, and that of {KEY} ran out on {day}: {_WAY_OUT}"
+    return ""
+
+
+def valid_until(key: str) -> int | None:
+    """Until when a key says that it is valid, in seconds of Unix time; 0: for ever.
+
+    ``None`` for what cannot be read: then servers say what they make of it.
+    """
+    text = key.strip().removeprefix(BEGINS)
+    try:
+        message = memoryview(b64decode(text + "=" * (-len(text) % 4), validate=True))
+        return _field(message, VALID_UNTIL) if message else None
+    except (ValueError, IndexError):
+        return None
+
+
+def _field(message: memoryview, wanted: int) -> int:
+    """The number in a field of a message of protocol buffers; 0 where it has none. Raises ``ValueError``."""
+    at, found = 0, 0
+    while at < len(message):
+        tag, at = _number(message, at)
+        match tag & 7:
+            case 0:
+                value, at = _number(message, at)
+                found = value if tag >> 3 == wanted else found
+            case 2:
+                length, at = _number(message, at)
+                at += length
+            case other:
+                raise ValueError(f"kind {other} of field is in no key")
+    if at > len(message):
+        raise ValueError("the message is cut off")
+    return found
+
+
+def _number(message: memoryview, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, the lowest first, and where it ends. Raises ``IndexError``."""
+    number = shift = 0
+    while True:
+        byte = message[at]
+        number, shift, at = number | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return number, at
 
 
 def enough(old: Version, new: Version, *, given: bool, left_s: float | None) -> Health:

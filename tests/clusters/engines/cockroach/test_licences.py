@@ -2,11 +2,25 @@
 
 import pytest
 
-from clusters.engines.cockroach.licences import KEY, ORGANISATION, PATCHES, SINCE, enough, lacking, needed, settings
+from clusters.engines.cockroach.licences import (
+    KEY,
+    ORGANISATION,
+    PATCHES,
+    SINCE,
+    enough,
+    lacking,
+    needed,
+    settings,
+    valid_until,
+)
 from clusters.engines.cockroach.version import Version
 from tests.clusters.engines.cockroach.released import RELEASED, Released
 
 DAY = 86400.0
+
+EXPIRED = "crl-0-EIDMuf8FGAEiCU5vYm9keSBBRw"
+"""Made up, and of nobody: valid until 2021 began."""
+UNTIL = 1609459200
 
 
 @pytest.mark.parametrize(
@@ -84,6 +98,44 @@ def test_a_key_that_the_environment_lacks_is_known_before(
     found = lacking(Version.parse(old), Version.parse(new), environ)
     assert says in found
     assert bool(says) is bool(found)
+
+
+@pytest.mark.parametrize(
+    ("key", "until"),
+    [
+        (EXPIRED, UNTIL),
+        (f" {EXPIRED}\n", UNTIL),
+        (EXPIRED.removeprefix("crl-0-"), UNTIL),
+        ("crl-0-GAEiCU5vYm9keSBBRw", 0),
+        ("crl-0-EIDMuf8FGAEiCU5v", None),
+        ("crl-0-EIDMuf8", None),
+        ("crl-0-DQAAAAA", None),
+        ("crl-0-", None),
+        ("a key", None),
+        ("crl-0-Grüße", None),
+    ],
+)
+def test_a_key_says_until_when_it_is_valid(key: str, until: int | None) -> None:
+    """What cannot be read, as it is cut off or nothing of the kind, is for servers to say."""
+    assert valid_until(key) == until
+
+
+@pytest.mark.parametrize(
+    ("key", "now", "says"),
+    [
+        (EXPIRED, UNTIL - 1.0, ""),
+        (EXPIRED, UNTIL + 0.0, f"a valid licence key, and that of {KEY} ran out on 2021-01-01: set {KEY} (and"),
+        (EXPIRED, None, "ran out on 2021-01-01"),
+        ("a key", None, ""),
+        ("crl-0-GAEiCU5vYm9keSBBRw", None, ""),
+    ],
+)
+def test_a_key_that_ran_out_is_known_before(key: str, now: float | None, says: str) -> None:
+    found = lacking(Version.parse("v24.2.1"), Version.parse("v24.3.1"), {KEY: key}, now)
+    assert says in found
+    assert bool(says) is bool(found)
+    assert EXPIRED not in found
+    assert lacking(Version.parse("v24.3.1"), Version.parse("v24.3.2"), {KEY: key}, now) == "", "none is needed"
 
 
 def test_a_key_of_the_environment_is_for_servers() -> None:
