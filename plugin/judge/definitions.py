@@ -110,7 +110,8 @@ class Conditions(dict[str, ConditionInfo]):
 def _described(function: Callable[..., object]) -> str:
     """The first paragraph of its docstring, as a part of a sentence."""
     paragraph = " ".join(cleandoc(function.__doc__ or "").partition("\n\n")[0].split()).removesuffix(".")
-    return paragraph[:1].lower() + paragraph[1:]
+    called = paragraph[1:2].isupper()  # an abbreviation
+    return paragraph if called else paragraph[:1].lower() + paragraph[1:]
 
 
 def nothing(why: str) -> Measured:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fixtures.workloads.ledger.judge.metrics import SAFETY
+from fixtures.workloads.ledger.judge.rows import SAFETY
 from fixtures.workloads.ledger.records import Ok
 from plugin.judge import decide as of_decide
 from plugin.judge.decide import decide

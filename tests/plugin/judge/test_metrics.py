@@ -1,12 +1,13 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
 import itertools
+import re
 from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
 
-from fixtures.workloads.ledger.judge.metrics import SAFETY
+from fixtures.workloads.ledger.judge.rows import SAFETY
 from fixtures.workloads.ledger.records import (
     Failed,
     GeneratorSecond,
@@ -116,6 +117,7 @@ def test_without_evidence_there_is_no_value_and_the_note_says_why(metric: str) -
 def test_what_a_metric_needs_exists(metric: str) -> None:
     info = KNOWN_METRICS[metric]
     assert info.description
+    assert not re.match("[a-z][A-Z]", info.description), "what is called TPC-C is so at the beginning, too"
     assert info.needs
     assert set(info.needs) <= set(KNOWN_CONDITIONS)
 
