@@ -4,13 +4,14 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from clusters.cluster import DRAIN_S, START_TIMEOUT_S, Cluster
+from clusters.cluster import DRAIN_S, Cluster
 from clusters.engines import Engine
 from clusters.errors import HarnessError, TimedOut
 from clusters.events import NodeResized
 from clusters.faults.disturbance import Fault
 from clusters.model import Capability, Health, NodeResources, ProcessState
 from clusters.waiting import wait_until
+from clusters.watched import START_TIMEOUT_S
 
 SHOW_S = 30.0
 """A node that does not say by then what it has got shows nothing; measured: within a second of its start."""

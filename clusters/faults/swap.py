@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from clusters.cluster import DRAIN_S, Cluster, NotUp
+from clusters.cluster import DRAIN_S, Cluster
 from clusters.engines import Engine
 from clusters.errors import BadInput, NotDrained, TimedOut
 from clusters.events import NodeSwapped, SwapFailed
 from clusters.faults.disturbance import UNDO_S, Fault
 from clusters.faults.node import drained, restart_dead
 from clusters.model import Capability
+from clusters.watched import NotUp
 
 UP_S = 60.0
 """A node that takes no clients by then is late with its new version; measured: 3 to 7 s on two busy cores."""
