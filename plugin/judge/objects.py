@@ -174,10 +174,9 @@ def _looked(a: Analysis) -> Measured:
         for phase in [phase for phase in found if len(phase.made) > first][:1]
     ]
     if ended:
-        crossed = sum(event.under_way for event in ended)
-        told.append(
-            f"{crossed} of {number_of(len(ended), 'changes')} of schema were under way from one phase into the next"
-        )
+        crossed = _crossing(a) if a.timeline.faults else sum(event.under_way for event in ended)
+        over = "while a node was changed" if a.timeline.faults else "from one phase into the next"
+        told.append(f"{crossed} of {number_of(len(ended), 'changes')} of schema were under way {over}")
         if again := sum(event.again is not UNSET for event in ended):
             told.append(f"{again} of them had to be begun again")
     if left_out:
@@ -186,13 +185,8 @@ def _looked(a: Analysis) -> Measured:
     return len({look.check for look in looks}), "; ".join(told), examples
 
 
-@requires(
-    "schema_change_crossed",
-    "draw by another seed; where servers end each change of schema at once, hold one up by an open transaction (held)",
-)
-def _crossed(a: Analysis) -> Answer:
-    """A change of schema was under way while a node was given another version."""
-    ended = seen(a.evidence.events, ObjectEnded)
+def _crossing(a: Analysis) -> int:
+    """How many changes of schema were under way while a node was given another version."""
     swaps = [fault.begin for fault in a.timeline.faults]
 
     def crossed(t: int, one: ObjectEnded) -> bool:
@@ -201,7 +195,16 @@ def _crossed(a: Analysis) -> Answer:
         known = one.under_way or one.answered_s is not UNSET
         return known and any(begun <= swap <= answered for swap in swaps)
 
-    through = sum(crossed(t, one) for t, one in ended)
+    return sum(crossed(t, one) for t, one in seen(a.evidence.events, ObjectEnded))
+
+
+@requires(
+    "schema_change_crossed",
+    "draw by another seed; where servers end each change of schema at once, hold one up by an open transaction (held)",
+)
+def _crossed(a: Analysis) -> Answer:
+    """A change of schema was under way while a node was given another version."""
+    ended, through = seen(a.evidence.events, ObjectEnded), _crossing(a)
     if not ended:
         return False, "no change of schema that was begun in one phase ended in another"
     return (

@@ -218,13 +218,13 @@ class _Told:
             case VersionKept(active=active):
                 self.back = f"{active} is kept: there is a way back" if active else "this database keeps no version"
                 self._came(f"{active} is kept" if active else self.back)
-                self._mark(at, at, f"{active} kept".strip())
+                self._mark(at, at, "version kept" if active else "no version is kept")
             case VersionFinal(active=told, seconds=seconds):
                 self.active |= told
                 versions = " ".join(dict.fromkeys(told.values()))
                 self.back = f"{versions} was made final: there is no way back"
                 self._came(f"{versions} in force on {', '.join(told)} after {seconds:.1f} s")
-                self._mark(self._begun(at), at, f"{versions} final")
+                self._mark(self._begun(at), at, "version final")
             case VersionsSeen(active=told):
                 self.active |= told
             case NotFinal(limit_s=limit, why=why):

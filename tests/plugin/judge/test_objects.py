@@ -193,6 +193,10 @@ def test_a_change_of_schema_is_under_way_while_a_node_is_changed(facts: dict[str
     told = {"check": "index", "phase": "mixed", "begun": "before", "node": "n1", "seconds": 20.0, **facts}
     ended = recorded(30_000_000, "object.ended", told)
     assert condition(trial(events=[drained, ended]), "schema_change_crossed").met is crossed
+    note = measure(trial(events=[MADE, BEFORE, drained, ended]), "objects_looked").note
+    assert note.endswith(f"; {int(crossed)} of 1 change of schema were under way while a node was changed"), (
+        "as the condition says"
+    )
     late = recorded(31_000_000, "fault.begin", {"fault": "swap", "nodes": ["n1"]})
     assert not condition(trial(events=[ended, late]), "schema_change_crossed").met
 

@@ -193,9 +193,9 @@ def test_lanes_stand_above_the_traffic_with_what_was_done_to_the_cluster() -> No
     assert [mark.short for mark in lanes.lanes[4].states if mark.name == NEW] == ["v1.1"]
     assert [mark.name for mark in lanes.lanes[1].states][:2] == ["1. keep", "2. swap"]
     marks = {mark.name: (mark.begin, mark.end) for mark in writes.behind}
-    assert marks["1.0 kept"] == (17.1, 17.1)
+    assert marks["version kept"] == (17.1, 17.1)
     assert marks["n3 → v1.1"] == (18.0, 21.0)
-    assert (marks["n4 joined"], marks["1.1 final"], marks["n5 kept out"]) == ((48, 49), (50, 52), (53, 53.5))
+    assert (marks["n4 joined"], marks["version final"], marks["n5 kept out"]) == ((48, 49), (50, 52), (53, 53.5))
     rows = list(csv.DictReader(io.StringIO(as_csv(series))))
     assert [rows[second]["node n3"] for second in (17, 18, 19, 20, 21)] == [OLD, "draining", "down", "not ready", NEW]
 
