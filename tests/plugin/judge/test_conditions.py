@@ -34,7 +34,7 @@ from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import history, host, last_read, seen, whole
+from tests.plugin.judge.whole_trial import OFTEN, history, host, last_read, seen, whole
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,16 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         "other work took 40 % of the machine's CPU, and in 19 of 19 s",
     ),
     "others not recorded": ("machine_free", lambda: {"host": host(others=None)}, "nobody recorded"),
-    "unsteady baseline": ("baseline_steady", lambda: {"history": history(quiet=range(5, 6))}, "10.0% of them"),
-    "short baseline": ("baseline_steady", lambda: {"events": events(baseline_end={"at": 5.0})}, "4 buckets"),
+    "unsteady baseline": (
+        "baseline_steady",
+        lambda: {"history": history(quiet=range(5, 6), rate=OFTEN)},
+        "10.0% of them",
+    ),
+    "short baseline": (
+        "baseline_steady",
+        lambda: {"history": history(rate=OFTEN), "events": events(baseline_end={"at": 5.0})},
+        "4 buckets",
+    ),
 }
 
 

@@ -33,15 +33,15 @@ from plugin.judge.model import Check, Comparison, Kind, Measurement, Outcome
 from plugin.judge.objects import OBJECTS_METRICS
 from plugin.judge.swapping import SWAPPING_METRICS
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
-from tests.plugin.judge.whole_trial import RATE, history, last_read, whole
+from tests.plugin.judge.whole_trial import OFTEN, RATE, history, last_read, whole
 
 ROWS = 27 * RATE
 EXPECTED = {
     **dict.fromkeys(SAFETY, 0.0),
     "rows_missing": 0,
-    "rows_counted": ROWS,
+    "rows_counted": 27 * OFTEN,
     "sampled_row_mismatch": 0,
-    "acknowledged": ROWS,
+    "acknowledged": 27 * OFTEN,
     "indeterminate": 0,
     "inserts_shortfall": 0,
     "failed_undisturbed": 0,
@@ -50,10 +50,10 @@ EXPECTED = {
     "victim_gap_s": 5.0,
     "degraded_s": 2.0,
     "throughput_buckets_kept": 6 / 8,
-    "throughput_before": RATE,
-    "throughput_during": RATE,
-    "throughput_after": RATE,
-    "served_after": 3000 / (10.1 * RATE) * 100,
+    "throughput_before": OFTEN,
+    "throughput_during": OFTEN,
+    "throughput_after": OFTEN,
+    "served_after": 3000 / (10.1 * OFTEN) * 100,
     "latency_p50_before_ms": 2,
     "latency_p50_during_ms": 2,
     "latency_p50_after_ms": 2,
@@ -97,7 +97,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("metric", [name for name in KNOWN_METRICS if name not in {*TPCC_METRICS, *GROWTH_METRICS}])
 def test_a_whole_trial(metric: str) -> None:
-    found = measure(whole(), metric)
+    found = measure(whole(history=history(rate=OFTEN)), metric)
     assert found.metric == metric
     assert found.unit == KNOWN_METRICS[metric].unit
     if EXPECTED[metric] is None:
@@ -392,17 +392,18 @@ def looking(begin: float, end: float | None) -> list[Event]:
 
 
 def test_how_fast_the_load_is_served_is_not_judged_while_a_plan_looks_at_the_cluster() -> None:
-    kept = measure(whole(events=looking(13.2, 14.5)), "throughput_buckets_kept")
+    lines = history(rate=OFTEN)
+    kept = measure(whole(history=lines, events=looking(13.2, 14.5)), "throughput_buckets_kept")
     assert kept.value == 1.0
     assert kept.note.startswith("6 of 6 buckets of 1 s")
     assert kept.note.endswith("; 2 (2 s) in which the plan looked at the cluster do not count")
-    degraded = measure(whole(events=looking(14.0, 14.5)), "degraded_s")
+    degraded = measure(whole(history=lines, events=looking(14.0, 14.5)), "degraded_s")
     assert degraded.value == 1.0
     assert degraded.note.endswith("; 1 (1 s) in which the plan looked at the cluster do not count")
-    few = measure(whole(events=looking(13.2, None)), "throughput_buckets_kept")
+    few = measure(whole(history=lines, events=looking(13.2, None)), "throughput_buckets_kept")
     assert few.value is None
     assert few.note.startswith("too few buckets, at least 5 asked: 1 of 1 bucket of 1 s")
-    assert measure(whole(events=looking(12.0, 30.0)), "throughput_buckets_kept").value is None
+    assert measure(whole(history=lines, events=looking(12.0, 30.0)), "throughput_buckets_kept").value is None
 
 
 def test_whatever_goes_wrong_while_a_plan_looks_at_the_cluster_counts() -> None:

@@ -1,4 +1,4 @@
-"""A whole trial as it should be: n1 killed under a ledger of 300 inserts and 10 reads a second, everything survives."""
+"""A whole trial as it should be: n1 killed under a ledger of 100 inserts and 10 reads a second, everything survives."""
 
 import functools
 from typing import Any
@@ -22,7 +22,9 @@ from fixtures.workloads.ledger.records import (
 from plugin.judge.trial import HostSecond, TrialEvidence
 from tests.plugin.judge.histories import SECOND, SEED, events, final, probe, row, trial
 
-RATE = 300
+RATE = 100
+OFTEN = 300
+"""Inserts a second where buckets of throughput are to be a second long."""
 READS = 10
 
 
