@@ -4,7 +4,7 @@ Each run's log of a figure is normal. One side is run twice in each block; a los
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 from math import log
 from random import Random
@@ -238,11 +238,13 @@ def _all(decisions: Collection[Decision]) -> Decision:
     return min(decisions, key=order.index)
 
 
-def beside() -> str:
+def beside(versions: Collection[str]) -> str:
     """The table of ``regression`` beside other work."""
     told = [f"**regression beside other work that has the machine for {WORKS_S:g} of every {EVERY_S:g} s**", ""]
     told += ["| the new version | as compared | others asked for, too |", "|---" * 3 + "|"]
     for name in ("no difference", "15 % fewer orders served", "all latencies doubled", "all latencies threefold"):
+        if name not in versions:
+            continue
         found = beside_others(VERSIONS[name])
         cells = (
             " / ".join(f"{100 * found[how, is_] / WHOLE_SESSIONS:.1f}" for is_ in (Decision.HOLDS, Decision.REFUTED))
@@ -264,7 +266,7 @@ def blocks_for(growth: float, margin: Margin, *, noise: float, figures: int) -> 
     return next((n for n in many if plan(margin, looks(n), noise=noise, figures=figures)[0].found <= growth), None)
 
 
-def of_capacity() -> str:
+def of_capacity(noises: Sequence[float]) -> str:
     """The table of what is found of 15 % less capacity, by the CPU that an order costs."""
     metric, figures = "cpu_per_order_growth_interval", len(MEASURED)
     judged, narrow = margins()[metric], no_increase(NARROW)
@@ -277,7 +279,7 @@ def of_capacity() -> str:
         f"blocks that find it with 90 % at {NARROW:g} %",
     )
     told += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for noise in NOISES[1:]:
+    for noise in noises:
         cells = []
         for margin, growth in ((judged, LESS_CAPACITY), (narrow, LESS_CAPACITY), (narrow, 0.0)):
             found = decisions(noise=noise, loss=-growth, margin=margin, figures=figures, sessions=WHOLE_SESSIONS)
@@ -287,13 +289,13 @@ def of_capacity() -> str:
     return "\n".join(told)
 
 
-def of_versions() -> str:
+def of_versions(versions: Collection[str]) -> str:
     """The table of ``regression`` as a whole."""
     noises = ", ".join(f"{COMPARISONS[metric].called} {MEASURED[metric]:g} %" for metric in margins())
     told = [f"**regression as a whole, with a noise of {noises} a run**", ""]
     told += ["| the new version | passes | is refuted | ends after three blocks |", "|---" * 4 + "|"]
-    for name, losses in VERSIONS.items():
-        found = regression(losses)
+    for name in versions:
+        found = regression(VERSIONS[name])
         sums = [
             sum(n for (is_, _), n in found.items() if is_ is decision)
             for decision in (Decision.HOLDS, Decision.REFUTED)
@@ -303,8 +305,15 @@ def of_versions() -> str:
     return "\n".join(told)
 
 
-def table() -> str:
-    """The table of the documentation: Markdown, passed / refuted in percent, the rest inconclusive."""
+def table(
+    noises: Sequence[float] = NOISES,
+    versions: Collection[str] = tuple(VERSIONS),
+    unequal: Sequence[tuple[float, float]] = UNEQUAL,
+) -> str:
+    """The tables of the documentation, or only these rows of them.
+
+    Markdown, passed / refuted in percent, the rest inconclusive.
+    """
     head = ["noise of a run", *(f"{loss:g} % less" if loss else "no difference" for loss in LOSSES), "planned: found"]
     told = []
     for name, margin, figures in (
@@ -312,7 +321,7 @@ def table() -> str:
         ("regression, 10 %, beside four other figures", non_inferiority(10), 5),
     ):
         told += [f"**{name}**", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-        for noise in NOISES:
+        for noise in noises:
             cells = []
             for loss in LOSSES:
                 found = decisions(noise=noise, loss=loss, margin=margin, figures=figures)
@@ -321,17 +330,17 @@ def table() -> str:
             told.append(f"| {noise:g} % | {' | '.join(cells)} | {first.found:.1f} %, then {last.found:.1f} % |")
         told.append("")
     told += [
-        of_versions(),
+        of_versions(versions),
         "",
-        of_capacity(),
+        of_capacity([noise for noise in noises if noise in NOISES[1:]]),
         "",
-        beside(),
+        beside(versions),
         "",
         "**parity, ±10 %, sides that are not equally noisy**",
         "",
     ]
     told += ["| run twice | the other | no difference | at the margin |", "|---" * 4 + "|"]
-    for noise, others in UNEQUAL:
+    for noise, others in unequal:
         cells = []
         for loss in (0.0, 100 * (1 - 1 / 1.1)):
             found = decisions(noise=noise, loss=loss, margin=equivalence(10), others=others)
