@@ -1,5 +1,6 @@
-"""How the suite's own tests are spread over workers: one has all that start whole clusters, which take turns anyway."""
+"""How the suite's own tests are spread over workers: what shares something dear is one worker's, the longest first."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,23 +18,42 @@ CLUSTERS = (
 )
 """Tests that lease all slots of a small machine for most of their time."""
 
+TOGETHER: Mapping[str, tuple[str, ...]] = {
+    "clusters": CLUSTERS,
+    "loaded": tuple(
+        f"tests/fixtures/workloads/tpcc/test_{name}.py" for name in ("consistency_loaded", "load", "run", "trouble")
+    ),
+}
+"""What counts as one file: clusters take turns anyway, and a worker would load TPC-C a second time, for a minute."""
+
+LONGEST = "tests/plugin/test_killed.py"
+"""Takes minutes, in which it waits for the most part: who began it last would let the other workers wait."""
+
+
+def turn(nodeid: str) -> int:
+    """Whether a test is among the first, the many or the last; the last are files that each take a minute at most."""
+    if nodeid.startswith(CLUSTERS):
+        return 0
+    return 2 if nodeid.startswith("tests/plugin/") and not nodeid.startswith(LONGEST) else 1
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(CLUSTERS))
+    items.sort(key=lambda item: turn(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadfile`` the tests that start clusters count as one file."""
+    """With ``--dist loadfile`` the tests that share something count as one file."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-    class ClustersTogether(LoadFileScheduling):  # type: ignore[misc]
+    class Together(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return CLUSTERS[0] if nodeid.startswith(CLUSTERS) else super()._split_scope(nodeid)
+            shared = (name for name, files in TOGETHER.items() if nodeid.startswith(files))
+            return next(shared, None) or str(super()._split_scope(nodeid))
 
     config.option.loadscopereorder = False
-    return ClustersTogether(config, log)
+    return Together(config, log)
