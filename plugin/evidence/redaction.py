@@ -4,10 +4,11 @@ Secrets are known by what stands before them (a name, an option, a place in a UR
 pattern reads a text in time that grows with its length: what repeats is bounded or never tried twice.
 """
 
+import base64
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
@@ -32,6 +33,8 @@ _KEY = (
     r"|session[_-]?(?:id|key)|api[_-]?session)"
 )
 """The part of a name that makes it a secret's."""
+_KEY_WORDS = ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth")
+"""One of these stands in each of them."""
 _SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"  # the same, of names that are that short and end there
 _ABOUT = _form(
     r"s?[_-]?(?:type|encryption|method|algorithm|policy|required|enabled|count|length|size|ttl|timeout)s?", re.I
@@ -128,7 +131,7 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
         r"(?P<scheme>\b(?:bearer|basic)\s{1,9})(?=[a-z.~/-]{0,99}(?-i:[A-Z0-9_=+]))[a-z0-9._~+/=-]{8,}+", re.I),
      rf"\g<scheme>{HIDDEN}"),
     # "password": "x", PGPASSWORD=x, token: x, password%3Dx; also escaped once more inside a JSON string.
-    (("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth"), _form(
+    (_KEY_WORDS, _form(
         rf"(?P<name>(?:{_KEY}(?P<tail>[\w-]{{0,40}}+)|(?P<short>{_SHORT}(?=\\{{0,8}}[\"'\]=]|[ \t]=)))"
         r"(?P<quote>\\{0,8}[\"'])?\]?[ \t]{0,20}(?:=>|:=|!=|={1,3}|:|%3[ad])[ \t]{0,20})"
         r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
@@ -137,10 +140,10 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
         r"|(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))++)",
         re.I), _hide_value),
     # ["--token", "x"] and --token x of a command.
-    (("-",), _form(
+    (_KEY_WORDS, _form(
         rf"(?P<option>[\"']--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[\"']\s{{0,9}},\s{{0,9}})(?:{_QUOTED})", re.I),
      rf'\g<option>"{HIDDEN}"'),
-    (("-",), _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
+    (_KEY_WORDS, _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
      rf"\g<option>{HIDDEN}"),
     # curl -u a:b, mysql -pX, sshpass -p X
     (("curl", "wget"), _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
@@ -169,6 +172,8 @@ SHORTEST = 4
 """What has fewer characters stands in any text by chance (``n1``, ``100``): without it nobody could read one."""
 FEWEST_DIGITS = 10
 """A shorter number may be a count, a time or a date that was measured."""
+SHORTEST_ENCODED = 8
+"""What a secret must have of characters for its base64 to be looked for."""
 LONG = 16
 """What has fewer characters and stands in the suite itself is left, and of such only whole words are looked for: the
 evidence is made of them (``cockroach``, ``survivability``, ``events``), and a replay could not read it without them."""
@@ -188,16 +193,58 @@ def hide_given(values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if _OF_FILE().search(name):
             continue
-        found = [value] if _names_secret(name) else [next(filter(None, dsn.groups())) for dsn in _DSN().finditer(value)]
-        for secret in found:
-            if os.path.exists(secret):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
-                continue
-            for form in (secret, unquote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]):
-                if form not in _GIVEN and _tells(form):
-                    _GIVEN[form] = re.compile(_whole(form) if _is_word(form) else re.escape(form))
+        for secret in [value] if _names_secret(name) else [*_in_dsn(value)]:
+            if not os.path.exists(secret):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
+                _hide(secret)
+        for secret in _in_json(value):
+            _hide(secret)
 
 
-_DSN = _form(r"//[^\s:/@]{0,64}:([^\s/@]+)@|\b(?:password|pwd)=(?:'([^']+)'|([^\s'&;]+))", re.I)
+def _hide(secret: str) -> None:
+    """Take a secret out in every form in which it may be told; of one of several lines also each line."""
+    for each in dict.fromkeys((secret, secret.strip(), *(line.strip() for line in secret.splitlines()))):
+        encoded = base64.b64encode(each.encode(errors="surrogateescape")).decode()
+        forms = (each, unquote(each), quote(each, safe=""), quote(unquote(each), safe=""), json.dumps(each)[1:-1])
+        for form in (*forms, *([encoded] if len(each) >= SHORTEST_ENCODED else [])):
+            if form not in _GIVEN and _tells(form):
+                _GIVEN[form] = re.compile(_whole(form) if _is_word(form) else re.escape(form))
+
+
+def _in_dsn(value: str) -> Iterator[str]:
+    """What URLs and settings of a connection hold: passwords, tokens, a long name without a password.
+
+    A password may have an @ or a slash that was not escaped: it goes on to the last @ before a blank, too.
+    """
+    for found in _DSN().finditer(value):
+        yield re.sub(r"\\(.)", r"\1", next(filter(None, found.groups())))
+    for found in _UP_TO_LAST().finditer(value):
+        yield found[1]
+
+
+def _in_json(value: str) -> Iterator[str]:
+    """What stands under secrets' names in a value that is JSON itself."""
+    if not value.lstrip().startswith(("{", "[")):
+        return
+    try:
+        waiting: list[tuple[str, Any]] = [("", json.loads(value))]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        name, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.items()
+        elif isinstance(item, list):
+            waiting += [(name, each) for each in item]
+        elif isinstance(item, str) and _names_secret(name):
+            yield item
+
+
+_DSN = _form(
+    r"//[^\s:/@]{0,64}:([^\s/@]+)@|//([^\s:/@]{16,})@"
+    r"|\b(?:\w{0,40}(?:password|pwd|token|secret|apikey|api_key)|sig|signature)=(?:'((?:[^'\\]|\\.)+)'|([^\s'&;]+))",
+    re.I,
+)
+_UP_TO_LAST = _form(r"//[^\s:/@]{0,64}:(\S+)@")
 _OF_FILE = _form(r"(?:file|path|dir|sock)$", re.I)
 _NUMERIC = _form(r"[\d.:+-]+")
 
@@ -230,7 +277,7 @@ def _own_words() -> str:
 def _names_secret(name: str) -> bool:
     known = _NAME().search(name)
     if known is None:
-        return re.search(r"licen[cs]e", name, re.I) is not None
+        return re.search(r"licen[cs]e|(?:pass|_pat|_key|_creds?)$", name, re.I) is not None
     return not (known["tail"] and _ABOUT().fullmatch(known["tail"]))
 
 

@@ -385,6 +385,38 @@ def test_a_short_or_plain_word_that_was_given_is_taken_out_as_a_word(name: str, 
 
 
 @pytest.mark.usefixtures("nothing_given")
+@pytest.mark.parametrize(
+    ("name", "value", "secrets"),
+    [
+        ("DATABASE_URL", "postgresql://app:pa/ss-w0rd@db/shop", ["pa/ss-w0rd"]),
+        ("DATABASE_URL", "postgresql://app:p@ss-w0rd-x@db/shop", ["p@ss-w0rd-x", "p%40ss-w0rd-x"]),
+        ("DATABASE_URL", "postgresql://db/shop?sslmode=require&sslpassword=w0mbat-key", ["w0mbat-key"]),
+        ("DATABASE_URL", r"host=db password='it\'s w0mbat' dbname=shop", ["it's w0mbat"]),
+        ("REGISTRY", "https://wholly-harmless-words@registry/v2", ["wholly-harmless-words"]),
+        ("ARTEFACTS", "https://store/x?sig=w0mbat-sig%3D&access_token=w0mbat-token", ["w0mbat-sig=", "w0mbat-token"]),
+        ("DEPLOY_TOKEN", "w0mbat-token\n", ["w0mbat-token"]),
+        ("MYSQLPASS", "w0mbat-pass", ["w0mbat-pass"]),
+        ("GITHUB_PAT", "w0mbat-pat-x", ["w0mbat-pat-x"]),
+        ("DD_APP_KEY", "w0mbat-app-key", ["w0mbat-app-key"]),
+        ("DB_PASSWORD", "w0mbat-in-base64", ["dzBtYmF0LWluLWJhc2U2NA=="]),
+        ("DEPLOY_KEY", "first-line-of-it-1\nsecond-line-of-it", ["first-line-of-it-1", "second-line-of-it"]),
+        ("CLOUD_CREDENTIALS", '{"user": "app", "password": "w0mbat-json"}', ["w0mbat-json"]),
+        ("CLOUD", '{"auths": [{"token": "w0mbat-deep"}]}', ["w0mbat-deep"]),
+    ],
+)
+def test_a_secret_in_whatever_form_it_was_given(name: str, value: str, secrets: list[str]) -> None:
+    redaction.hide_given({name: value})
+    for secret in secrets:
+        assert redacted(f"said {secret} twice: ({secret})") == "said … twice: (…)"
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_what_stands_beside_a_secret_in_json_is_none() -> None:
+    redaction.hide_given({"CLOUD_CREDENTIALS": '{"user": "wombat-app", "password": "w0mbat-json"}'})
+    assert redacted("wombat-app") == "wombat-app"
+
+
+@pytest.mark.usefixtures("nothing_given")
 @pytest.mark.parametrize("secret", ["abc", "100", "20261125", "events", "survivability", "hot-swap", "Refuted"])
 def test_what_evidence_is_made_of_stays(secret: str) -> None:
     """Too short, a number as they are measured, or a word of the suite itself: without it nothing could be read."""
