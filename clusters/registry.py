@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from clusters.declared import suggestion
 from clusters.errors import BadInput
 
 T = TypeVar("T")
@@ -21,6 +20,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def __getitem__(self, name: str) -> T:
         """Import and return it. Raises ``BadInput``, with what may have been meant, for an unknown name."""
         if name not in self.modules:
+            from clusters.declared import suggestion
+
             raise BadInput(f"{self._what} {name!r} is unknown; {suggestion(name, self.modules)}")
         kind: T = import_module(self.modules[name]).KIND
         return kind

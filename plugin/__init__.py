@@ -1,25 +1,24 @@
-"""The pytest plugin of Roachproof: hooks only; what they do is in the modules beside this one."""
+"""The pytest plugin of Roachproof: hooks only; what they do is in the modules beside this one.
+
+Most of them ask ``begin`` for it: while nothing of a session is Roachproof's they do nothing.
+"""
 
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-pytest_plugins = ["fixtures.registered"]
+from plugin import begin, options
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
-    from plugin import options
-
     options.add(parser)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
     """An option of a conftest.py's own that has the name of one of ours is bad input."""
-    from plugin import options
-
     with options.names_told():
         return (yield)
 
@@ -27,25 +26,19 @@ def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """``--claims`` and ``--judge`` answer without a session."""
-    from plugin import commands
-
-    return commands.answer(config)
+    return begin.answer(config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings; refuse what cannot be used before anything starts."""
-    from plugin import session
-
-    session.configure(config)
+    """Read the settings, where any were given; refuse what cannot be used before anything starts."""
+    begin.configure(config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The first line of a control run says that it is one."""
-    from plugin import session as logic
-
-    logic.announce(session.config)
+    begin.session_of(session.config).announce(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,25 +49,21 @@ def pytest_configure_node(node: Any) -> None:
     session.instruct_worker(node)
 
 
-def pytest_report_header(config: pytest.Config) -> list[str]:
+def pytest_report_header(config: pytest.Config) -> Any:
     """Say what is tested, on what, with which seed."""
-    from plugin.reports.header import header
-
-    return header(config)
+    return begin.session_of(config).header(config)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> Any:
     """Say how long the claims' tests will take."""
-    from plugin import session
-
-    return session.expected(config, items)
+    return begin.session_of(config).expected(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, Any, Any]:
     """One instance of a claim's test for each version and value of its parameters; no secret in their names."""
-    from plugin import session
-
+    begin.seen(metafunc.definition)
+    session = begin.session_of(metafunc.config)
     session.parametrize(metafunc)
     result = yield
     session.named_without_secrets(metafunc)
@@ -83,43 +72,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, Any, Any
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """A claim's test has a marker for each profile that can evaluate it."""
-    from plugin import session
-
-    session.mark(item)
+    begin.seen(item)
+    begin.session_of(item.config).mark(item)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Check markers, keep the suite's claims, mark what cannot be evaluated here."""
-    from plugin import session
-
-    session.select(config, items)
+    begin.session_of(config).select(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for the databases that the collected claims need, before a worker tells its controller what it can run."""
-    from plugin import session as logic
-
-    logic.prepare(session)
+    begin.session_of(session.config).prepare(session)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
+def pytest_runtestloop(session: pytest.Session) -> Any:
     """Say what was found to test; ``--dry-run`` prints the plan instead of running it."""
-    from plugin import commands
-    from plugin import session as logic
-
-    logic.introduce(session.config)
-    return commands.dry_run(session)
+    return begin.session_of(session.config).loop(session)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A node that ended by itself refutes the claim; a machine that other work had decides nothing."""
-    from plugin import session
-
-    return (yield from session.judging_early_end(item))
+    return (yield from begin.session_of(item.config).judging_early_end(item))
 
 
 pytest_runtest_setup = pytest_runtest_call
@@ -129,25 +107,19 @@ pytest_runtest_setup = pytest_runtest_call
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Tell a refuted claim from an inconclusive one and from a failure of the harness."""
     report = yield
-    from plugin import session
-
-    session.classify(item, call, report)
+    begin.session_of(item.config).classify(item, call, report)
     return report
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Say why a module of a user's own is not found where a package of the suite's has its name."""
-    from plugin import session
-
-    session.explain_shadowed(report)
+    begin.explain_shadowed(report)
 
 
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
     """An inconclusive claim has a letter and a word of its own."""
-    from plugin.reports.header import status_of
-
-    return status_of(report)
+    return begin.session_of(config).status_of(report)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -169,8 +141,7 @@ def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     """See what nobody decided before reports are written, and set the exit status before the summary is."""
-    from plugin import session as logic
-
+    logic = begin.session_of(session.config)
     logic.look_for_undecided(session)
     yield
     logic.finish(session)
@@ -179,13 +150,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:
     """Print the tables of claims, and no second time in pytest's own sections."""
-    from plugin import session
-
-    return (yield from session.summarise(terminalreporter, config))
+    return (yield from begin.session_of(config).summarise(terminalreporter, config))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop showing progress; the last lines say what the session came to, and of a control run that it is one."""
-    from plugin import session
-
-    session.unconfigure(config)
+    begin.session_of(config).unconfigure(config)

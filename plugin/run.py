@@ -31,9 +31,11 @@ from clusters.substrates import LOCAL, SUBSTRATES
 from plugin.counts import number_of
 from plugin.evidence.redaction import redacted, redacted_json
 from plugin.host import Host, measure
-from plugin.options import AUTO, Settings, read
+from plugin.options import AUTO
+from plugin.ours import without_collector
 from plugin.profiles import Profile, profile_named
 from plugin.release import release
+from plugin.settings import Settings, read
 from plugin.workloads import Workload
 
 if TYPE_CHECKING:
@@ -66,9 +68,10 @@ class Run:
     @cached_property
     def catalogue(self) -> "Catalogue":
         """All claims: ours and the user's."""
-        from plugin.catalogue import SHIPPED, load
+        with without_collector():
+            from plugin.catalogue import SHIPPED, load
 
-        return load([*SHIPPED, *self.settings.catalogues])
+            return load([*SHIPPED, *self.settings.catalogues])
 
     @cached_property
     def chosen(self) -> frozenset[str]:

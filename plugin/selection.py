@@ -1,6 +1,5 @@
 """Which claims a session runs, with which arguments, and which of them must be decided."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
@@ -20,6 +19,7 @@ from clusters.topology import of as topology_of
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.host import carries, drives
 from plugin.options import AUTO, Keep
+from plugin.ours import in_claims
 from plugin.profiles import node_of_size, profile_named, shipped
 from plugin.run import Run
 from plugin.workloads import WORKLOADS, Where, Workload
@@ -27,17 +27,6 @@ from plugin.workloads import WORKLOADS, Where, Workload
 if TYPE_CHECKING:
     from plugin.claims import Claim
     from plugin.required import Required
-
-MARKERS = (
-    "claim(id): the test decides this claim of the catalogue; its docstring is the claim's sentence",
-    "sabotage(id, engine=None): the test breaks what this claim promises and asserts that it is refuted",
-    "topology(name=None, *, nodes=None, zones=1, regions=1): the shape of the cluster that the test is given; "
-    "nodes may be the name of the test's argument that says how many",
-    "hardware(profile): the test is evaluated only under this profile (or another such marker's); a claim's test "
-    "without one has one for each profile that can evaluate it, for -m 'hardware(profile=\"medium\")' to choose by",
-    "plans(lines=…, fits=None): what a test draws by its seed; lines(item, run) are printed by --dry-run; "
-    "fits(item, run) is whether a given plan is for it, and raises where its cluster is not such",
-)
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 """The keyword arguments that each marker which names a claim takes."""
@@ -144,7 +133,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     for item in items:
         id_, sabotage = claim_id(item)
         if id_ is None:
-            if _in_claims(item, config):
+            if in_claims(item, config):
                 raise BadInput(
                     f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id "
                     "of the catalogue (pytest --claims lists them), or move the test"
@@ -202,12 +191,25 @@ def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:
 
 def _check_left_running(items: Sequence[pytest.Item]) -> None:
     """Raise ``BadInput`` unless one test alone will run that has a cluster, and no other claim's beside it."""
-    claims = [item for item in items if claim_id(item)[0] and not item.get_closest_marker("skip")]
-    if [KEPT in getattr(item, "fixturenames", ()) for item in claims] != [True]:
-        raise BadInput(
-            f"--keep running: leaves the cluster of one test up, and {len(claims)} will run here, or one without such; "
-            "choose one by its node id, or with --claim"
-        )
+    claims = [item for item in items if claim_id(item)[0]]
+    skips = [skip for item in claims if (skip := item.get_closest_marker("skip"))]
+    running = [item for item in claims if not item.get_closest_marker("skip")]
+    clusters = [item for item in running if KEPT in getattr(item, "fixturenames", ())]
+    if len(running) == len(clusters) == 1:
+        return
+    way_out = "choose one by its node id, or with --claim"
+    if not claims:
+        why = "no test of a claim was found here"
+    elif not running:
+        reasons = dict.fromkeys(str(skip.kwargs.get("reason", "skipped")) for skip in skips)
+        why = f"none will run here ({'; '.join(reasons)})"
+        way_out = "make one run that can"
+    elif len(running) > 1:
+        why = f"{len(running)} will run here"
+    else:
+        why = f"the one that will run here, {running[0].name}, has no cluster of its own"
+        way_out = "choose one that asks for the fixture cluster, by its node id or with --claim"
+    raise BadInput(f"--keep running: leaves the cluster of one test up, and {why}; {way_out}")
 
 
 def _has_sizes(item: pytest.Item, run: Run) -> None:
@@ -472,15 +474,10 @@ def _no_engine(engine: str, run: Run) -> str | None:
     return None
 
 
-def _in_claims(item: pytest.Item, config: pytest.Config) -> bool:
-    """Whether it is one of the suite's own claims. (As texts: this is asked of every test that is collected.)"""
-    return str(item.path).startswith(os.path.join(config.rootpath, "tests", "claims", ""))  # noqa: PTH118
-
-
 def _check_sentence(item: pytest.Item, claim: "Claim", config: pytest.Config) -> None:
     """The docstring of a claim's own test is the claim's sentence."""
     said = " ".join((getattr(getattr(item, "obj", None), "__doc__", None) or "").split())
-    if said != claim.sentence and _in_claims(item, config):
+    if said != claim.sentence and in_claims(item, config):
         raise BadInput(
             f"{_where(item)}: its docstring {said!r} is not the sentence of claim {claim.id}, {claim.sentence!r} "
             f"({claim.file}); make them the same"

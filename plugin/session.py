@@ -5,12 +5,10 @@ What only claims need is imported with the first of them: a session without one 
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from clusters.substrates import LOCAL, SUBSTRATES
 from plugin import options, selection
 from plugin import run as runs
 from plugin.evidence.redaction import hide_given
+from plugin.ours import register
 from plugin.outcomes import KEY, PROPERTY, Session
-from plugin.reports.progress import Ticker
 from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED
 from plugin.status import exit_status, status_told
 from plugin.workloads import WORKLOADS
@@ -30,8 +28,6 @@ from plugin.workloads import WORKLOADS
 
 def configure(config: pytest.Config) -> None:
     """Read and check everything that can be checked before a test is collected."""
-    for marker in selection.MARKERS:
-        config.addinivalue_line("markers", marker)
     config.stash[KEY] = heard = Session()
     config.pluginmanager.register(heard, "roachproof-reports")
     options.choose(config)
@@ -52,14 +48,16 @@ def configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
-    for module in dict.fromkeys(module for workload in WORKLOADS.values() for module in workload.fixtures.values()):
-        config.pluginmanager.register(import_module(module), module)
+    for workload in WORKLOADS.values():  # a user's own; those of the suite are there
+        register(config, *workload.fixtures.values())
     wanted = getattr(config.option, "allure_report_dir", None) or run.settings.strict_suite
     if wanted and config.pluginmanager.hasplugin("allure_pytest"):
         from plugin.reports import allure_live
 
         allure_live.prepare(config, run)
     if run.controller and not config.option.collectonly:
+        from plugin.reports.progress import Ticker
+
         # Standard output as it is now: once a test runs, pytest has put its capture in between.
         ticker = Ticker(run.settings.run_dir / "progress", os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 2))
         config.stash[KEY].ticker = ticker
@@ -82,6 +80,21 @@ def announce(config: pytest.Config) -> None:
     run.say("")
     if run.control_notice:
         _write(config, run.control_notice)
+
+
+def header(config: pytest.Config) -> list[str]:
+    """See ``header.header``."""
+    from plugin.reports import header
+
+    config.stash[KEY].headed = True
+    return header.header(config)
+
+
+def status_of(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """See ``header.status_of``."""
+    from plugin.reports import header
+
+    return header.status_of(report)
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -180,12 +193,13 @@ def look_for_databases(
 
 
 def expected(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """See ``listing.expected``."""
+    """See ``listing.expected``. Before it stands the header, where the first test of a claim came after its place."""
+    told = [] if config.stash[KEY].headed or config.get_verbosity() < 0 else header(config)
     if config.option.collectonly or not any(map(selection.needs_engine, items)):
-        return []
+        return told
     from plugin.reports import listing
 
-    return listing.expected(config, items)
+    return [*told, *listing.expected(config, items)]
 
 
 def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
@@ -197,22 +211,20 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
     return (yield from conclusion.judging_early_end(item))
 
 
-def explain_shadowed(report: pytest.CollectReport) -> None:
-    """Of a directory of a user's own that is called as a package of the suite's: say so instead of a traceback."""
-    found = re.search(r"No module named '((clusters|fixtures|plugin)\.[\w.]+)'", str(report.longrepr or ""))
-    if found and report.failed:
-        report.longrepr = (
-            f"{report.nodeid}: there is no module {found[1]}: {found[2]} is the name of a package of Roachproof's, "
-            "beside which no other of that name can be imported. Give your directory another name."
-        )
-
-
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """See ``conclusion.classify``."""
     if selection.claim_id(item)[0] is not None:
         from plugin import conclusion
 
         conclusion.classify(item, call, report)
+
+
+def loop(session: pytest.Session) -> bool | None:
+    """Say what was found to test; ``--dry-run`` prints the plan instead of running it."""
+    from plugin import commands
+
+    introduce(session.config)
+    return commands.dry_run(session)
 
 
 def introduce(config: pytest.Config) -> None:

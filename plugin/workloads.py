@@ -44,7 +44,6 @@ class FileOption(Generic[S]):
     """
 
     name: str
-    help: str
     check: Callable[[S, Sequence[Path]], None]
 
 

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from clusters import known
+from clusters.known import CHOICES as CHOICES
+from clusters.known import NO_CHOICE
+from clusters.known import SUBJECT as SUBJECT
+from clusters.known import Choice as Choice
 from clusters.model import (
     Capability,
     Credentials,
@@ -242,18 +247,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """How one of an engine's versions is chosen: options for a path and for versions, and a variable for a path.
-
-    Each is empty where an engine has none.
-    """
-
-    path: str = ""
-    version: str = ""
-    variable: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     """What is known of a change from one version to another before any cluster runs."""
 
@@ -277,7 +270,7 @@ class EngineKind:
     """What it can do; the substrate's side of each is asked separately."""
     find: Callable[[Wanted], Engine]
     sql: SqlTraits
-    choice: Choice = Choice()
+    choice: Choice = NO_CHOICE
     """Its own options."""
     tenancy: Tenancy | None = None
     """How it keeps many databases apart, where it can have many."""
@@ -314,12 +307,7 @@ class EngineKind:
     for what is neither."""
 
 
-ENGINES: Registry[EngineKind] = Registry(
-    "engine", {"cockroach": "clusters.engines.cockroach", "postgres": "clusters.engines.postgres"}
-)
-
-SUBJECT = "cockroach"
-"""The engine that the gate is about; any other one is a control."""
+ENGINES: Registry[EngineKind] = known.ENGINES
 
 
 def title(engine: str) -> str:

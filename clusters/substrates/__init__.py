@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
+from clusters import known
 from clusters.clocks import Reading
 from clusters.generators import Generators
+from clusters.known import LOCAL as LOCAL
 from clusters.model import Capability, Completed, NodeResources, NodeSpec, Placement, ProcessSpec, ProcessState
 from clusters.registry import Registry
 
@@ -203,14 +205,4 @@ class SubstrateKind:
         return self.describe is not None
 
 
-LOCAL = "processes"
-"""What is there on every machine."""
-
-SUBSTRATES: Registry[SubstrateKind] = Registry(
-    "substrate",
-    {
-        LOCAL: "clusters.substrates.processes",
-        "kubernetes": "clusters.substrates.kubernetes",
-        "adopted": "clusters.substrates.adopted",
-    },
-)
+SUBSTRATES: Registry[SubstrateKind] = known.SUBSTRATES

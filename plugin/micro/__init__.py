@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["fixtures.micro_registered"]
+from plugin import begin
+from plugin.ours import register
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,41 +28,32 @@ def pytest_configure(config: pytest.Config) -> None:
     turns = config.getoption("--micro-turns")
     if turns < 1:
         raise pytest.UsageError(f"--micro-turns {turns}: must be at least 1; leave it out to have 5")
-    from plugin.micro import benchmarks
-
-    config.pluginmanager.register(benchmarks.NotEvaluated(), "roachproof-micro-count")
+    register(config, "fixtures.micro_registered")
+    begin.benchmarks_of(config).configure(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One instance of a benchmark for each version and turn."""
-    from plugin.micro import benchmarks
-
-    benchmarks.parametrize(metafunc)
+    begin.benchmarks_of(metafunc.config).parametrize(metafunc)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the benchmarks in order, and skip them where they can measure nothing."""
-    from plugin.micro import benchmarks
-
-    benchmarks.select(config, items)
+    begin.benchmarks_of(config).select(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for the databases that the collected benchmarks need."""
-    from plugin.micro import benchmarks
-
-    benchmarks.prepare(session)
+    begin.benchmarks_of(session.config).prepare(session)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     """``--dry-run`` says what would be measured."""
     result = yield
-    from plugin.micro import benchmarks
-
-    benchmarks.print_plan(session)
+    begin.benchmarks_of(session.config).print_plan(session)
     return result
 
 
@@ -69,7 +61,5 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Say in its report how a benchmark came out."""
     report = yield
-    from plugin.micro import benchmarks
-
-    benchmarks.classify(item, call, report)
+    begin.benchmarks_of(item.config).classify(item, call, report)
     return report

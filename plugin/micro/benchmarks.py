@@ -18,15 +18,16 @@ from plugin import run as runs
 from plugin import selection
 from plugin.evidence.redaction import redacted_json
 from plugin.host import carries
+from plugin.ours import BENCHMARK
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import said_of, tell
 from plugin.result import HARNESS, Result
 from plugin.run import Run
 from plugin.session import look_for_databases, refuse
 
-FIXTURE = "micro"
 NOT_EVALUATED = "not evaluated"
 RECORD = "benchmarks.json"
+COUNT = "roachproof-micro-count"
 WAY_OUT = "measure them in a run of their own: tox -e micro"
 ROWS = 10_000
 """Rows of the table that is read: more than fit in a few blocks, loaded in a second."""
@@ -50,9 +51,15 @@ PASSED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test's body ended well, with its statement timed."""
 
 
+def configure(config: pytest.Config) -> None:
+    """Count what is not evaluated: of all workers, or here."""
+    if not config.pluginmanager.hasplugin(COUNT):
+        config.pluginmanager.register(NotEvaluated(), COUNT)
+
+
 def is_benchmark(item: pytest.Item) -> bool:
     """Whether the test is a micro benchmark."""
-    return FIXTURE in getattr(item, "fixturenames", ())
+    return BENCHMARK in getattr(item, "fixturenames", ())
 
 
 def needs_engine(item: pytest.Item) -> bool:
@@ -62,7 +69,7 @@ def needs_engine(item: pytest.Item) -> bool:
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """One instance a turn and version asked for. What is marked as a claim, too, is left to ``select`` to refuse."""
-    if FIXTURE not in metafunc.fixturenames or _marked(metafunc.definition):
+    if BENCHMARK not in metafunc.fixturenames or _marked(metafunc.definition):
         return
     run = runs.of(metafunc.config)
     if len(run.targets) > 1:
@@ -94,9 +101,10 @@ def prepare(collected: pytest.Session) -> None:
 def _select(config: pytest.Config, items: list[pytest.Item], found: list[pytest.Item]) -> None:
     if marked := next(filter(_marked, found), None):
         way_out = "leave out one of the two"
-        raise BadInput(f"{marked.nodeid}: the fixture {FIXTURE} is for benchmarks, which decide no claim; {way_out}")
+        raise BadInput(f"{marked.nodeid}: the fixture {BENCHMARK} is for benchmarks, which decide no claim; {way_out}")
     if not config.pluginmanager.hasplugin("benchmark"):
         raise BadInput(f"{found[0].nodeid}: needs pytest-benchmark, which is not at hand; {WAY_OUT}")
+    configure(config)
     run = runs.of(config)
     in_turns(items, run)
     if config.option.collectonly:
@@ -163,7 +171,7 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
     """Say in the report how a micro benchmark came out, as ``plugin.outcomes`` asks of a test without a claim."""
     if not is_benchmark(item):
         return
-    micro = getattr(item, "funcargs", {}).get(FIXTURE)
+    micro = getattr(item, "funcargs", {}).get(BENCHMARK)
     if report.when == "call" and report.passed:
         if micro is not None and micro.measured:
             item.stash[PASSED] = True

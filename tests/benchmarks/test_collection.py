@@ -28,6 +28,9 @@ MOST_ADDED_ELSEWHERE_S = 0.05
 """To a run of tests without a claim."""
 PAIRS = 7
 PARTS = {"what a gate collects": ("tests/claims",), "the whole checkout": ()}
+ALONE = ("-p", "no:cacheprovider", "-p", "no:benchmark")
+"""pytest-benchmark asks git for its commit, which the checkout has and the bare side has not; no environment of a gate
+has it."""
 OURS = ("clusters", "docs", "fixtures", "plugin", "tests")
 BARE_SETTINGS = """\
 [tool.pytest]
@@ -93,8 +96,7 @@ def test_suite_adds_little_to_collection(part: str, tmp_path: Path, figures: lis
             "pytest",
             "--collect-only",
             "-q",
-            "-p",
-            "no:cacheprovider",
+            *ALONE,
             *PARTS[part],
         )
         return used_by(argv, cwd=home, env=env, timeout_s=60)
@@ -137,8 +139,10 @@ def test_suite_adds_little_to_tests_of_others(tmp_path: Path, figures: list[Figu
     (home / "test_ordinary.py").write_text("\n\n".join(f"def test_{number}():\n    pass" for number in range(20)))
 
     def run(settings: Path) -> Used:
-        argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(settings / "pyproject.toml"))
-        return used_by((*argv, "--rootdir", str(home), "test_ordinary.py"), cwd=home, env=env, timeout_s=60)
+        argv = (sys.executable, "-m", "pytest", "-q", *ALONE, "-c", str(settings / "pyproject.toml"))
+        # Else pytest would list each directory above the tests that is not above its settings: for the checkout's more.
+        place = ("--rootdir", str(home), "--confcutdir", str(home))
+        return used_by((*argv, *place, "test_ordinary.py"), cwd=home, env=env, timeout_s=60)
 
     if not all("20 passed" in run(settings).out for settings in (ROOT, bare)):
         raise HarnessError("the tests did not run: nothing was measured")

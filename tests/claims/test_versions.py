@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from fixtures.workloads.ledger.fixture import Ledger
     from fixtures.workloads.tpcc.beside import Orders
 
-DRAWN = later("fixtures.swapping.planned:drawn")
-FITTING = later("fixtures.swapping.planned:fitting")
+# Marks: pytest asks what else stands in a module what it is, and all that changes versions would be imported for that.
+PLANS = pytest.mark.plans(
+    lines=later("fixtures.swapping.planned:drawn"), fits=later("fixtures.swapping.planned:fitting")
+)
 
 
 @pytest.mark.claim("hot-swap")
 @pytest.mark.topology(nodes="nodes")
-@pytest.mark.plans(lines=DRAWN, fits=FITTING)
+@PLANS
 async def test_the_version_changes_under_load(
     swapping: Swapping,
     ledger: Ledger,
@@ -47,7 +49,7 @@ async def test_the_version_changes_under_load(
 
 @pytest.mark.claim("hot-swap-failed-node")
 @pytest.mark.topology(nodes=3)
-@pytest.mark.plans(lines=DRAWN, fits=FITTING)
+@PLANS
 async def test_the_update_of_one_node_fails(
     swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, failure: str
 ) -> None:

@@ -9,9 +9,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from fixtures.workloads import known
 from fixtures.workloads.tenants import load_records, provisioning
 from fixtures.workloads.tpcc import evidence
-from plugin.workloads import WORKLOADS
+from plugin.workloads import OWN_NAMES, WORKLOADS
 
 CHECKOUT = Path(__file__).parents[2]
 FILES = {
@@ -64,8 +65,26 @@ def test_circles_are_of_two_files_in_one_room() -> None:
         assert len({FILES[one].parent for one in circle}) == 1, sorted(circle)
 
 
-FIRST_CLAIM = ("plugin.judge.", "plugin.catalogue", "plugin.replay", "hdrh", "jinja2", "msgspec", "rich")
+FIRST_CLAIM = (
+    *(
+        "clusters.engines",
+        "clusters.model",
+        "clusters.substrates",
+        "plugin.judge.",
+        "plugin.catalogue",
+        "plugin.replay",
+    ),
+    *("plugin.run", "plugin.selection", "plugin.session", "plugin.workloads", "hdrh", "jinja2", "msgspec", "rich"),
+)
 """What is imported with the first claim."""
+FIRST_RUN = (
+    "clusters.cluster",
+    "fixtures.swapping",
+    "fixtures.trial",
+    "plugin.judge.metrics",
+    "plugin.micro.benchmarks",
+)
+"""What is imported once a claim runs."""
 
 
 def test_a_session_without_a_claim_imports_neither_judge_nor_catalogue(tmp_path: Path) -> None:
@@ -77,6 +96,24 @@ def test_a_session_without_a_claim_imports_neither_judge_nor_catalogue(tmp_path:
     ran = subprocess.run([*argv, "test_ordinary.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "1 passed" in ran.stdout
+
+
+def test_claims_that_are_collected_import_nothing_that_runs_them() -> None:
+    script = (
+        "import sys, pytest\n"
+        "status = pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', 'tests/claims'])\n"
+        f"assert [name for name in sys.modules if name.startswith({FIRST_RUN})] == []\n"
+        "sys.exit(status)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "tests collected" in ran.stdout
+
+
+def test_what_every_session_has_of_the_suite_s_workloads_is_what_they_say() -> None:
+    own = [WORKLOADS[name] for name in OWN_NAMES]
+    assert set(known.FIXTURES) == {module for kind in own for module in kind.fixtures.values()}
+    assert set(known.FILES) == {kind.option.name for kind in own if kind.option}
 
 
 def test_what_workloads_name_for_later_is_there() -> None:

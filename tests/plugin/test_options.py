@@ -71,10 +71,13 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--claims", "--judge", "out"), ["--claims and --judge exclude each other", "give one of them"]),
         (("--dry-run", "--judge", "out"), ["--judge and --dry-run exclude each other", "give one of them"]),
         (("--keep=forever",), ["--keep", "'forever'", "stores", "running"]),
-        (("--keep=running",), ["--keep running: leaves the cluster of one test up", "choose one by its node id"]),
+        (
+            ("--keep=running",),
+            ["--keep running: leaves the cluster of one test up", "asks for the fixture cluster, by its node id"],
+        ),
         (
             ("--keep=running", "test_claims.py::test_passes"),
-            ["and 1 will run here, or one without such"],
+            ["the one that will run here, test_passes, has no cluster of its own", "asks for the fixture cluster"],
         ),
         (("--keep=running", "--substrate", "kubernetes"), ["--keep running: not to be had on kubernetes; give --keep"]),
         (("--seed", "seven"), ["--seed", "'seven'", "int"]),

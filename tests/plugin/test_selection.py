@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.engines import ENGINES, Choice
+from clusters.errors import BadInput
 from clusters.model import PLANNED, Capability
 from clusters.substrates import SUBSTRATES, adopted, processes
 from fixtures.swapping.given import Given
@@ -224,3 +225,32 @@ def test_nodes_that_join_by_a_plan_are_carried_by_the_host_too(suite: str, path:
     assert selection._most_nodes(load().claim("survivability"), run, 3) == 3
     run.plan = None
     assert selection._most_nodes(claim, run, 3) == claim.nodes_for(Suite(suite))
+
+
+def collected(name: str, *, claim: bool = True, skipped: str = "", cluster: bool = True) -> Any:
+    """A test as pytest collects it."""
+    marks = {"claim": pytest.mark.claim("answer").mark} if claim else {}
+    if skipped:
+        marks["skip"] = pytest.mark.skip(reason=skipped).mark
+    fixtures = ["cluster", "judge"] if cluster else ["judge"]
+    return SimpleNamespace(name=name, nodeid=name, fixturenames=fixtures, get_closest_marker=marks.get)
+
+
+ONE = collected("test_one")
+AWAY = "not evaluated: profile laptop needs two cores"
+
+
+@pytest.mark.parametrize(("items", "says"), [
+    ([], "no test of a claim was found here; choose one by its node id, or with --claim"),
+    ([collected("test_plain", claim=False)], "no test of a claim was found here; choose one"),
+    ([collected("test_away", skipped=AWAY)], f"none will run here ({AWAY}); make one run that can"),
+    ([ONE, ONE, collected("test_away", skipped=AWAY)], "2 will run here; choose one by its node id, or with --claim"),
+    ([collected("test_bare", cluster=False)], "the one that will run here, test_bare, has no cluster of its own;"),
+])  # fmt: skip
+def test_why_no_cluster_can_be_left_running(items: list[Any], says: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(f"--keep running: leaves the cluster of one test up, and {says}")):
+        selection._check_left_running(items)
+
+
+def test_the_cluster_of_a_single_test_can_be_left_running() -> None:
+    selection._check_left_running([ONE, collected("test_away", skipped=AWAY), collected("test_plain", claim=False)])

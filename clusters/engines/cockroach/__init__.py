@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from clusters.engines import Change, Choice, Engine, EngineKind, Wanted
+from clusters.engines import CHOICES, Change, Engine, EngineKind, Wanted
 from clusters.engines.cockroach.tenancy import TENANCY
 from clusters.model import PLANNED, Capability, Fingerprint, Placement, SqlTraits
 from clusters.registry import later
@@ -95,7 +95,7 @@ KIND = EngineKind(
     ),
     tenancy=TENANCY,
     ports=(26257, 8080),
-    choice=Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
+    choice=CHOICES["cockroach"],
     named=_named,
     offered=_offered,
     console=lambda engine: f"{quote(str(engine.program))} sql --url",

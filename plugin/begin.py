@@ -1,0 +1,114 @@
+"""Whether a session has anything of Roachproof's. Until it has, hooks do nothing, and nothing else is imported.
+
+It has when an option of ours was given, when a test of ours was collected, or when other processes collect.
+"""
+
+import re
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from fixtures.workloads.known import FIXTURES
+from plugin import options
+from plugin.ours import BENCHMARK, MARKERS, is_ours, register, without_collector
+
+BEGUN: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether it has."""
+MEASURES: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether it has micro benchmarks, or may have some in other processes."""
+
+
+class Idle:
+    """What the hooks do in a session that has nothing of ours: nothing.
+
+    Each is called as in ``plugin.session``, or as in ``plugin.micro.benchmarks``.
+    """
+
+    def _nothing(self, *_: Any) -> None:
+        pass
+
+    def header(self, *_: Any) -> list[str]:
+        """No line."""
+        return []
+
+    def _passed_on(self, *_: Any) -> Generator[None, Any, Any]:
+        return (yield)
+
+    announce = unconfigure = parametrize = named_without_secrets = mark = select = prepare = loop = _nothing
+    classify = status_of = look_for_undecided = finish = configure = print_plan = _nothing
+    expected = header
+    judging_early_end = summarise = _passed_on
+
+
+IDLE = Idle()
+
+
+def answer(config: pytest.Config) -> int | None:
+    """See ``commands.answer``."""
+    if not options.any_given(config):
+        return None
+    from plugin import commands
+
+    return commands.answer(config)
+
+
+def configure(config: pytest.Config) -> None:
+    """Declare markers and fixtures; begin at once where tests may be ours that this process does not collect first."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    register(config, "fixtures.registered", *FIXTURES)
+    option: Any = config.option
+    config.stash[MEASURES] = elsewhere = hasattr(config, "workerinput") or getattr(option, "dist", "no") != "no"
+    # allure-pytest is told where its results go before it is configured.
+    if elsewhere or getattr(option, "allure_report_dir", None) or options.any_given(config):
+        begin(config)
+
+
+def begin(config: pytest.Config) -> None:
+    """Begin, unless that was done."""
+    if not config.stash.get(BEGUN, False):
+        config.stash[BEGUN] = True
+        with without_collector():
+            from plugin import session
+
+            session.configure(config)
+
+
+def seen(item: pytest.Item) -> None:
+    """Begin where this test is one of ours."""
+    if BENCHMARK in getattr(item, "fixturenames", ()):
+        item.config.stash[MEASURES] = True
+    if not item.config.stash.get(BEGUN, False) and is_ours(item):
+        begin(item.config)
+        from plugin import session
+
+        session.announce(item.config)
+
+
+def session_of(config: pytest.Config) -> Any:
+    """What the hooks do: ``plugin.session``, or nothing."""
+    if not config.stash.get(BEGUN, False):
+        return IDLE
+    from plugin import session
+
+    return session
+
+
+def benchmarks_of(config: pytest.Config) -> Any:
+    """What the hooks of micro benchmarks do: ``plugin.micro.benchmarks``, or nothing."""
+    if not config.stash.get(MEASURES, False):
+        return IDLE
+    from plugin.micro import benchmarks
+
+    return benchmarks
+
+
+def explain_shadowed(report: pytest.CollectReport) -> None:
+    """Of a directory of a user's own that is called as a package of the suite's: say so instead of a traceback."""
+    found = re.search(r"No module named '((clusters|fixtures|plugin)\.[\w.]+)'", str(report.longrepr or ""))
+    if found and report.failed:
+        report.longrepr = (
+            f"{report.nodeid}: there is no module {found[1]}: {found[2]} is the name of a package of Roachproof's, "
+            "beside which no other of that name can be imported. Give your directory another name."
+        )
