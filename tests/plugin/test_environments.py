@@ -5,12 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from plugin import selection
 from plugin.catalogue import load
+from plugin.claims import Claim
 from plugin.profiles import profile_named
 from tests.plugin.conftest import CHECKOUT
 from tests.plugin.test_host import PLENTY
@@ -57,6 +59,9 @@ class Run:
         self.chosen = self.catalogue.claims.keys()
         self.targets = ("",)
         self.plan = None
+
+    def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
+        return claim.parameters_for(self.suite)
 
 
 def test_a_part_of_a_suite_says_what_it_left_out() -> None:

@@ -219,6 +219,7 @@ def ratios(found: ComparedRuns, metric: str, names: str) -> Sequence[tuple[float
     return [each.interval for each in every if each.name.startswith(names) and each.interval]
 
 
+@slow
 @pytest.mark.sabotage("stress", engine="postgres")
 async def test_a_generator_that_is_held_back(tpcc: Tpcc, judge: Judge, engine: Engine) -> None:
     """The load's processes are stopped four fifths of the time: what they measure is themselves."""

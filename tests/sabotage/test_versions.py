@@ -192,6 +192,7 @@ async def test_an_object_is_changed_by_hand(
     await changed_by_hand(trial, swapping, ledger, probe, cluster, judge)
 
 
+@slow
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_an_object_of_the_control_is_changed_by_hand(
     trial: Trial, swapping: Swapping, ledger: Ledger, probe: Probe, cluster: Cluster, judge: Judge

@@ -71,6 +71,7 @@ async def test_two_nodes_of_the_control_are_changed_at_once(
     assert judge.refuted("processes_down_at_once")
 
 
+@slow
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_the_new_version_of_the_control_does_not_come_up(
     trial: Trial,

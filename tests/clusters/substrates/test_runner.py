@@ -9,6 +9,7 @@ import pytest
 
 from plugin.evidence.store import EVENTS, VERDICT
 from tests.clusters.substrates.runner import why_not
+from tests.slow import slow
 
 CHECKOUT = Path(__file__).parents[3]
 TIMEOUT_S = 600.0
@@ -16,6 +17,7 @@ OF_THE_MACHINE = {"baseline_steady", "generator_on_schedule", "probe_on_time", "
 """What a machine that does other things at the same time may fail to give; all else is the substrate's."""
 
 
+@slow
 @pytest.mark.usefixtures("state")
 def test_a_node_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     """Survivability on the control: whole machinery, from provisioning to the verdict."""
