@@ -14,6 +14,7 @@ from plugin import selection
 from plugin.catalogue import load
 from plugin.claims import Claim
 from plugin.profiles import profile_named
+from plugin.suites import Suite
 from tests.plugin.conftest import CHECKOUT
 from tests.plugin.test_host import PLENTY
 
@@ -61,7 +62,7 @@ class Run:
         self.plan = None
 
     def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
-        return claim.parameters_for(self.suite)
+        return claim.parameters_for(Suite(self.suite))
 
 
 def test_a_part_of_a_suite_says_what_it_left_out() -> None:
