@@ -216,7 +216,7 @@ def _words(process: psutil.Process) -> list[str]:
 def assert_ended_early(place: Path, *, trials: int = 1) -> None:
     """A replay of all evidence in a directory says of each of its trials that it ended early and so decides nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", f"--judge={place}"],
+        [sys.executable, "-m", "pytest", f"--judge={place}", f"--report={place / 'again.html'}"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,

@@ -48,6 +48,13 @@ def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
 
 
+@pytest.fixture
+def more_pairs(few_at_once: None, tenant_load: TenantLoads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight tenants do not wait as long in each pair: of three pairs the interval goes below the limit (seen)."""
+    more = replace(tenant_load.sizes, blocks=6)
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: more))
+
+
 async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
     """Let each row that they read or write take 20 ms longer, by a policy made by hand; not those that are counted."""
     for held in some:
@@ -92,6 +99,7 @@ async def test_all_tenants_are_throttled_once_there_are_more(
 
 
 @slow
+@pytest.mark.usefixtures("more_pairs")
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
 async def test_all_wait_for_a_tenant_that_asks_for_much(
     tenants: Tenants, tenant_load: TenantLoads, judge: Judge
