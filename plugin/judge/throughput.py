@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from statistics import quantiles
 from typing import TypeVar
 
 from plugin.judge.activity import Times
@@ -158,3 +159,14 @@ def latencies(sent: Sequence[int], acknowledged: Sequence[int], window: Window) 
 def percentile(ordered: Sequence[T], share: float) -> T | None:
     """The nearest-rank percentile of sorted values; ``None`` of nothing."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+def in_19_of_20(values: Iterable[float]) -> float | None:
+    """What 19 of 20 values do not exceed, interpolated (Hyndman and Fan 1996, type 7); ``None`` of nothing.
+
+    Of fewer than twenty the nearest rank is their largest: one second of a short run decided alone.
+    """
+    ordered = sorted(values)
+    if len(ordered) < 2:
+        return ordered[0] if ordered else None
+    return quantiles(ordered, n=20, method="inclusive")[-1]
