@@ -59,11 +59,11 @@ async def test_more_tables_are_not_slower(
 
 @pytest.mark.claim("tenancy-noisy-tenant")
 @pytest.mark.topology(nodes="nodes")
-async def test_a_noisy_tenant(tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
+async def test_a_noisy_tenant(tenants: Tenants, noisy_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
     """A tenant that does as much as it can takes no more than a declared share of the others' service from them."""
     async with tenants.provisioning():
         await tenants.provision()
-        await tenant_load.noisy(tenants.made_for(mix), mix=mix)
+        await noisy_load.noisy(tenants.made_for(mix), mix=mix)
     assert judge.decide()
 
 

@@ -49,9 +49,9 @@ def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def more_pairs(few_at_once: None, tenant_load: TenantLoads, monkeypatch: pytest.MonkeyPatch) -> None:
+def more_pairs(few_at_once: None, noisy_load: TenantLoads, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight tenants do not wait as long in each pair: of three pairs the interval goes below the limit (seen)."""
-    more = replace(tenant_load.sizes, blocks=6)
+    more = replace(noisy_load.sizes, blocks=6)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: more))
 
 
@@ -102,14 +102,14 @@ async def test_all_tenants_are_throttled_once_there_are_more(
 @pytest.mark.usefixtures("more_pairs")
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
 async def test_all_wait_for_a_tenant_that_asks_for_much(
-    tenants: Tenants, tenant_load: TenantLoads, judge: Judge
+    tenants: Tenants, noisy_load: TenantLoads, judge: Judge
 ) -> None:
     """As if the server served it first."""
     async with tenants.provisioning():
         await tenants.provision(HALF)
         some = tenants.made_for(MIX, part=HALF)
         await throttle(tenants, some, when=ONE_ASKS_MUCH)
-        await tenant_load.noisy(some, mix=MIX)
+        await noisy_load.noisy(some, mix=MIX)
     assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
 
 
@@ -146,11 +146,11 @@ async def test_all_tenants_of_cockroachdb_wait_once_there_are_more(
 @slow
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="cockroach")
 async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
-    trial: Trial, cluster: Cluster, tenants: Tenants, tenant_load: TenantLoads, judge: Judge,
+    trial: Trial, cluster: Cluster, tenants: Tenants, noisy_load: TenantLoads, judge: Judge,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """As if the ways to the servers were full of what it asks for."""
-    loud, ordered, spec_of = list[Span](), tenant_load._ordered, tenant_load._spec
+    loud, ordered, spec_of = list[Span](), noisy_load._ordered, noisy_load._spec
 
     def heard(load: TenantLoad, span: Span) -> None:
         loud.extend([span] * (span.side == NOISY))
@@ -159,7 +159,7 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
     def full_s() -> float:
         return 0.25 * any(span.begin <= trial.store.now() < span.until for span in loud)
 
-    monkeypatch.setattr(tenant_load, "_ordered", heard)
+    monkeypatch.setattr(noisy_load, "_ordered", heard)
     async with tenants.provisioning(), late(cluster.endpoints, full_s) as ways:
         await tenants.provision(HALF)
 
@@ -167,8 +167,8 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
             spec = spec_of(some, **given)
             return spec if spec.loops else replace(spec, endpoints=ways)
 
-        monkeypatch.setattr(tenant_load, "_spec", others_wait)
-        await tenant_load.noisy(tenants.made_for(MIX, part=HALF), mix=MIX)
+        monkeypatch.setattr(noisy_load, "_spec", others_wait)
+        await noisy_load.noisy(tenants.made_for(MIX, part=HALF), mix=MIX)
     assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
 
 
