@@ -13,14 +13,27 @@ UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]") 
 
 
 @cache
-def _palette() -> Mapping[str, str]:
-    """The page's colours on a light ground."""
-    light = PALETTE.read_text(encoding="utf-8").partition("@media")[0]
-    return dict(re.findall(r"--([\w-]+): ([^;}]+)", light))
+def _palettes() -> Sequence[Mapping[str, str]]:
+    """The page's colours on a light ground, and on a dark one."""
+    light, _, rest = PALETTE.read_text(encoding="utf-8").partition("@media")
+    return [dict(re.findall(r"--([\w-]+): ([^;}]+)", part)) for part in (light, rest.partition("}")[0])]
 
 
 def _colour(name: str) -> str:
-    return _palette().get(name, "#57606a")
+    return _palettes()[0].get(name, "#57606a")
+
+
+def in_the_dark(svg: str) -> str:
+    """The same picture, in colours for a dark ground where its viewer asks for these and knows style sheets."""
+    light, dark = _palettes()
+    rules = (
+        f'[{attribute}="{colour}"]{{{attribute}:{dark[name]}}}'
+        for name, colour in light.items()
+        for attribute in ("fill", "stroke")
+        if f'{attribute}="{colour}"' in svg
+    )
+    head, end, rest = svg.partition(">")
+    return f"{head}{end}<style>@media(prefers-color-scheme:dark){{{''.join(rules)}}}</style>{rest}"
 
 
 def room_for(text: str, size: float = TEXT) -> float:

@@ -1,4 +1,6 @@
-"""Makes the README's pictures again, from the stored run in ``docs/sample-run.tar.xz``: ``tox -e pictures``.
+"""Makes the documents' pictures again: ``tox -e pictures``.
+
+The README's are of the stored run in ``docs/sample-run.tar.xz``; the growth curves are drawn from a table.
 
 ``tox -e pictures -- --sample RUN`` puts another run into the sample's place first.
 """
@@ -18,6 +20,7 @@ from plugin.evidence.run_seal import seal_run, undecided_of
 from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
 from plugin.reports.page_file import JUDGED_AGAIN
+from tests.docs import growth_curve
 from tests.plugin.reports.browser import NoBrowserError, headless
 
 CHECKOUT = Path(__file__).parents[2]
@@ -32,11 +35,12 @@ CLAIM = "survivability"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the pictures, and say which."""
-    parser = argparse.ArgumentParser(prog="tox -e pictures --", description="The README's pictures.")
+    parser = argparse.ArgumentParser(prog="tox -e pictures --", description="The documents' pictures.")
     parser.add_argument("--sample", type=Path, metavar="RUN", help="make this run directory the sample")
     chosen = parser.parse_args(arguments)
     if chosen.sample:
         keep(chosen.sample)
+    print(growth_curve.draw().relative_to(CHECKOUT))  # it needs no browser
     try:
         with tempfile.TemporaryDirectory() as scratch, headless() as browser:
             run = unpacked(SAMPLE, Path(scratch))

@@ -7,6 +7,7 @@ import pytest
 
 from plugin.reports.charts import Chart, Lane, Line, Mark, clock, powers, ticks
 from plugin.reports.svg import as_svg
+from plugin.reports.svg_elements import in_the_dark
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -113,3 +114,12 @@ def test_powers_hold_their_values(low: float, high: float, expected: list[float]
 
 def test_times_are_written_as_people_write_them() -> None:
     assert [clock(seconds) for seconds in (0, 90, 120, 3725)] == ["0 s", "90 s", "2:00", "1:02:05"]
+
+
+def test_each_colour_has_another_one_on_a_dark_ground() -> None:
+    lines = [Line(label=colour, values=[1, 2], colour=colour) for colour in ("a", "b")]
+    chart = Chart(title="x", seconds=2, lines=lines, behind=[Mark(begin=0, end=1, name="killed", colour="fault")])
+    head, _, drawing = in_the_dark(as_svg([chart], "a trial")).partition("</style>")
+    used = set(re.findall(r'((?:fill|stroke)="(?!none)[^"]+")', drawing))
+    assert len(used) > 5
+    assert [colour for colour in used if f"[{colour}]" not in head] == []
