@@ -113,9 +113,9 @@ class Tenancy:
     reset_setting: str = ""
 
     tables_a_batch: int = 100
-    """About so many tables are made between two marks in the registry (chosen by measurement)."""
+    """About so many tables are made between two marks in the roll (chosen by measurement)."""
     drops_a_batch: int = 20
-    """So many databases are dropped between two marks in the registry (chosen by measurement)."""
+    """So many databases are dropped between two marks in the roll (chosen by measurement)."""
     lanes: int = 1
     """How many connections make databases beside each other (chosen by measurement)."""
     memory_kib_a_table: float = 0.0
