@@ -153,11 +153,12 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
     loud, ordered, spec_of = list[Span](), noisy_load._ordered, noisy_load._spec
 
     def heard(load: TenantLoad, span: Span) -> None:
-        loud.extend([span] * (span.side == NOISY))
+        if span.side == NOISY:
+            loud.append(span)
         ordered(load, span)
 
     def full_s() -> float:
-        return 0.25 * any(span.begin <= trial.store.now() < span.until for span in loud)
+        return 0.25 if any(span.begin <= trial.store.now() < span.until for span in loud) else 0.0
 
     monkeypatch.setattr(noisy_load, "_ordered", heard)
     async with tenants.provisioning(), late(cluster.endpoints, full_s) as ways:
