@@ -149,15 +149,19 @@ def _host(path: Path) -> tuple[list[HostSecond], tuple[str, ...]]:
         if line.startswith("#") or not line.endswith("\n"):
             continue
         try:
-            data = json.loads(line)
-            parts = (
-                None if (part := data.get(name)) is None else float(part)
-                for name in ("others_percent", "disk_stalled_percent", "disk_others_percent")
-            )
-            seconds.append(HostSecond(int(data["t"]), float(data["cpu_percent"]), *parts))
+            seconds.append(host_second(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             problems.append(f"{path.name}: line {number}: {line[:100]!r} is no second of the host")
     return seconds, (*problems, *_backwards(path.name, seconds))
+
+
+def host_second(data: Mapping[str, Any]) -> HostSecond:
+    """A line of the host's record. Raises what Python does where it is none."""
+    parts = (
+        None if (part := data.get(name)) is None else float(part)
+        for name in ("others_percent", "disk_stalled_percent", "disk_others_percent", "network_percent")
+    )
+    return HostSecond(int(data["t"]), float(data["cpu_percent"]), *parts)
 
 
 def events_of(directory: Path) -> list[Event]:

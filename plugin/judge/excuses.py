@@ -54,7 +54,7 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     if info.others_only:
         told += " other work had the machine: run it again while nothing else uses it"
     else:
-        told += " the machine had no CPU or disk left: use one with more, or a smaller profile"
+        told += " the machine had no CPU, disk or network left: use one with more, or a smaller profile"
     return told if enough else ""
 
 

@@ -22,6 +22,10 @@ EXHAUSTED_STALLED = CROWDED_STALLED
 """The same of its disks: percent of the second in which all work waited for them. Whose work it is cannot be seen where
 a neighbour has the same disk, or a volume is throttled."""
 
+EXHAUSTED_NETWORK = 90.0
+"""The same of its network: percent of what its fullest interface can pass in one direction (our own choice). Stores,
+generators and nodes of other machines may be behind it."""
+
 
 def no_cpu_left(second: HostSecond) -> bool:
     """Whether other work left no CPU."""
@@ -44,8 +48,8 @@ def nothing_left(second: HostSecond) -> bool:
 
     Own work counts here: a cluster that waits for something leaves the machine idle.
     """
-    exhausted = second.cpu >= EXHAUSTED_CPU or (second.stalled or 0.0) >= EXHAUSTED_STALLED
-    return exhausted or crowded(second)
+    disks, network = (second.stalled or 0.0) >= EXHAUSTED_STALLED, (second.network or 0.0) >= EXHAUSTED_NETWORK
+    return second.cpu >= EXHAUSTED_CPU or disks or network or crowded(second)
 
 
 def stretches(host: Sequence[HostSecond], of: Callable[[HostSecond], bool], window: Window) -> Iterator[Window]:

@@ -22,8 +22,8 @@ class HostSecond(NamedTuple):
     """A second of the host that ended at ``t`` µs: CPU in use, in percent of all there is, and other work's part of it.
 
     What a hypervisor took counts as other work. ``stalled``: percent of the second in which all work waited for disks;
-    ``disk_others``: other work's part of the bytes that were read and written, in percent. ``None`` is for what was
-    not recorded.
+    ``disk_others``: other work's part of the bytes that were read and written, in percent. ``network``: how full the
+    fullest interface was, in percent; whose the bytes were nobody knows. ``None`` is for what was not recorded.
     """
 
     t: int
@@ -31,6 +31,7 @@ class HostSecond(NamedTuple):
     others: float | None = None
     stalled: float | None = None
     disk_others: float | None = None
+    network: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

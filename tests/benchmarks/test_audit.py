@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from fixtures.workloads.ledger.records import FINAL, FINAL_HEADER, HISTORY, HISTORY_HEADER, payloads
-from plugin.host import CpuUse
+from plugin.host_use import CpuUse
 from tests.benchmarks.measuring import ROOT, Figure, in_turns, spread, used_by
 
 FEW, MANY = 100_000, 1_000_000

@@ -54,6 +54,13 @@ def test_a_description_of_before_ranges_were_counted_is_read(tmp_path: Path) -> 
     assert load_trial(home, describe_trial(home)).buckets == 0
 
 
+def test_what_was_recorded_of_the_machine_is_read_back(tmp_path: Path) -> None:
+    home = trial(tmp_path)
+    used = {"cpu_percent": 40, "others_percent": 3, "disk_stalled_percent": 5.5, "network_percent": 70}
+    (home / HOST).write_text(json.dumps({"t": 5, **used}) + "\n")
+    assert load_trial(home, describe_trial(home)).host == [HostSecond(5, 40.0, 3.0, 5.5, None, 70.0)]
+
+
 @pytest.mark.parametrize(
     "line",
     ["[]", "null", "5", '{"t": 1e999, "cpu_percent": 1}', '{"t": null, "cpu_percent": 1}', '{"t": 1}', '{"t": 1, "cpu'],

@@ -209,10 +209,10 @@ def test_what_lasts_is_excused_by_a_machine_that_had_nothing_left(metric: str) -
 
 
 @pytest.mark.parametrize("metric", OF_NODES)
-@pytest.mark.parametrize("kind", ["CPU", "disks"])
+@pytest.mark.parametrize("kind", ["CPU", "disks", "network"])
 def test_only_the_time_in_which_it_was_waited_for_excuses_what_did_not_come(metric: str, kind: str) -> None:
-    full = {"CPU": {"cpu": 99.0, "others": 1.0}, "disks": {"cpu": 20.0, "others": 1.0, "stalled": 90.0}}[kind]
-    full |= {"disk_others": 1.0}
+    full = {"CPU": {"cpu": 99.0}, "disks": {"stalled": 90.0}, "network": {"network": 90.0}}[kind]
+    full = {"cpu": 20.0, "others": 1.0, "disk_others": 1.0, **full}
     quiet = {"cpu": 50.0, "others": 1.0}
     for taken, is_ in ((range(1, 21), Outcome.REFUTED), (range(22, END + 1), Outcome.INCONCLUSIVE)):
         host = [HostSecond(t=s * SECOND, **(full if s in taken else quiet)) for s in range(1, END + 42)]
@@ -241,7 +241,7 @@ def test_other_work_in_half_of_the_last_quiet_period_excuses_replicas_that_were_
 
 
 @pytest.mark.parametrize(("seconds", "is_"), [(4, Outcome.REFUTED), (9, Outcome.INCONCLUSIVE)])
-@pytest.mark.parametrize("kind", ["others", "own", "disks", "disks of nobody known"])
+@pytest.mark.parametrize("kind", ["others", "own", "disks", "disks of nobody known", "network"])
 def test_a_burst_in_an_outage_excuses_as_much_as_it_took(kind: str, seconds: int, is_: Outcome) -> None:
     """Of an outage of 34 s, of which 30 are allowed, in ten minutes that are quiet otherwise."""
     burst = {
@@ -249,6 +249,7 @@ def test_a_burst_in_an_outage_excuses_as_much_as_it_took(kind: str, seconds: int
         "own": {"cpu": 99.0, "others": 1.0},
         "disks": {"cpu": 20.0, "others": 1.0, "stalled": 80.0, "disk_others": 70.0},
         "disks of nobody known": {"cpu": 20.0, "others": 1.0, "stalled": 80.0},
+        "network": {"cpu": 20.0, "others": 1.0, "network": 95.0},
     }[kind]
     quiet = {"cpu": 50.0, "others": 1.0}
     host = [HostSecond(t=s * SECOND, **(burst if 20 <= s < 20 + seconds else quiet)) for s in range(1, 600)]
