@@ -33,8 +33,9 @@ WORST = ("bad input", "refuted", NOT_AS_EXPECTED, "harness", "inconclusive", "sk
 def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
     """Run a phase of a test. A claim's is judged by what there is where it ends because a node did: ``Refuted``.
 
-    So it is where something did not come in time while other work had the machine, and where a load generator was lost;
-    ``Inconclusive`` if it is not refuted, as by a node of an old version that is compared with a new one.
+    So it is where something did not come in time while the machine had nothing left, or other work had it, and where a
+    load generator was lost; ``Inconclusive`` if it is not refuted, as by a node of an old version that is compared with
+    a new one.
     """
     try:
         return (yield)
@@ -43,22 +44,22 @@ def judging_early_end(item: pytest.Item) -> Generator[None, Any, Any]:
         trial = trial_of(item)
         if id_ is None or sabotage or trial is None:
             raise
-        died, taken, lost = _has(error, NodeDied), _machine_taken(error, trial), _only(error, GeneratorLost)
-        if not died and not taken and not lost:
+        died, lacking, lost = _has(error, NodeDied), _machine_lacking(error, trial), _only(error, GeneratorLost)
+        if not died and not lacking and not lost:
             raise
         from plugin.replay import conclude
         from plugin.reports.terminal import as_table
 
         told = _outcome_of(error, sabotage=False)[1]
-        if taken:
-            record(trial, Errored(what=f"{told}: {taken}", taken=True))
+        if lacking:
+            record(trial, Errored(what=f"{told}: {lacking}", taken=True))
         if lost:
             record(trial, Errored(what=told, generator=True))
         record(trial, TrialEnd())
         verdict = conclude(trial, runs.of(item.config).catalogue)
         if verdict.outcome is Outcome.REFUTED:
             raise Refuted("\n" + as_table(verdict)) from error
-        if taken or lost or _only(error, NodeDied):
+        if lacking or lost or _only(error, NodeDied):
             raise Inconclusive("\n" + as_table(verdict)) from error
         raise
 
@@ -78,14 +79,14 @@ def _late(error: BaseException) -> bool:
     return isinstance(error, TimedOut | CommandTimedOut) or (isinstance(error, SqlError) and error.code == "timeout")
 
 
-def _machine_taken(error: BaseException, trial: Path) -> str:
-    """How other work had the machine when a test ended because something did not come in time; else ""."""
+def _machine_lacking(error: BaseException, trial: Path) -> str:
+    """What the machine lacked, where that explains why a test ended as something did not come in time; else ""."""
     whole = error.split(_late)[1] is None if isinstance(error, BaseExceptionGroup) else _late(error)
     if not whole:
         return ""
-    from plugin.judge.stopping import machine_taken_lately
+    from plugin.judge.stopping import too_late_for_the_machine
 
-    return machine_taken_lately(load_trial(trial, describe_trial(trial)))
+    return too_late_for_the_machine(load_trial(trial, describe_trial(trial)))
 
 
 def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

@@ -30,7 +30,8 @@ def result_of(
 
     A test that failed by itself has no verdict that counts, unless it is refuted; nor has one at which the judge
     failed. A verdict on half a test is none, unless what was lost by then refutes the claim. What did not come in time
-    while other work had the machine is no failure, nor is a lost load generator: of that the verdict tells.
+    while the machine had nothing left, or other work had it, is no failure, nor is a lost load generator: of that the
+    verdict tells.
     """
     decided = str(verdict["outcome"]) if verdict else ""
     errors = [error for _, error in seen(events, Errored) if True not in (error.taken, error.generator)]

@@ -59,7 +59,7 @@ class ProvisionBegin(Happened, frozen=True, kw_only=True, tag="provision.begin")
 class Errored(Happened, frozen=True, kw_only=True, tag="error"):
     """The harness or the machine failed, or what was given cannot be used (``bad_input``).
 
-    ``taken``: something did not come in time, and other work had the machine just then, which explains it.
+    ``taken``: something did not come in time, and the machine had nothing left just then, or other work had it.
     ``generator``: a load generator was lost, so that the evidence is incomplete.
     """
 

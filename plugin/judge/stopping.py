@@ -4,13 +4,15 @@ Pure functions, and all that a fixture may ask of the judge before the end. A li
 business but for a comparison, whose margin is its limit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plugin.judge.availability import SECOND
 from plugin.judge.convergence import State
 from plugin.judge.growth import phases
-from plugin.judge.trial import TrialEvidence
+from plugin.judge.machine import lasted_s, nothing_left, stretches
+from plugin.judge.trial import HostSecond, TrialEvidence
 
 if TYPE_CHECKING:
     from plugin.judge.comparison import Compared
@@ -23,8 +25,8 @@ TOLD_AT_LAST_AFTER = 10
 """As many will do before something is disturbed: it is said then or not in time (our own choice)."""
 
 LATELY_S = 60
-"""What does not come in time is explained by what other work took in as many seconds before, and still takes: about as
-long as is waited for most things (our own choice)."""
+"""What does not come in time is explained by what the machine lacked in as many seconds before, and still lacks: about
+as long as is waited for most things (our own choice)."""
 
 STILL = frozenset({State.NOT_BEGUN, State.STALLED, State.UNEVEN})
 """Where no replica moves any more, so that waiting longer shows nothing new."""
@@ -69,14 +71,35 @@ def machine_taken(evidence: TrialEvidence, *, least_s: int = TOLD_AFTER) -> str:
     return "" if free.met or len(host_seconds(analysis(evidence))) < least_s else free.why
 
 
-def machine_taken_lately(evidence: TrialEvidence) -> str:
-    """As ``machine_taken``, by the last seconds alone, whatever was disturbed in them: why something came too late.
+def too_late_for_the_machine(evidence: TrialEvidence) -> str:
+    """Why something came too late, where the machine explains that by what it lacked lately, and lacks still; else "".
 
-    Other work has the machine still; a record that cannot be relied on explains nothing.
+    Other work had it, as ``machine_taken`` tells, whatever was disturbed meanwhile. Or nothing was left of it in half
+    of the time, whoever used it. A record that cannot be relied on explains nothing.
     """
     from plugin.judge.conditions import TAKEN_S
 
     def taken(seconds: int, least_s: int) -> str:
         return machine_taken(replace(evidence, events=(), host=evidence.host[-seconds:]), least_s=least_s)
 
-    return taken(LATELY_S, TOLD_AFTER) if not evidence.host_problems and taken(TAKEN_S, TAKEN_S) else ""
+    def exhausted(seconds: int, least_s: int) -> str:
+        return machine_exhausted(evidence.host, last_s=seconds, least_s=least_s)
+
+    found = (why(LATELY_S, TOLD_AFTER) for why in (taken, exhausted) if why(TAKEN_S, TAKEN_S))
+    return "" if evidence.host_problems else next(filter(None, found), "")
+
+
+def machine_exhausted(host: Sequence[HostSecond], *, last_s: int, least_s: int) -> str:
+    """That in half of the last seconds the machine had nothing left, in figures; "" where not, or too few were told."""
+    end = host[-1].t if host else 0
+    begin = end - last_s * SECOND
+    last = [second for second in host if second.t > begin]
+    told_s = min(last_s, lasted_s([(host[0].t - SECOND, end)])) if host else 0
+    spent_s = lasted_s(stretches(host, nothing_left, (begin, end)))
+    if told_s < least_s or 2 * spent_s < told_s:
+        return ""
+    cpu, others = (sum(used) / len(last) for used in zip(*((s.cpu, s.others or 0.0) for s in last), strict=True))
+    return (
+        f"for {spent_s:.0f} of the last {told_s:.0f} s the machine had no CPU, disk or network left ({cpu:.0f} % of "
+        f"its CPU in use, {others:.0f} % by other work): use one with more, or a smaller profile"
+    )

@@ -71,15 +71,21 @@ async def test_harness(judge):
     raise HarnessError("the machine that thinks is out of order")
 
 
-def busy(trial, others):
-    """For a minute other work has this part of the machine's CPU."""
-    seconds = [{"t": 1_000_000 * (s + 1), "cpu_percent": 97.0, "others_percent": others} for s in range(60)]
+def busy(trial, others, cpu=96.0):
+    """For a minute so much of the machine's CPU is in use, this part of it by other work."""
+    seconds = [{"t": 1_000_000 * (s + 1), "cpu_percent": cpu, "others_percent": others} for s in range(60)]
     (trial.store.directory / HOST).write_text("".join(json.dumps(second) + chr(10) for second in seconds))
 
 
 @pytest.mark.claim("question")
 async def test_too_late(trial, judge):
     busy(trial, 60.0)
+    raise TimedOut("the ranges of thought cannot be listed")
+
+
+@pytest.mark.claim("question")
+async def test_too_late_by_its_own_doing(trial, judge):
+    busy(trial, 1.0, cpu=99.0)
     raise TimedOut("the ranges of thought cannot be listed")
 
 

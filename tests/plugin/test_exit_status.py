@@ -49,8 +49,8 @@ RUN_HERE: Mapping[str, Sequence[str]] = {
     "a test of a claim was skipped": ["skipped"],
     "no test was found": [],
     "bad input": ["bad_input"],
-    "the harness or the machine failed": ["harness", "too_late_with_room", "generator_lost_and_more"],
-    "something did not come in time while other work had the machine": ["too_late"],
+    "the harness or the machine failed": ["harness"],
+    "something did not come in time while the machine had nothing left, or other work had it": ["too_late"],
     "the same, and what was recorded by then refutes a claim": ["too_late_after_a_death"],
     "a load generator was lost": ["generator_lost"],
     "a load generator was lost, and what was recorded by then refutes a claim": ["generator_lost_after_a_death"],
@@ -158,14 +158,30 @@ def test_where_the_judge_failed_is_told_and_kept(gate: Gate) -> None:
     assert gate("--judge", str(by_test["passes"])).status == 7
 
 
-def test_what_other_work_took_is_told_with_what_did_not_come_in_time(gate: Gate) -> None:
+@pytest.mark.parametrize(
+    ("test", "lacked"),
+    [
+        ("too_late", "other work took 60 % of the machine's CPU, and in 60 of 60 s"),
+        ("too_late_by_its_own_doing", "for 60 of the last 60 s the machine had no CPU, disk or network left (99 % of"),
+    ],
+)
+def test_what_the_machine_lacked_is_told_with_what_did_not_come_in_time(gate: Gate, test: str, lacked: str) -> None:
     """With the claim's result, live and judged again."""
-    figures = "the ranges of thought cannot be listed: other work took 60 % of the machine's CPU, and in 60 of 60 s"
-    ran = gate(*gate.tests("too_late"), "--run-dir", "out")
+    figures = f"the ranges of thought cannot be listed: {lacked}"
+    ran = gate(*gate.tests(test), "--run-dir", "out")
+    assert ran.status == 6, ran.text
     assert figures in " ".join(ran.text.split())
     (trial,) = gate.trials
     assert figures in json.loads((trial / RESULT).read_text())["why"]
-    assert figures in " ".join(gate("--judge", "out").text.split())
+    again = gate("--judge", "out")
+    assert again.status == 6
+    assert figures in " ".join(again.text.split())
+
+
+def test_what_neither_the_machine_nor_a_lost_load_generator_explains_is_the_harness_s_failure(gate: Gate) -> None:
+    ran = gate(*gate.tests("too_late_with_room", "generator_lost_and_more"), "--run-dir", "out")
+    assert ran.status == 7, ran.text
+    assert [json.loads((trial / RESULT).read_text())["outcome"] for trial in gate.trials] == [HARNESS, HARNESS]
 
 
 def test_a_lost_load_generator_is_named_and_no_check_passes_without_it(gate: Gate) -> None:

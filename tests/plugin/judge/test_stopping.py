@@ -7,6 +7,8 @@ from math import log
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
 from plugin.judge.comparison import compare, equivalence, looks
@@ -15,9 +17,9 @@ from plugin.judge.stopping import (
     LATELY_S,
     TOLD_AFTER,
     comparison_decided,
-    machine_taken_lately,
     replicas_at_rest,
     replicas_balanced_or_still,
+    too_late_for_the_machine,
 )
 from plugin.judge.trial import HostSecond, TrialEvidence
 from tests.plugin.judge.histories import SECOND, event, trial
@@ -138,8 +140,8 @@ def test_before_anything_was_recorded_nothing_is_over() -> None:
     assert not replicas_balanced_or_still(grown(layout=[]), 0)
 
 
-def seconds(*others: float) -> list[HostSecond]:
-    return [HostSecond(t=t * SECOND, cpu=97.0, others=part) for t, part in enumerate(others)]
+def seconds(*others: float, cpu: float = 96.0) -> list[HostSecond]:
+    return [HostSecond(t=t * SECOND, cpu=cpu, others=part) for t, part in enumerate(others)]
 
 
 @pytest.mark.parametrize(
@@ -156,11 +158,59 @@ def seconds(*others: float) -> list[HostSecond]:
 )
 def test_what_comes_too_late_is_explained_by_what_others_took_just_before(host: list[HostSecond], why: str) -> None:
     """Whatever was disturbed then: here something is in the last second."""
-    told = machine_taken_lately(trial(host=host, events=[event(len(host), "fault.begin", fault="kill", nodes=["n1"])]))
+    disturbed = event(len(host), "fault.begin", fault="kill", nodes=["n1"])
+    told = too_late_for_the_machine(trial(host=host, events=[disturbed]))
     assert told.startswith(why)
     assert bool(told) is bool(why)
 
 
 def test_a_record_of_the_machine_that_cannot_be_relied_on_explains_nothing() -> None:
     idle = [HostSecond(t=t * SECOND, cpu=5.0, others=0.0) for t in range(LATELY_S)]
-    assert not machine_taken_lately(trial(host=idle, host_problems=("host.jsonl: line 7: 'x' is no second",)))
+    assert not too_late_for_the_machine(trial(host=idle, host_problems=("host.jsonl: line 7: 'x' is no second",)))
+
+
+def used(*runs: tuple[int, dict[str, float]]) -> list[HostSecond]:
+    """So many seconds of each kind one after another, in which other work has a hundredth of the machine."""
+    kinds = [kind for count, kind in runs for _ in range(count)]
+    return [HostSecond(t * SECOND, **{"cpu": 40.0, **kind}, others=1.0) for t, kind in enumerate(kinds)]
+
+
+ROOM: dict[str, float] = {}
+FULL = {"cpu": 97.0}
+
+
+@pytest.mark.parametrize(
+    ("host", "figures"),
+    [
+        (used((600, ROOM), (60, FULL)), "for 60 of the last 60 s the machine had no CPU, disk or network left (97 %"),
+        (used((600, ROOM), (60, {"stalled": 50.0, "disk_others": 0.0})), "for 60 of the last 60 s"),
+        (used((600, ROOM), (60, {"network": 90.0})), "for 60 of the last 60 s"),
+        (used((600, ROOM), (60, {"cpu": 96.9})), ""),
+        (used((600, ROOM), (20, FULL), (25, ROOM), (15, FULL)), "for 35 of the last 60 s"),
+        (used((600, ROOM), (29, FULL)), ""),
+        (used((600, FULL), (6, ROOM)), ""),
+        (used((29, FULL)), ""),
+        (used((31, FULL)), "for 31 of the last 31 s"),
+    ],
+    ids=["CPU", "disks", "network", "almost", "half", "less", "over again", "too short to tell", "from the start"],
+)
+def test_what_comes_too_late_is_explained_by_a_machine_that_the_run_itself_exhausted(
+    host: list[HostSecond], figures: str
+) -> None:
+    told = too_late_for_the_machine(trial(host=host))
+    assert told.startswith(figures)
+    assert bool(told) is bool(figures)
+
+
+def test_a_machine_without_time_records_late_and_each_record_counts_for_its_time() -> None:
+    late = [HostSecond(t=round(2.4 * n * SECOND), cpu=100.0, others=1.0) for n in range(1, 30)]
+    assert too_late_for_the_machine(trial(host=late)).startswith("for 60 of the last 60 s")
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans(), min_size=TOLD_AFTER - 2, max_size=2 * LATELY_S))
+def test_a_machine_with_room_for_more_than_half_of_the_time_explains_nothing(full: list[bool]) -> None:
+    """Neither of the last minute nor of the last seconds."""
+    told = too_late_for_the_machine(trial(host=used(*((1, FULL if each else ROOM) for each in full))))
+    half = all(2 * sum(full[-last:]) >= len(full[-last:]) for last in (LATELY_S, TAKEN_S))
+    assert bool(told) is (half and len(full) >= TOLD_AFTER)
