@@ -134,8 +134,8 @@ def _served(fault: Fault) -> bool:
 def _hit(a: Analysis, fault: Fault) -> Answer:
     held = sum(fault.leases.get(node, 0) for node in fault.nodes)
     clients = sum(fault.connections.get(node, 0) for node in fault.nodes)
-    done = fault.undone if fault.undone is not None else fault.begin
-    until = next((time for time in a.timeline.recoveries if time >= done), a.timeline.end)
+    whole = a.timeline.whole_after(fault)
+    until = a.timeline.end if whole is None else whole
 
     def between(times: Mapping[str, Iterable[int]]) -> int:
         return sum(fault.begin <= t <= until for node in fault.nodes for t in times.get(node, ()))

@@ -119,6 +119,12 @@ def nothing(why: str) -> Measured:
     return None, why, ()
 
 
+def counted(wrong: Iterable[str], good: str) -> Measured:
+    """How many things are wrong, with the first of them; ``good``: what is said where none is."""
+    every = [*wrong]
+    return len(every), some(every) or good, tuple(every[:5])
+
+
 def some(problems: Iterable[str], most: int = 3) -> str:
     """The first few problems in words."""
     every = list(problems)

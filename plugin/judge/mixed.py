@@ -272,8 +272,8 @@ def _ended(a: Analysis) -> Iterator[Ended]:
 
 def _until(a: Analysis, fault: Fault) -> int:
     """A client learns of its connection's end when it next needs it; until recovery at the latest."""
-    done = fault.undone if fault.undone is not None else fault.begin
-    return next((t for t in a.timeline.recoveries if t >= done), a.timeline.end + 1)
+    whole = a.timeline.whole_after(fault)
+    return a.timeline.end + 1 if whole is None else whole
 
 
 def _connections(what: str, a: Analysis) -> Measured:

@@ -39,7 +39,7 @@ from plugin.evidence.events import (
 )
 from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, nothing, recorded, some
+from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, counted, nothing, recorded, some
 from plugin.judge.trial import Fault, Window
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
@@ -115,7 +115,7 @@ def _other_build(a: Analysis) -> Measured:
             case SwapFailed(node=node, wanted=wanted, why=why, late=late, meant=UnsetType()) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
-    return len(wrong), some([*wrong.values()]) or f"all as asked for; at last {told}", tuple(wrong.values())[:5]
+    return counted(wrong.values(), f"all as asked for; at last {told}")
 
 
 def _late_nodes(a: Analysis) -> Sequence[tuple[Window, str]]:
@@ -155,7 +155,7 @@ def _late(a: Analysis) -> Measured:
     late = [told for _, told in _late_nodes(a)]
     if not late:
         _swaps(a)
-    return len(late), some(late) or "all were done in time", tuple(late[:5])
+    return counted(late, "all were done in time")
 
 
 def _not_asked(a: Analysis) -> Sequence[str]:
@@ -191,8 +191,7 @@ def _undrained(a: Analysis) -> Measured:
 
     Those that only did not do it in time are late. Where other work has the machine they may refuse for that alone.
     """
-    wrong = [*(told for _, told in _refused(a)), *_not_asked(a)]
-    return len(wrong), some(wrong) or "all handed their work over", tuple(wrong[:5])
+    return counted([*(told for _, told in _refused(a)), *_not_asked(a)], "all handed their work over")
 
 
 def _codes_unknown(a: Analysis) -> str:
@@ -213,7 +212,7 @@ def _crashed_on_stop(a: Analysis) -> Measured:
     unknown = sum(len(fault.bit) for fault in _swaps(a)) - len(stops)
     if unknown > 0 and not crashed:
         return nothing(_codes_unknown(a) or f"the exit codes of {unknown} stopped nodes were not recorded")
-    return len(crashed), some(crashed) or "all stopped as they were told to", tuple(crashed[:5])
+    return counted(crashed, "all stopped as they were told to")
 
 
 @measures("nodes_not_back", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
@@ -237,7 +236,7 @@ def _not_back(a: Analysis) -> Measured:
     _swaps(a)
     if away and slow.issuperset(away):
         return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")
-    return len(away), some([*away.values()]) or "all run their former build", tuple(away.values())[:5]
+    return counted(away.values(), "all run their former build")
 
 
 @measures("changed_after_failure", "nodes", ("integrity", "fault_bit", "update_failed"), safety=True)
@@ -266,10 +265,10 @@ def _before_whole(a: Analysis) -> Measured:
     """Nodes that were taken down before the cluster was whole again after the one before."""
     wrong = []
     for one, other in pairwise(_swaps(a)):
-        done = one.undone if one.undone is not None else one.begin
-        if not any(done <= t <= other.begin for t in a.timeline.recoveries):
+        whole = a.timeline.whole_after(one)
+        if whole is None or whole > other.begin:
             wrong.append(f"{', '.join(other.nodes)} at {a.moment(other.begin)}, after {', '.join(one.nodes)}")
-    return len(wrong), some(wrong) or "the cluster was whole before each", tuple(wrong[:5])
+    return counted(wrong, "the cluster was whole before each")
 
 
 def _none_kept(a: Analysis) -> str:
@@ -308,7 +307,7 @@ def _final_early(a: Analysis) -> Measured:
         return nothing(f"not told which version is in force: {some(silent.values())}")
     if not looked:
         return nothing("no version was to be kept, or no node was swapped meanwhile")
-    return len(wrong), some([*wrong.values()]) or f"kept, {number_of(looked, 'times')} asked", tuple(wrong.values())[:5]
+    return counted(wrong.values(), f"kept, {number_of(looked, 'times')} asked")
 
 
 def _none_final(a: Analysis) -> str:
@@ -365,7 +364,7 @@ def _joined_wrongly(a: Analysis) -> Measured:
                 unclear.append(f"{node} did not come, and not for its version as far as anybody said: {how}")
     if unclear and not wrong:
         return nothing(some(unclear))
-    return len(wrong), some(wrong or told), tuple(wrong[:5])
+    return counted(wrong, some(told))
 
 
 def _fewer_than_the_source(a: Analysis) -> str:
@@ -383,9 +382,8 @@ def _minutes(a: Analysis) -> Measured:
     """From a node's drain until the cluster was whole again, on average over all that were given another version."""
     lasted = []
     for fault in _swaps(a):
-        done = fault.undone if fault.undone is not None else fault.begin
-        whole = next((t for t in a.timeline.recoveries if t >= done), None)
-        lasted.append((recorded(whole, "recovery was never declared") - fault.begin) / 60e6)
+        whole = recorded(a.timeline.whole_after(fault), "recovery was never declared")
+        lasted.append((whole - fault.begin) / 60e6)
     return (
         sum(lasted) / len(lasted),
         f"of {number_of(len(lasted), 'nodes')}, {min(lasted):.2f} to {max(lasted):.2f}",

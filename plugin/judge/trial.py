@@ -41,11 +41,11 @@ class TrialEvidence:
     ``buckets``: how many ranges the probe asks. ``probe`` is its header and its seconds. ``measurements`` are those
     that a test recorded itself. ``workloads`` has by name what each workload left, as it reads that itself; ``layout``
     where the replicas were, ``host`` the host's load, second by second, and ``host_problems`` what is wrong with that
-    record, on which only times rest; ``plan`` what was to be done, where that was
-    written down before. ``limits`` are those of the checks at hand by metric: what a comparison takes for its margin;
-    ``paper`` what its source printed, ``None`` where nobody looked it up: then what a test said of it is believed.
-    ``problems`` says in words what is wrong with the files (edited
-    after the run, malformed lines, ended early); with any of them the evidence cannot be relied on.
+    record, on which only times rest; ``plan`` what was to be done, where that was written down before. ``limits`` are
+    those of the checks at hand by metric: what a comparison takes for its margin; ``paper`` what its source printed,
+    ``None`` where nobody looked it up: then what a test said of it is believed. ``problems`` says in words what is
+    wrong with the files (edited after the run, malformed lines, ended early); with any of them the evidence cannot be
+    relied on.
     """
 
     claim: str
@@ -84,6 +84,11 @@ class Fault:
     leases: Mapping[str, int]
     connections: Mapping[str, int]
     blocks: bool
+
+    @property
+    def done(self) -> int:
+        """When it was undone; its begin where that was never recorded."""
+        return self.begin if self.undone is None else self.undone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,6 +150,10 @@ class Timeline:
     reached: Mapping[type[Happened], int]
     """The first time of each kind of event."""
 
+    def whole_after(self, fault: Fault) -> int | None:
+        """When recovery was first declared once a fault was undone."""
+        return next((time for time in self.recoveries if time >= fault.done), None)
+
     @property
     def disturbed(self) -> Window | None:
         """From the first fault action to the declared recovery; to the trial's end where none was declared."""
@@ -163,7 +172,7 @@ class Timeline:
         for fault in sorted(self.faults, key=lambda fault: fault.begin):
             same = found.pop() if found and fault.begin < found[-1].window[1] else None
             begin = same.window[0] if same else fault.begin
-            done = max(fault.undone or fault.begin, same.window[1] if same else 0)
+            done = max(fault.done, same.window[1] if same else 0)
             end = next((time for time in self.recoveries if time >= done), self.end)
             victims = (same.victims if same else frozenset()) | frozenset(fault.nodes)
             found.append(Disturbance(window=(begin, max(begin, end)), victims=victims, kind=fault.kind))
@@ -246,7 +255,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
         if isinstance(event.what, FaultBegin)
     )
     recoveries = tuple(t for t, _ in seen(events, Recovered))
-    done = max((fault.undone or fault.begin for fault in faults), default=0)
+    done = max((fault.done for fault in faults), default=0)
     return Timeline(
         baseline=(reached[BaselineBegin], reached[BaselineEnd])
         if BaselineBegin in reached and BaselineEnd in reached
