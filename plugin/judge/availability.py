@@ -16,10 +16,7 @@ from types import MappingProxyType
 
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.moments import seconds as told
-from plugin.judge.trial import Window, outside
-
-SECOND = 1_000_000
-"""The probe writes a line of each whole second."""
+from plugin.judge.trial import SECOND, Window, outside
 
 EDGE_US = 2_000_000
 """How long after the begin of its window the probe's first line may begin, as writers may be started beside it, and

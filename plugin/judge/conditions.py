@@ -1,8 +1,7 @@
 """Conditions: what the evidence must meet before a measurement says anything, each with its reason in figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, groupby, pairwise, takewhile
-from operator import itemgetter, or_
+from itertools import takewhile
 
 from msgspec import UNSET
 
@@ -13,16 +12,16 @@ from plugin.evidence.events import Errored, Event, ScaleBegin, TrialBegin, Trial
 from plugin.evidence.records import ProbeSecond
 from plugin.judge.activity import Activity
 from plugin.judge.analysis import Analysis, analysis, names_of
-from plugin.judge.availability import LAG_US, SECOND, endpoint, holes, late
+from plugin.judge.availability import LAG_US, endpoint, holes, late
 from plugin.judge.clocks import unread
 from plugin.judge.definitions import Answer, Conditions, NotRecorded, recorded, some
 from plugin.judge.growth_conditions import GROWTH_CONDITIONS
-from plugin.judge.machine import no_cpu_left, waits_for_disks
+from plugin.judge.machine import cpu_taken, crowded, disks_taken, joined, lasted_s, stretches
 from plugin.judge.model import Condition
 from plugin.judge.objects import OBJECTS_CONDITIONS
 from plugin.judge.swapping import SWAPPING_CONDITIONS
 from plugin.judge.throughput import within
-from plugin.judge.trial import ROLLING, Fault, HostSecond, TrialEvidence, Window, lasted
+from plugin.judge.trial import ROLLING, SECOND, Fault, HostSecond, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS, activity_of
 
 CROWDED_PART = 0.1
@@ -315,24 +314,17 @@ def _free(a: Analysis, found: Sequence[HostSecond]) -> Answer:
         return False, f"the record of the machine cannot be relied on: {some(a.evidence.host_problems)}"
     if not found:
         return False, "nobody recorded how much CPU other work took"
-    busy, waiting = [*map(no_cpu_left, found)], [*map(waits_for_disks, found)]
-    # One record a second is meant; a machine without time records late, and what it says is of all that time.
-    lasted_s = [1.0, *(max(1.0, (s.t - before.t) / SECOND) for before, s in pairwise(found))]
-
-    def spent_s(taken: Iterable[bool]) -> float:
-        return sum(compress(lasted_s, taken))
-
-    crowded, all_s = list(map(or_, busy, waiting)), sum(lasted_s)
-    runs = groupby(zip(crowded, lasted_s, strict=True), itemgetter(0))
-    longest = max((sum(s for _, s in run) for taken, run in runs if taken), default=0.0)
+    window = found[0].t - SECOND, found[-1].t
+    busy, waiting, taken = ([*stretches(found, of, window)] for of in (cpu_taken, disks_taken, crowded))
+    longest = max((lasted_s([one]) for one in joined(taken)), default=0.0)
     mean = f"other work took {sum(s.others or 0.0 for s in found) / len(found):.0f} % of the machine's CPU"
-    cpu = f"{mean}, and in {spent_s(busy):.0f} of {all_s:.0f} s a tenth or more while none was left"
-    disks = f"in {spent_s(waiting):.0f} s everything waited for disks, a quarter or more of whose work was others'"
-    if any(second.disk_others is None for second in compress(found, waiting)):
+    cpu = f"{mean}, and in {lasted_s(busy):.0f} of {lasted_s([window]):.0f} s a tenth or more while none was left"
+    disks = f"in {lasted_s(waiting):.0f} s everything waited for disks, a quarter or more of whose work was others'"
+    if any(second.disk_others is None for second in filter(disks_taken, found)):
         disks += ", or nobody could see whose it was"
     return (
-        spent_s(crowded) <= CROWDED_PART * all_s and longest < TAKEN_S,
-        f"{cpu}{f'; {disks}' if any(waiting) else ''}, for {longest:.0f} s at a stretch",
+        lasted_s(taken) <= CROWDED_PART * lasted_s([window]) and longest < TAKEN_S,
+        f"{cpu}{f'; {disks}' if waiting else ''}, for {longest:.0f} s at a stretch",
     )
 
 

@@ -26,6 +26,9 @@ SLACK = 1.0
 STALLED_BELOW = 0.9
 """A cluster that rests with less of its way done has stalled; with more it is called uneven (our own choice)."""
 
+PAPER_QUIET_S = 120.0
+"""The quiet period at full size: how long CockroachDB's own tests wait without a range event."""
+
 EVEN_SHARE = 0.9
 """Part of the time, from when they count as even, in which replicas must have been so (our own choice). A replica that
 is moved counts on two nodes until the old one is gone, and the nodes decide from counts that others told them up to 10
@@ -304,7 +307,7 @@ def _unbalanced(
             State.STALLED,
             f"stalled after {done:.0%} of the way, nothing moved in the last {end - begin:.0f} s: {where}",
         )
-    return (State.UNEVEN, f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}")
+    return State.UNEVEN, f"came to rest unevenly, nothing moved in the last {end - begin:.0f} s: {where}"
 
 
 def _drift(series: Sequence[Spread], nodes: Sequence[str]) -> str:

@@ -101,9 +101,9 @@ def decide(
         found = attempt(what, lambda: measure(evidence, check.metric), partial(_unmeasured, check.metric))
         if elsewhere := attempt(what, lambda: _elsewhere(evidence, check), lambda _: ""):
             return CheckResult(check=check, measurement=found, outcome=Outcome.NOT_EVALUATED, why=elsewhere)
-        lost = partial(attempt, what, lambda: machine_spent(evidence, check), lambda _: "")
+        spent = partial(attempt, what, lambda: machine_spent(evidence, check), lambda _: "")
         must = partial(attempt, what, lambda: machine_asked(evidence, check, excuses), lambda _: excuses)
-        return _judge(check, found, needs, must, forgiven, unmet, lost, apart)
+        return _judge(check, found, needs, must, forgiven, unmet, spent, apart)
 
     apart = uncertainty_s(evidence.events)
     forgiven = () if errors_by_the_end(evidence.events) else PASSES
@@ -156,12 +156,13 @@ def _judge(
     must: Callable[[], Sequence[str]],
     forgiven: Sequence[str],
     unmet: Callable[[Sequence[str]], list[Condition]],
-    lost: Callable[[], str],
+    spent: Callable[[], str],
     apart: float,
 ) -> CheckResult:
     """``forgiven``: what a refutation does not need; ``apart``: how exactly times can be told apart, in seconds.
 
-    ``must``: the conditions that must be met for a limit of time to refute; ``lost``: why it does not, if so.
+    ``must``: the conditions that must be met for a limit of time to refute; ``spent``: what the machine lacked, where
+    that alone explains that a limit is missed.
     """
 
     def result(outcome: Outcome, why: str) -> CheckResult:
@@ -193,7 +194,7 @@ def _judge(
         return result(Outcome.INCONCLUSIVE, f"{compared}, but {doubt}")
     info = KNOWN_METRICS.get(check.metric)
     excused = unmet(must()) if not holds and info is not None and info.timed else []
-    exhausted = "" if holds or excused else lost()
+    exhausted = "" if holds or excused else spent()
     if not holds and info is not None and info.safety and not excused and not exhausted and not unmet(REFUTES):
         return result(Outcome.REFUTED, compared)
     missing = [*unmet(needed(check.metric, check.needs, needs)), *excused]

@@ -41,16 +41,16 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     if info.stretches is None:
         return info.taken(a)
     spent_in = crowded if info.others_only else nothing_left
-    lost = {window: lasted_s(stretches(evidence.host, spent_in, window)) for window in _stretches(a, info)}
-    if not any(lost.values()):
+    spent_s = {window: lasted_s(stretches(evidence.host, spent_in, window)) for window in _of_metric(a, info)}
+    if not any(spent_s.values()):
         return ""
     if check.unit in TIMES:
-        left = (sum if info.summed else max)((end - begin) / 1e6 - lost[begin, end] for begin, end in lost)
-        enough = HOLDS[check.comparison](left / TIMES[check.unit], check.limit)
+        left_s = (sum if info.summed else max)(lasted_s([window]) - spent for window, spent in spent_s.items())
+        enough = HOLDS[check.comparison](left_s / TIMES[check.unit], check.limit)
     else:
-        enough = all(2e6 * spent >= end - begin for (begin, end), spent in lost.items())
-    begin, end = max(lost, key=lambda window: lost[window])
-    told = f"for {lost[begin, end]:.0f} s from {a.moment(begin)} to {a.moment(end)}"
+        enough = all(2 * spent >= lasted_s([window]) for window, spent in spent_s.items())
+    begin, end = worst = max(spent_s, key=lambda window: spent_s[window])
+    told = f"for {spent_s[worst]:.0f} s from {a.moment(begin)} to {a.moment(end)}"
     if info.others_only:
         told += " other work had the machine: run it again while nothing else uses it"
     else:
@@ -58,7 +58,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     return told if enough else ""
 
 
-def _stretches(a: Analysis, info: MetricInfo) -> Sequence[Window]:
+def _of_metric(a: Analysis, info: MetricInfo) -> Sequence[Window]:
+    """The stretches that the metric is about, where they were recorded."""
     try:
         return info.stretches(a) if info.stretches is not None else []
     except NotRecorded:
@@ -71,8 +72,8 @@ def machine_asked(evidence: TrialEvidence, check: Check, excuses: Sequence[str])
     if info is None or not excuses:
         return ()
     first = first_fault(a)
-    stretches = _stretches(a, info) if check.unit in TIMES else []
-    longest = max(stretches, key=lambda window: window[1] - window[0], default=None)
+    found = _of_metric(a, info) if check.unit in TIMES else ()
+    longest = max(found, key=lambda window: window[1] - window[0], default=None)
     if longest and first is not None and (longest[1] <= first or longest[0] >= first):
         return EARLIER if longest[1] <= first else excuses
     return (*excuses, *(EARLIER if info.from_start else ()))

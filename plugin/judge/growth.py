@@ -13,14 +13,11 @@ from typing import NamedTuple
 from plugin.evidence.events import QuietBegin, QuietEnd, RemoveFailed, ScaleBegin, ScaleEnd, seen
 from plugin.evidence.layout import LayoutSample
 from plugin.judge.analysis import Analysis
-from plugin.judge.convergence import Convergence, Spread, converge
+from plugin.judge.convergence import PAPER_QUIET_S, Convergence, Spread, converge
 from plugin.judge.definitions import recorded
 from plugin.judge.trial import TrialEvidence, Window
 
 NO_PHASE = "no node was added or taken out"
-
-PAPER_QUIET_S = 120.0
-"""The quiet period at full size: how long CockroachDB's own tests wait without a range event."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,9 +53,7 @@ def _resting(phase: Phase) -> Window:
     return round(1e6 * (phase.last - rest_s if rest_s >= phase.stall_s else phase.begin)), round(1e6 * phase.last)
 
 
-@measures(
-    "balanced", "", (*_SAMPLED, "time_enough", "time_enough_to_balance"), timed=True, stretches=_uneven
-)  # fmt: skip
+@measures("balanced", "", (*_SAMPLED, "time_enough", "time_enough_to_balance"), timed=True, stretches=_uneven)
 def _balanced(a: Analysis) -> Measured:
     """1 when every node came near the mean number of replicas after each change of size, and stayed there.
 

@@ -3,8 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from plugin.judge.availability import SECOND
-from plugin.judge.trial import HostSecond, Window
+from plugin.judge.trial import SECOND, HostSecond, Window
 
 CROWDED_CPU, CROWDED_OTHERS = 90.0, 10.0
 """A second is crowded when the machine's CPU was in use to this percentage, this much of it by other work (our own
@@ -27,12 +26,12 @@ EXHAUSTED_NETWORK = 90.0
 generators and nodes of other machines may be behind it."""
 
 
-def no_cpu_left(second: HostSecond) -> bool:
+def cpu_taken(second: HostSecond) -> bool:
     """Whether other work left no CPU."""
     return second.cpu >= CROWDED_CPU and (second.others or 0.0) >= CROWDED_OTHERS
 
 
-def waits_for_disks(second: HostSecond) -> bool:
+def disks_taken(second: HostSecond) -> bool:
     """Whether everything waited for disks that other work kept busy, or nobody knows whose."""
     others = second.disk_others
     return (second.stalled or 0.0) >= CROWDED_STALLED and (others is None or others >= CROWDED_DISK_OTHERS)
@@ -40,7 +39,7 @@ def waits_for_disks(second: HostSecond) -> bool:
 
 def crowded(second: HostSecond) -> bool:
     """Whether other work had the machine. What the run itself uses is none."""
-    return no_cpu_left(second) or waits_for_disks(second)
+    return cpu_taken(second) or disks_taken(second)
 
 
 def nothing_left(second: HostSecond) -> bool:
@@ -64,6 +63,17 @@ def stretches(host: Sequence[HostSecond], of: Callable[[HostSecond], bool], wind
         part = max(begin, window[0]), min(second.t, window[1])
         if part[0] < part[1] and of(second):
             yield part
+
+
+def joined(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """Windows that are in order, those that meet as one."""
+    found: list[Window] = []
+    for begin, end in windows:
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return tuple(found)
 
 
 def lasted_s(windows: Iterable[Window]) -> float:

@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plugin.judge.convergence import Convergence, Spread, converge
-
-QUIET_S = 120.0
-"""How long CockroachDB's own tests wait without a range event."""
+from plugin.judge.convergence import PAPER_QUIET_S, Convergence, Spread, converge
 
 
 def rows(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -49,5 +46,5 @@ def paper_growth(table: Mapping[str, Any]) -> PaperGrowth:
     return PaperGrowth(
         before=sum(count > 0 for count in series[0].replicas.values()),
         after=len(nodes),
-        found=converge(series, nodes, quiet_s=QUIET_S, quiet_from=0),
+        found=converge(series, nodes, quiet_s=PAPER_QUIET_S, quiet_from=0),
     )

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plugin.judge.availability import SECOND
 from plugin.judge.convergence import State
 from plugin.judge.growth import phases
 from plugin.judge.machine import lasted_s, nothing_left, stretches
-from plugin.judge.trial import HostSecond, TrialEvidence
+from plugin.judge.trial import SECOND, HostSecond, TrialEvidence
 
 if TYPE_CHECKING:
     from plugin.judge.comparison import Compared

@@ -319,9 +319,7 @@ def _until_not_final(a: Analysis) -> Sequence[Window]:
     return [(max((at for at in asked if at <= t), default=t), t) for t, _ in seen(a.evidence.events, NotFinal)]
 
 
-@measures(
-    "not_final", "", ("integrity", "fault_bit"), timed=True, stretches=_until_not_final, elsewhere=_none_final
-)  # fmt: skip
+@measures("not_final", "", ("integrity", "fault_bit"), timed=True, stretches=_until_not_final, elsewhere=_none_final)
 def _not_final(a: Analysis) -> Measured:
     """1 when a version that was made final was not in force everywhere within the profile's limit."""
     asked = _begun(a, FINALISE)

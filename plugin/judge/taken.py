@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from plugin.judge.comparison import Ratio
-from plugin.judge.machine import crowded, lasted_s, stretches
+from plugin.judge.machine import crowded, joined, lasted_s, stretches
 from plugin.judge.moments import seconds
 from plugin.judge.trial import HostSecond, Window
 
@@ -63,24 +63,13 @@ NOTHING = Taken()
 
 def taken_in(measured: Window, found: Iterable[Window]) -> Taken:
     """What others took that had the machine in these stretches, which are in order."""
-    joined = _joined(found)
-    return Taken(measured, joined, _joined((begin, 2 * end - begin) for begin, end in joined))
+    taken = joined(found)
+    return Taken(measured, taken, joined((begin, 2 * end - begin) for begin, end in taken))
 
 
 def taken_from(measured: Window, whole: Window, host: Sequence[HostSecond]) -> Taken:
     """The same by the record of the machine; ``whole``: with the time before it of which answers may come in it."""
     return taken_in(measured, stretches(host, crowded, whole))
-
-
-def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
-    """Windows that are in order, those that meet as one."""
-    found: list[Window] = []
-    for begin, end in windows:
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((begin, end))
-    return tuple(found)
 
 
 def _within(windows: Iterable[Window], other: Window) -> list[Window]:

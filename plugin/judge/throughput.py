@@ -15,10 +15,9 @@ from statistics import quantiles
 from typing import TypeVar
 
 from plugin.judge.activity import Times
-from plugin.judge.trial import Window
+from plugin.judge.trial import SECOND, Window
 
 T = TypeVar("T", int, float)
-SECOND = 1_000_000
 EXPECTED = 200
 """Operations that a bucket of the baseline expects at least."""
 FLOOR = 0.80
@@ -124,7 +123,7 @@ def degraded_s(found: Iterable[Bucket], window: Window) -> float:
     return sum(min(b.end, window[1]) - max(b.begin, window[0]) for b in found if b.degraded) / SECOND
 
 
-def outside(found: Iterable[Bucket], excluded: Sequence[Window]) -> tuple[Bucket, ...]:
+def untouched(found: Iterable[Bucket], excluded: Sequence[Window]) -> tuple[Bucket, ...]:
     """The buckets that touch no ``excluded`` stretch (the gap of a restart, which has a limit of its own)."""
     return tuple(b for b in found if not any(b.end > begin and b.begin < end for begin, end in excluded))
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from plugin.evidence.layout import LayoutSample
     from plugin.evidence.plan import StoredPlan
 
+SECOND = 1_000_000
+"""In microseconds, which times of the timeline are in."""
+
 Window = tuple[int, int]
 """A stretch of the trial's timeline, from and to, in microseconds."""
 

@@ -9,11 +9,11 @@ from plugin.judge.throughput import (
     degraded_s,
     in_19_of_20,
     latencies,
-    outside,
     per_second,
     percentile,
     rate,
     share_obeying,
+    untouched,
 )
 from tests.plugin.judge.histories import SECOND
 
@@ -64,8 +64,8 @@ def test_degraded_is_the_time_below_eighty_per_cent() -> None:
     assert [b.degraded for b in found] == [False, True, True]
     assert degraded_s(found, (4 * SECOND, 10 * SECOND)) == 4.0
     assert share_obeying(found) == pytest.approx(1 / 3)
-    assert share_obeying(outside(found, [(6 * SECOND, 7 * SECOND)])) == 0.5
-    assert share_obeying(outside(found, [(0, 99 * SECOND)])) is None
+    assert share_obeying(untouched(found, [(6 * SECOND, 7 * SECOND)])) == 0.5
+    assert share_obeying(untouched(found, [(0, 99 * SECOND)])) is None
 
 
 def test_the_last_bucket_reaches_beyond_the_window_but_only_the_window_counts() -> None:
