@@ -208,7 +208,7 @@ def replay_run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFac
     """As ``--judge`` has one, with a claim of one's own."""
     own = tmp_path_factory.mktemp("own") / "own.toml"
     own.write_text(OWN)
-    return runs.Run(settings=replace(runs.of(pytestconfig).settings, catalogues=(own,), report=None))
+    return runs.Run(settings=replace(runs.open_run(pytestconfig).settings, catalogues=(own,), report=None))
 
 
 @pytest.fixture(scope="module")
