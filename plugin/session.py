@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from clusters import hidden
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates import LOCAL, SUBSTRATES
 from plugin import options, selection
@@ -32,6 +33,7 @@ def configure(config: pytest.Config) -> None:
     config.pluginmanager.register(heard, "roachproof-reports")
     options.choose(config)
     hide_given(os.environ)
+    hidden.heard_by(hide_given)
     try:
         run = runs.open_run(config)
         if run.controller:

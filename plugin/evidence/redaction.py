@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from mmap import mmap
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, unquote
@@ -191,19 +192,18 @@ def hide_given(values: Mapping[str, str]) -> None:
     Left are files, and what would take everything else out with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``.
     """
     for name, value in values.items():
-        if _OF_FILE().search(name):
-            continue
-        for secret in [value] if _names_secret(name) else [*_in_dsn(value)]:
-            if not os.path.exists(secret):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
-                _hide(secret)
-        for secret in _in_json(value):
-            _hide(secret)
+        for under, secret in ((name, value), *_in_json(value)):
+            if _OF_FILE().search(under):
+                continue
+            for each in [secret] if _names_secret(under) else [*_in_dsn(secret)]:
+                if not os.path.exists(each):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
+                    _hide(each)
 
 
 def _hide(secret: str) -> None:
     """Take a secret out in every form in which it may be told; of one of several lines also each line."""
     for each in dict.fromkeys((secret, secret.strip(), *(line.strip() for line in secret.splitlines()))):
-        encoded = base64.b64encode(each.encode(errors="surrogateescape")).decode()
+        encoded = base64.b64encode(_encoded(each)).decode()
         forms = (each, unquote(each), quote(each, safe=""), quote(unquote(each), safe=""), json.dumps(each)[1:-1])
         for form in (*forms, *([encoded] if len(each) >= SHORTEST_ENCODED else [])):
             if form not in _GIVEN and _tells(form):
@@ -221,8 +221,8 @@ def _in_dsn(value: str) -> Iterator[str]:
         yield found[1]
 
 
-def _in_json(value: str) -> Iterator[str]:
-    """What stands under secrets' names in a value that is JSON itself."""
+def _in_json(value: str) -> Iterator[tuple[str, str]]:
+    """Each text in a value that is JSON itself, with the name that it stands under."""
     if not value.lstrip().startswith(("{", "[")):
         return
     try:
@@ -232,11 +232,16 @@ def _in_json(value: str) -> Iterator[str]:
     while waiting:
         name, item = waiting.pop()
         if isinstance(item, dict):
-            waiting += item.items()
+            waiting += [(_entry(item) if key == "value" else key, each) for key, each in item.items()]
         elif isinstance(item, list):
             waiting += [(name, each) for each in item]
-        elif isinstance(item, str) and _names_secret(name):
-            yield item
+        elif isinstance(item, str):
+            yield name, item
+
+
+def _entry(item: Mapping[Any, Any]) -> str:
+    """How an entry names what stands in it under ``value``."""
+    return next((item[name] for name in _NAMING if isinstance(item.get(name), str)), "value")
 
 
 _DSN = _form(
@@ -277,13 +282,13 @@ def _own_words() -> str:
 def _names_secret(name: str) -> bool:
     known = _NAME().search(name)
     if known is None:
-        return re.search(r"licen[cs]e|(?:pass|_pat|_key|_creds?)$", name, re.I) is not None
+        return re.search(r"licen[cs]e|(?:pass|_pat|[._]key|_creds?)$", name, re.I) is not None
     return not (known["tail"] and _ABOUT().fullmatch(known["tail"]))
 
 
 def redacted(text: str) -> str:
     """The text without what looks like a password, a key, a token or the secret part of a DSN, and what was given."""
-    for secret, given in _GIVEN.items():
+    for secret, given in [*_GIVEN.items()]:  # another thread may be given more
         if secret in text:
             text = given.sub(HIDDEN, text)
     for _ in range(PASSES):
@@ -294,6 +299,18 @@ def redacted(text: str) -> str:
         if text == before:
             break
     return text
+
+
+def given_within(content: bytes | mmap) -> re.Pattern[bytes] | None:
+    """What finds the secrets that this run was given in these bytes; ``None`` where they hold none."""
+    # Each is looked for by itself, which is fast: files are large, and hardly any holds one.
+    forms = sorted((form for form in [*_GIVEN] if content.find(_encoded(form)) >= 0), key=len, reverse=True)
+    pattern = re.compile(b"|".join(_encoded(_GIVEN[form].pattern) for form in forms))
+    return pattern if forms and pattern.search(content) else None
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 def redacted_value(name: str, value: str) -> str:
@@ -315,12 +332,11 @@ def redacted_json(value: Any) -> Any:
 
 def _mapping(value: Mapping[Any, Any]) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    entry = next((value[name] for name in _NAMING if isinstance(value.get(name), str)), "")
     for name, item in value.items():
         shown = plain = redacted(name) if isinstance(name, str) else name
         while shown in found:
             shown = f"{plain} ({len(found)})"
-        found[shown] = _under(f"{entry}" if name == "value" and entry else str(name), item)
+        found[shown] = _under(_entry(value) if name == "value" else str(name), item)
         if plain != name:  # what is left of the name may say that it is a secret, too
             found[shown] = _under(str(plain), found[shown])
     return found

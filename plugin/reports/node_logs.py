@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from plugin.counts import number_of
+from plugin.evidence.logs import LOGS
 from plugin.evidence.redaction import redacted
 
 Window = tuple[float, float]  # from and to, in seconds since 1970
@@ -30,7 +31,7 @@ _STAMPS = (
 
 def around(directory: Path, windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
     """Each node below ``logs/`` of a trial, and what it logged then; where no time is known, the ends of its files."""
-    home = directory / "logs"
+    home = directory / LOGS
     for node in sorted(home.iterdir())[:MOST_NODES] if home.is_dir() else ():
         told = [_told(file, windows) for file in _files(node)] if node.is_dir() else []
         if any(told):

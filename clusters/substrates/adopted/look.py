@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
+from clusters import hidden
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.adopted.finding import ADOPT, SECRET, Found, certificates, find
 from clusters.substrates.kubernetes.api import Api
@@ -86,6 +88,7 @@ async def _root(api: Api, found: Found) -> tuple[str, Mapping[str, str]]:
                 raise
             continue
         if files := certificates({"data": read.data}):
+            hidden.tell({file: b64decode(content).decode(errors="replace") for file, content in files.items()})
             return name, files
     keys = ", ".join(" or ".join(names) for names in found.charted.certificate.values())
     raise BadInput(

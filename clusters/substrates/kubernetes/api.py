@@ -7,7 +7,6 @@ patches the one that it is given while it opens a stream.
 import asyncio
 import io
 import json
-import os
 import socket
 import threading
 import time
@@ -16,14 +15,14 @@ from contextlib import closing, suppress
 from typing import Any, BinaryIO, TypeVar
 
 import urllib3
-from kubernetes import client, config, watch
+from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException
 from kubernetes.stream import portforward, stream
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
 from websocket import WebSocketException
 
 from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes.reached import configuration
 
 T = TypeVar("T")
 
@@ -43,7 +42,7 @@ class Api:
     """One cluster's API server, as kubeconfig (or the pod that the harness runs in) says."""
 
     def __init__(self, context: str | None) -> None:
-        self._configuration, self.where = _configuration(context)
+        self._configuration, self.where = configuration(context)
         self._client = client.ApiClient(self._configuration)
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
@@ -244,23 +243,3 @@ def _exit_code(status: bytes) -> int:
         return 0
     causes = {cause.get("reason"): cause.get("message") for cause in (told.get("details") or {}).get("causes") or ()}
     return int(causes["ExitCode"])
-
-
-def _configuration(context: str | None) -> tuple[client.Configuration, str]:
-    """How the API server is reached, and its name in messages. Raises ``BadInput``."""
-    configuration = client.Configuration()
-    if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
-        config.load_incluster_config(client_configuration=configuration)
-        return configuration, "the cluster that this runs in"
-    try:
-        # Named: the client looks at the environment once, when it is imported.
-        file = os.environ.get("KUBECONFIG")
-        config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
-        _, current = config.list_kube_config_contexts(config_file=file)
-    except (ConfigException, OSError, ValueError) as error:
-        names = os.environ.get("KUBECONFIG", "~/.kube/config")
-        raise BadInput(
-            f"substrate kubernetes: {names}: cannot be used ({error}); name a file that kubectl accepts in KUBECONFIG, "
-            "and one of its contexts in ROACHPROOF_KUBERNETES_CONTEXT"
-        ) from error
-    return configuration, f"Kubernetes context {context or current['name']}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from plugin.evidence import redaction
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json, redacted_value
+from plugin.evidence.store import broken_seals
 from tests.plugin.conftest import Gate
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sample-run.tar.xz"
@@ -402,6 +403,9 @@ def test_a_short_or_plain_word_that_was_given_is_taken_out_as_a_word(name: str, 
         ("DEPLOY_KEY", "first-line-of-it-1\nsecond-line-of-it", ["first-line-of-it-1", "second-line-of-it"]),
         ("CLOUD_CREDENTIALS", '{"user": "app", "password": "w0mbat-json"}', ["w0mbat-json"]),
         ("CLOUD", '{"auths": [{"token": "w0mbat-deep"}]}', ["w0mbat-deep"]),
+        ("CLOUD", '[{"name": "DB_PASSWORD", "value": "w0mbat-entry"}]', ["w0mbat-entry"]),
+        ("CLOUD", '{"database": "postgresql://app:w0mbat-dsn@db/shop"}', ["w0mbat-dsn"]),
+        ("client.root.key", "w0mbat-key", ["w0mbat-key"]),
     ],
 )
 def test_a_secret_in_whatever_form_it_was_given(name: str, value: str, secrets: list[str]) -> None:
@@ -412,8 +416,9 @@ def test_a_secret_in_whatever_form_it_was_given(name: str, value: str, secrets: 
 
 @pytest.mark.usefixtures("nothing_given")
 def test_what_stands_beside_a_secret_in_json_is_none() -> None:
-    redaction.hide_given({"CLOUD_CREDENTIALS": '{"user": "wombat-app", "password": "w0mbat-json"}'})
-    assert redacted("wombat-app") == "wombat-app"
+    told = {"user": "wombat-app", "password": "w0mbat-json", "client-key": "/usr", "tokenFile": "a/file"}
+    redaction.hide_given({"CLOUD_CREDENTIALS": json.dumps(told)})
+    assert redacted("wombat-app /usr a/file") == "wombat-app /usr a/file"
 
 
 @pytest.mark.usefixtures("nothing_given")
@@ -445,17 +450,25 @@ def test_what_may_stand_anywhere_by_chance_stays() -> None:
 
 
 def test_a_given_secret_is_in_no_file_of_a_run(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the environment, or read by whatever reaches a cluster; nodes' own logs, too, and the seal fits them."""
     monkeypatch.setenv("DEPLOY_TOKEN", "wholly-harmless-words")
     (gate.path / "test_claims.py").write_text(
         "import pytest\n"
+        "from clusters import hidden\n"
         "@pytest.mark.claim('answer')\n"
-        "async def test_it(judge):\n"
-        "    judge.measure('answer', 41, note='it said wholly-harmless-words')\n"
+        "async def test_it(judge, trial):\n"
+        "    hidden.tell({'token': 'more-harmless-words'})\n"
+        "    told = 'it said wholly-harmless-words, more-harmless-words'\n"
+        "    judge.measure('answer', 41, note=told)\n"
+        "    for log in ('logs/n1/cockroach.log', 'ledger.log'):\n"
+        "        (trial.store.directory / log).parent.mkdir(parents=True, exist_ok=True)\n"
+        "        (trial.store.directory / log).write_text(told)\n"
         "    assert judge.decide()\n"
     )
     ran = gate("--run-dir", "out", "--junit-xml", "out/junit.xml", "--alluredir", "out/allure")
     assert ran.status == 1
-    assert "wholly-harmless-words" not in ran.text
-    shown = [path for path in gate.run_dir.rglob("*") if path.is_file() and path.parent.parent.parent.name != "claims"]
-    assert len(shown) > 4
-    assert not [path for path in shown if b"wholly-harmless-words" in path.read_bytes()]
+    assert "harmless-words" not in ran.text
+    left = [path for path in gate.run_dir.rglob("*") if path.is_file()]
+    assert {"cockroach.log", "ledger.log", "report.html", "junit.xml", "events.jsonl"} <= {path.name for path in left}
+    assert not [path for path in left if b"harmless-words" in path.read_bytes()]
+    assert broken_seals(next(path.parent for path in left if path.name == "ledger.log")) == ()

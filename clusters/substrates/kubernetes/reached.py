@@ -1,0 +1,56 @@
+"""How the API server is reached: as kubeconfig says, or as the pod that the harness runs in. Its secrets are told."""
+
+import json
+import os
+from pathlib import Path
+
+from kubernetes import client, config
+from kubernetes.config import ConfigException
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
+from yaml import YAMLError
+
+from clusters import hidden
+from clusters.errors import BadInput
+
+
+class _Configuration(client.Configuration):  # type: ignore[misc]
+    """Tells each token before it is first sent: one that runs out is replaced while the run goes on."""
+
+    _told: str | None = None
+
+    def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:
+        key: str | None = super().get_api_key_with_prefix(identifier, alias)
+        if key and key != self._told:
+            hidden.tell({"token": key.rpartition(" ")[2]})
+            self._told = key
+        return key
+
+
+def configuration(context: str | None) -> tuple[client.Configuration, str]:
+    """How the API server is reached, and its name in messages. Raises ``BadInput``."""
+    found = _Configuration()
+    if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
+        config.load_incluster_config(client_configuration=found)
+        return found, "the cluster that this runs in"
+    try:
+        # Named: the client looks at the environment once, when it is imported.
+        file = os.environ.get("KUBECONFIG")
+        _tell_secrets(file or KUBE_CONFIG_DEFAULT_LOCATION)
+        config.load_kube_config(config_file=file, context=context, client_configuration=found)
+        _, current = config.list_kube_config_contexts(config_file=file)
+        if found.key_file:  # also where it is another file's, or a program made it
+            hidden.tell({"client_key": Path(found.key_file).read_text(errors="surrogateescape")})
+    # The client trips over what is no kubeconfig at all.
+    except (ConfigException, OSError, ValueError, YAMLError, AttributeError, LookupError, TypeError) as error:
+        names = os.environ.get("KUBECONFIG", "~/.kube/config")
+        raise BadInput(
+            f"substrate kubernetes: {names}: cannot be used ({error}); name a file that kubectl accepts in KUBECONFIG, "
+            "and one of its contexts in ROACHPROOF_KUBERNETES_CONTEXT"
+        ) from error
+    return found, f"Kubernetes context {context or current['name']}"
+
+
+def _tell_secrets(files: str) -> None:
+    """Tell what is secret of all users: what the client says of a file that it cannot use has them in it."""
+    for content in KubeConfigMerger(files).config_files.values():
+        hidden.tell({"kubeconfig": json.dumps(content.get("users"), default=str)})
