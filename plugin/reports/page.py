@@ -37,6 +37,7 @@ MOST_FACTS = 300
 FOLDED = ("pass", "reported")
 """Outcomes of checks that a reader opens who wants to see them."""
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+WORST = ("bad", "unsure")  # styles of trials that are listed before all others, in this order
 FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
 
 
@@ -64,7 +65,9 @@ def write_page(
     drawn = {"trials": [_drawn(told, name) for (_, name), told in zip(trials, shown, strict=True)]}
     plain = _short(to_builtins(drawn, str_keys=True))
     data = json.dumps(plain, separators=(",", ":"), allow_nan=False)
-    claims, sabotages = ([told for told in shown if told["of"].sabotage is wanted] for wanted in (False, True))
+    claims, sabotages = (
+        _worst_first(told for told in shown if told["of"].sabotage is wanted) for wanted in (False, True)
+    )
 
     tested = ", ".join(dict.fromkeys(told["tested"] for told in shown)) or "nothing was tested"
     ended = ended or concluded(runs, control=bool(control))
@@ -203,6 +206,11 @@ def _told(event: Event) -> bool:
         case ProcessesSeen(others=others):
             return bool(others)
     return True
+
+
+def _worst_first(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Trials as they are listed: what somebody must look at comes first."""
+    return sorted(shown, key=lambda told: WORST.index(told["style"]) if told["style"] in WORST else len(WORST))
 
 
 def _in_order(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

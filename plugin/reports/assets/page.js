@@ -236,15 +236,16 @@
     });
     if (!charts.length) comparison.textContent = "The two measured different things: only their checks stand beside each other.";
     drawn.set(comparison, charts);
-    const side = document.getElementById("side"), table = document.createElement("table");
-    const row = (cells, tag) => { const tr = table.insertRow(); cells.forEach((text) => { const cell = document.createElement(tag); cell.textContent = text; tr.append(cell); }); };
-    row(["", ...short, "second ÷ first"], "th");
-    row(["verdict", ...pair.map((trial) => trial.word), ""], "td");
+    const side = document.getElementById("side"), table = document.createElement("table"), heads = ["", ...short, "second ÷ first"];
+    table.className = "stacked";
+    const row = (cells, of = table.tBodies[0] || table.createTBody(), tag = "td") => { const tr = of.insertRow(); cells.forEach((text, at) => { const cell = document.createElement(tag); cell.textContent = text; cell.dataset.is = heads[at]; tr.append(cell); }); };
+    row(heads, table.createTHead(), "th");
+    row(["verdict", ...pair.map((trial) => trial.word), ""]);
     const named = pair.map((trial) => new Map(trial.checks.map((check) => [check.metric, check])));
     const ratio = (a, b) => (a && b && Number.isFinite(a.value) && Number.isFinite(b.value) && a.value ? (b.value / a.value).toFixed(2) : "");
     for (const metric of new Set(named.flatMap((m) => [...m.keys()]))) {
       const found = named.map((m) => m.get(metric));
-      row([metric, ...found.map((check) => (check ? `${check.measured}  ${check.limit}  ${check.word}` : "–")), ratio(...found)], "td");
+      row([metric, ...found.map((check) => (check ? `${check.measured}  ${check.limit}  ${check.word}` : "–")), ratio(...found)]);
     }
     side.replaceChildren(table);
   }

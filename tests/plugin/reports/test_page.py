@@ -234,7 +234,7 @@ def test_bad_input_is_shown_for_what_it_is(chromium: Any, odd: Path) -> None:
     assert find("the run ended early, after") == "… ENDED EARLY"
     assert find("OSError: cannot clear away") == "… HARNESS FAILED"
     assert sum(badge == "✘ NOT AS EXPECTED" for badge in badges) == 1
-    assert "ENDED EARLY" in trials.nth(7).inner_text(), "its probe's seconds cannot be read"
+    assert "ENDED EARLY" in page.locator("#a7").inner_text(), "its probe's seconds cannot be read"
     assert NASTY in page.locator("main").inner_text(), "as it was written, and as text"
     assert page.evaluate("document.scripts.length") == 3
     for number in range(page.locator(".charts").count()):
@@ -253,6 +253,20 @@ def test_half_written_evidence_is_shown_as_far_as_it_goes(chromium: Any, odd: Pa
     assert seen.of_charts(number, "charts[0].data[1].filter(v => v > 0).length") > 20
     assert seen.of_charts(number, "charts[1].data[3].filter(v => v > 0).length") > 20
     seen.page.close()
+
+
+def test_trials_that_somebody_must_look_at_come_first(home: Path) -> None:
+    """In the list on top and below it; sabotages are no part of the verdict, and stay last."""
+    names = ("a-pass", "b-inconclusive", "c-pass", "d-refuted")
+    small = {"seconds": 20, "faults": []}
+    trials = [{"name": name, "test": f"test_x.py::{name}", **small} for name in names]
+    run = run_of(home / "mixed", trials=[*trials, {"name": "e", "test": "test_x.py::e", "sabotage": True, **small}])
+    for name in names:
+        edited(run / "claims" / "survivability" / name / VERDICT, outcome=name[2:])
+    text = page_of(home / "mixed.html", run).read_text()
+    order = ["d-refuted", "b-inconclusive", "a-pass", "c-pass", "e"]
+    assert re.findall(r'<a href="#a\d">survivability</a><br><span class="quiet">([^<]*)<', text) == order
+    assert re.findall(r'<section id="a(\d)"', text) == ["3", "1", "0", "2", "4"]
 
 
 @pytest.mark.parametrize(
@@ -278,6 +292,12 @@ def test_it_can_be_read_everywhere(chromium: Any, two: Path, odd: Path, scheme: 
             assert contrast(seen.page, name, "paper") >= least, name
         for lane in ("up", "new", "newer", "hit", "back", "wait"):
             assert contrast(seen.page, "ink", lane) >= 4.5, lane
+        if width == 400:
+            seen.page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+            seen.page.locator("#compare").scroll_into_view_if_needed()
+            seen.wait("!!document.querySelector('#side table')")
+            over = "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth)"
+            assert seen.page.evaluate(f"{over}.map(one => one.innerText)") == []
         if media == "print":
             assert seen.page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")
             assert seen.page.evaluate("roachproof.drawn.size === document.querySelectorAll('.charts').length")
