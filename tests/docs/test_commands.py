@@ -59,6 +59,8 @@ def pytests(words: Words) -> Iterator[Words]:
             assert "__main__" in Path(found.origin).read_text() or found.origin.endswith("__main__.py")
         case ("git", "describe", *options):
             assert set(options) < set(DESCRIBE)
+        case ("mkdir", "-p", *places):
+            assert {f"/{place}" for place in places} == containerfile.writable()
         case ("podman", "build", "--build-arg", given, "-t", _, "."):
             assert containerfile.of("ARG") == [given.partition("=")[0] + "="]
         case ("podman", "run", _, *rest) if "roachproof" in rest:

@@ -33,6 +33,12 @@ def test_what_is_copied_and_installed_is_there() -> None:
         subprocess.run(["/bin/sh", "-n", "-c", line], check=True)
 
 
+def test_what_git_ignores_is_in_no_image() -> None:
+    """Evidence above all. Podman, Buildah and Docker all read a file of this name."""
+    left_out = {line.removeprefix("**/") for line in (CHECKOUT / ".dockerignore").read_text().split()}
+    assert {".git", *(line.rstrip("/") for line in (CHECKOUT / ".gitignore").read_text().split())} <= left_out
+
+
 def test_its_python_is_one_of_ours() -> None:
     with (CHECKOUT / "pyproject.toml").open("rb") as file:
         least = tomllib.load(file)["project"]["requires-python"].removeprefix(">=")

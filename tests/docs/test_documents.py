@@ -12,6 +12,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 README_WORDS = 900
 """So many words of prose are read in the first ten minutes; code is not counted."""
+MOST_WORDS = 35
+"""Who reads a longer sentence has forgotten its begin."""
 FOREIGN = {"--quiet", "--junit-xml", "--alluredir", "--deselect", "--benchmark-storage", "--benchmark-max-time",
            "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version",
            "--build-arg", "--userns", "--tags", "--always", "--long", "--follow", "--selector", "--output"}  # fmt: skip
@@ -23,6 +25,14 @@ def prose(text: str) -> str:
     return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
+def sentences(text: str) -> list[str]:
+    """Of prose, of points and of the cells of tables. What is code counts as one word."""
+    text = re.sub(r"^(?: {4}|#|!\[).*", "", prose(text), flags=re.MULTILINE)
+    text = re.sub(r"`[^`\n]*`", "code", text)
+    parts = re.split(r"\n\s*\n|\n\s*(?=(?:[-*]|\d+\.)\s|\|)|\s\|(?=\s|$)|(?<=[.!?])[\")*]*\s", text)
+    return [part for part in map(str.strip, parts) if part]
+
+
 def anchor(heading: str) -> str:
     """As the usual hosts of repositories make it."""
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
@@ -30,6 +40,13 @@ def anchor(heading: str) -> str:
 
 def test_the_readme_is_short() -> None:
     assert len(prose((CHECKOUT / "README.md").read_text()).split()) <= README_WORDS
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_sentences_are_short(page: Path) -> None:
+    found = sentences(page.read_text())
+    assert len(found) > 5
+    assert [each for each in found if len(each.split()) > MOST_WORDS] == []
 
 
 def test_the_changelog_has_a_section_for_each_release() -> None:
