@@ -28,7 +28,7 @@ COMMAND = re.compile(r"(?:\.venv/bin/)?(?:tox|pytest|python3?|pip|git|cat|podman
 """How a command within a sentence begins."""
 PROGRAMS = """\
 exec 3>&1 >/dev/null
-for program in git kubectl pip podman pytest python python3 tox; do
+for program in git kubectl mkdir pip podman pytest python python3 tox; do
     eval "$program() { printf '%q ' $program \\"\\$@\\" >&3; echo >&3; }"
 done
 seq() { echo 1 2; }  # two will do
