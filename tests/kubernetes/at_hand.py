@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusters.model import Health, NodeResources, NodeSpec, ProcessSpec
+from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec
 from clusters.substrates import SUBSTRATES
 from clusters.waiting import wait_until
 
@@ -61,12 +61,13 @@ async def opened(
     keep: bool = False,
     nodes: Sequence[NodeSpec] = (),
     resources: NodeResources | None = None,
+    needed: Set[Capability] = frozenset(),
     **options: Any,
 ) -> Any:
     return await SUBSTRATES["kubernetes"].open(
         name="test",
         workdir=tmp_path,
-        needed=frozenset(),
+        needed=needed,
         capacity=1,
         nodes=nodes,
         resources=resources,

@@ -12,8 +12,9 @@ import pytest
 
 from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
-from clusters.model import NodeResources, NodeSpec, ProcessState
+from clusters.model import Capability, NodeResources, NodeSpec, ProcessState
 from clusters.substrates.kubernetes.rights import (
+    CUTTING,
     GENERATORS,
     IN_A_NAMESPACE,
     MACHINES,
@@ -38,7 +39,7 @@ from tests.kubernetes.at_hand import (
 
 pytestmark = AT_HAND
 ROOT = Path(__file__).resolve().parents[2]
-ROLES = (IN_A_NAMESPACE, NAMESPACES, MACHINES, GENERATORS)
+ROLES = (IN_A_NAMESPACE, NAMESPACES, MACHINES, GENERATORS, CUTTING)
 RIGHTS = [(role, right) for role in ROLES for right in granted(role)]
 WHOLE = "whole"
 """The account with all rights, those to make namespaces too."""
@@ -94,11 +95,14 @@ def become(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["in a namespace that is there", "in its own"])
 async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node is made, hurt, made anew with other limits, looked at and cleared away, and its logs are kept."""
+    """A node is made, hurt, made anew with other limits, looked at and cleared away, and its logs are kept.
+
+    A link of it is cut where the account has the right to that, too.
+    """
     become(WHOLE if own else "roachproof", tmp_path, monkeypatch)
     if not own:
         monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
-    substrate = await opened(tmp_path)
+    substrate = await opened(tmp_path, needed={Capability.CUT_LINKS} if own else frozenset())
     try:
         at = await begun(substrate, f"echo some words; {HANGS}")
         # Killed before its shell has read the order it would end by itself, as the order is gone.
@@ -108,6 +112,9 @@ async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkey
         await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)))
         assert substrate.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
         assert substrate.state("n1") is ProcessState.RUNNING
+        if own:
+            await substrate.place([NodeSpec(name="n2")])
+            assert await substrate.cut("n1", "n2")
     finally:
         await substrate.close()
     assert (tmp_path / "kept" / "n1" / "out").read_text() == "some words\n"
@@ -118,7 +125,7 @@ async def test_with_one_right_less_it_is_named_and_nothing_is_made(
     role: str, right: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     become(named(role, right), tmp_path, monkeypatch)
-    in_one = role in (IN_A_NAMESPACE, GENERATORS)
+    in_one = role in (IN_A_NAMESPACE, GENERATORS, CUTTING)
     if in_one:
         monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
     where = "namespace roachproof" if in_one else "the whole cluster"
@@ -128,6 +135,7 @@ async def test_with_one_right_less_it_is_named_and_nothing_is_made(
         await opened(
             tmp_path,
             nodes=[NodeSpec(name=f"n{zone}", zone=f"zone-{zone}") for zone in (1, 2)],
+            needed={Capability.CUT_LINKS},
             generators=WantedGenerators(number=1, image="suite:1"),
         )
     assert objects("roachproof") == ""

@@ -1,20 +1,26 @@
 """The substrate ``kubernetes``: nodes as pods of StatefulSets, wherever kubeconfig (or the pod we are in) points."""
 
+import os
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from clusters.errors import BadInput
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
-from clusters.substrates.kubernetes.settings import CAPABILITIES
+from clusters.substrates.kubernetes.settings import CAPABILITIES, CUTS
 
 if TYPE_CHECKING:
     from clusters.substrates.kubernetes.substrate import Kubernetes
 
 
+def _offered(asked: Set[Capability]) -> frozenset[Capability]:
+    cuts = {Capability.CUT_LINKS} if os.environ.get(CUTS) else frozenset()
+    return (CAPABILITIES | cuts) & asked
+
+
 def _why_not(capability: Capability) -> str:
     cut = capability is Capability.CUT_LINKS
-    return "links are cut only on machines of one's own, which a Kubernetes cluster's are not" if cut else ""
+    return f"links between pods are cut by a container of an image that {CUTS} names, and none is named" if cut else ""
 
 
 async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
@@ -26,12 +32,12 @@ async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "K
             f"substrate kubernetes: the Python package {error.name} is not installed: install the dependency group "
             '"kubernetes" (`uv sync --group kubernetes`, or `pip install --group kubernetes`)'
         ) from error
-    return await Kubernetes.open(**options)
+    return await Kubernetes.open(cuts=Capability.CUT_LINKS in needed, **options)
 
 
 KIND = SubstrateKind(
     name="kubernetes",
-    offered=lambda asked: CAPABILITIES & asked,
+    offered=_offered,
     why_not=_why_not,
     open=_open,
     local=False,

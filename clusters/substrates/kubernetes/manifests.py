@@ -19,7 +19,9 @@ STORE, LOGS = HOME / "store", HOME / "logs"
 ORDER = BASE / "order"
 PROGRAMS = BASE / "programs"
 SCRIPT = PurePath("/roachproof/scripts/node.sh")
-CONTAINER = "node"
+CUT = SCRIPT.with_name("cutter.py")
+CONTAINER, CUTTER = "node", "cutter"
+"""Those of a node's pod: what the node is, and what cuts its links once that is asked for."""
 GENERATORS, GENERATOR = "roachproof-generators", "generator"
 """The Job of load generators, which may be in a namespace of somebody's, and the container of each."""
 SUITE = PurePath("/suite")
@@ -61,6 +63,8 @@ class Settings:
     cluster: str
     generators: bool = False
     """Whether it has load generators."""
+    cuts: bool = False
+    """Whether links between its pods are to be cut."""
     storage_class: str | None = None
     volume_mib: int = 0
     owner: tuple[str, str] | None = None
@@ -107,7 +111,10 @@ def _slug(name: str) -> str:
 
 def namespace(settings: Settings, renewed: float | None) -> Object:
     """The cluster's own namespace; without ``renewed`` nobody says that it has an owner."""
-    described = {"name": settings.namespace, "labels": settings.labels, "annotations": renewal(renewed)}
+    # What cuts links may change its pod's network, which other levels forbid.
+    allows = {"pod-security.kubernetes.io/enforce": "privileged"} if settings.cuts else {}
+    labels = {**settings.labels, **allows}
+    described = {"name": settings.namespace, "labels": labels, "annotations": renewal(renewed)}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": described}
 
 
@@ -116,9 +123,9 @@ def renewal(at: float | None) -> Mapping[str, str]:
     return {} if at is None else {RENEWED: f"{at:.0f}"}
 
 
-def scripts(settings: Settings, script: str) -> Object:
-    """What the pods' first process is."""
-    return {"metadata": _named(settings, SCRIPTS), "data": {SCRIPT.name: script}}
+def scripts(settings: Settings, script: str, cut: str) -> Object:
+    """What the pods' first process is, and what cuts their links."""
+    return {"metadata": _named(settings, SCRIPTS), "data": {SCRIPT.name: script, CUT.name: cut}}
 
 
 def service(settings: Settings) -> Object:
@@ -253,6 +260,25 @@ def _container(template: Template) -> Object:
             {"name": "scripts", "mountPath": str(SCRIPT.parent)},
         ],
     }
+
+
+def cutter(image: str) -> Object:
+    """What a pod gets once its links are to be cut: a container that may change that pod's own network."""
+    container = {
+        "name": CUTTER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", str(CUT)],
+        "securityContext": {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "runAsNonRoot": False,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+        },
+        "volumeMounts": [{"name": "scripts", "mountPath": str(SCRIPT.parent)}],
+    }
+    return {"spec": {"ephemeralContainers": [container]}}
 
 
 def _claim(settings: Settings) -> Object:

@@ -12,18 +12,20 @@ from typing import Self
 
 from clusters.errors import BadInput, HarnessError
 from clusters.generators import WantedGenerators
-from clusters.model import NodeResources, NodeSpec, Placement
+from clusters.model import Capability, NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.forwarding import Forwards, named_here
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
+from clusters.substrates.kubernetes.links import Links
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.rights import (
+    CUTTING,
     FORWARDS,
     GENERATORS,
     IN_A_NAMESPACE,
@@ -69,8 +71,7 @@ class Places:
         self._given, self._api, self._settings, self._own = given, api, settings, own
         self.scratch = scratch
         """A directory (0700) for what clients and the harness need."""
-        self.capabilities = CAPABILITIES
-        """What can be done to nodes here."""
+        self._links: Links | None = None
         self.generators: Generators | None = None
         """Its load generators, if it has some."""
         self._cluster = settings.cluster
@@ -86,6 +87,8 @@ class Places:
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
         self._history = History(api, settings.namespace, logs)
         self._pods = Pods(api, settings, self._history)
+        if settings.cuts and given.cutter:
+            self._links = Links(api, settings.namespace, self._pods, given.cutter)
         self._forwards: Forwards | None = None
         self._addresses: dict[str, str] = {}
         """By address of this machine to which a pod's ports are brought that of the pod."""
@@ -106,10 +109,12 @@ class Places:
         keep_logs: Path | None = None,
         generators: WantedGenerators | None = None,
         ports: Sequence[int] = (),
+        cuts: bool = False,
     ) -> Self:
         """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
 
-        ``ports``: those of nodes that the harness must reach, where they are known.
+        ``ports``: those of nodes that the harness must reach, where they are known. ``cuts``: whether links are to be
+        cut, where that can be.
         ``say`` hears what is cleared away of lost runs, and what of the cluster it may not look at. If the harness
         dies, everything is deleted unless ``keep``.
         """
@@ -121,6 +126,7 @@ class Places:
             namespace=given.namespace or cluster,
             cluster=cluster,
             generators=generators is not None,
+            cuts=cuts and given.cutter is not None,
             owner=given.owner,
             storage_class=given.storage_class,
             volume_mib=given.volume_of(resources),
@@ -130,6 +136,8 @@ class Places:
             await refuse_without(api, NAMESPACES, None)
         if generators:
             await refuse_without(api, GENERATORS, given.namespace)
+        if settings.cuts:
+            await refuse_without(api, CUTTING, given.namespace)
         if forwarded := await _forwarded(api, given.reach, ports, generators=bool(generators)):
             await refuse_without(api, FORWARDS, given.namespace)
         where = await _zones(api, nodes)
@@ -174,10 +182,11 @@ class Places:
             # One that is kept has no owner who says that it lives, and no later run is to clear it away.
             own = manifests.namespace(settings, None if keep else time.time())
             await api.call("make a namespace", api.core.create_namespace, own)
-        script = Path(__file__).with_name("node.sh").read_text(encoding="utf-8")
+        here = Path(__file__)
+        scripts = [here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py")]
         for what, create, body in (
             # The first: in a namespace that is not ours nothing else of it tells that there is none, or who is in it.
-            ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, script)),
+            ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, *scripts)),
             ("make a service", api.core.create_namespaced_service, manifests.service(settings)),
             ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
         ):
@@ -203,6 +212,11 @@ class Places:
     def kind(self) -> SubstrateKind:
         """``kubernetes``."""
         return SUBSTRATES["kubernetes"]
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to nodes here."""
+        return CAPABILITIES | ({Capability.CUT_LINKS} if self._links else frozenset())
 
     # ---- placing --------------------------------------------------------------------------------------------------
 
@@ -353,6 +367,8 @@ class Places:
             for node in self._nodes.values():
                 node.shell.close()
                 node.looks.close()
+            if self._links is not None:
+                self._links.close()
             self._pods.close()
             self._history.close()
             if self._forwards is not None:

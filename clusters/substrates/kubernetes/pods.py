@@ -17,6 +17,7 @@ from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import (
     COMPONENT,
     CONTAINER,
+    CUTTER,
     GENERATOR,
     GENERATORS,
     NOBODY,
@@ -38,6 +39,7 @@ STUCK = {
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
 _CONTAINERS = (CONTAINER, GENERATOR)
+RUNS = "runs"
 _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out", "pod": _OUTSIDE}
 """What a container's first process says of what ended another."""
 
@@ -66,6 +68,11 @@ class Pod:
     """How the pod was when it was looked at last."""
     alive: bool = False
     paused: bool = False
+    addresses: tuple[str, ...] = ()
+    cutter: str = ""
+    """How its container that cuts links is: ``RUNS``, or in words."""
+    cutter_stuck: str = ""
+    """What to do about that, where it will never run."""
 
     @property
     def state(self) -> ProcessState:
@@ -173,6 +180,8 @@ class Pods:
             self._describe(pod, _described(seen))
             return
         pod.template = _template(seen)
+        pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
+        pod.cutter, pod.cutter_stuck = _cutter(seen)
         self._describe(pod, _described(seen))
         container = _running(seen)
         if pod.container and container != pod.container:
@@ -267,13 +276,27 @@ def _ending(seen: Any) -> str:
 def _waiting(seen: Any) -> tuple[str, str]:
     """Why the pod does not run, and what to do where that does not pass by itself."""
     status = _status(seen)
-    waiting = status.state.waiting if status is not None else None
-    if waiting is not None:
-        words = ": ".join(filter(None, [waiting.reason, waiting.message]))
-        return words, STUCK.get(waiting.reason or "", "")
+    if status is not None and status.state.waiting is not None:
+        return _why(status.state.waiting)
     for condition in seen.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return f"{condition.reason}: {condition.message}", ""
+    return "", ""
+
+
+def _why(waiting: Any) -> tuple[str, str]:
+    """Why a container waits, and what to do where that does not pass by itself."""
+    words = ": ".join(filter(None, [waiting.reason, waiting.message])) if waiting else ""
+    return words, STUCK.get(waiting.reason or "", "") if waiting else ""
+
+
+def _cutter(seen: Any) -> tuple[str, str]:
+    """How the container that cuts links is, and what to do where it will never run."""
+    for status in seen.status.ephemeral_container_statuses or ():
+        if status.name == CUTTER:
+            if ended := status.state.terminated:
+                return f"{ended.reason}, exit code {ended.exit_code}: {ended.message}", "name an image that has python"
+            return (RUNS, "") if status.state.running else _why(status.state.waiting)
     return "", ""
 
 

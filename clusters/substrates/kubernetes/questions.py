@@ -1,9 +1,10 @@
-"""A shell in a node's container that stays open: a question costs a message each way, not a command of its own."""
+"""A shell in a container of a pod that stays open: a question costs a message each way, not a command of its own."""
 
 import base64
 import contextlib
 import shlex
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from kubernetes.stream.ws_client import STDERR_CHANNEL
@@ -12,12 +13,21 @@ from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import SCRIPT
 
+NODE = ("/bin/sh", str(SCRIPT), "shell")
+"""What answers in a node's container."""
+
 
 class Shell:
-    """Asks the container of one pod. Threads may share it; it is opened with the first question, and again if lost."""
+    """Asks a container of one pod. Threads may share it; it is opened with the first question, and again if lost.
 
-    def __init__(self, api: Api, namespace: str, pod: str) -> None:
+    ``argv`` is what answers; the container is to be named where there are several.
+    """
+
+    def __init__(
+        self, api: Api, namespace: str, pod: str, argv: Sequence[str] = NODE, *, container: str | None = None
+    ) -> None:
         self._api, self._namespace, self._pod = api, namespace, pod
+        self._argv, self._container = argv, container
         self._lock = threading.Lock()
         self._open: Any = None
         self._asked = 0
@@ -42,7 +52,8 @@ class Shell:
         if "\n" in question:
             raise ValueError("a question stands on one line")
         if self._open is None:
-            self._open = self._api.open_exec(self._namespace, self._pod, ["/bin/sh", str(SCRIPT), "shell"], stdin=True)
+            where = (self._namespace, self._pod, self._argv)
+            self._open = self._api.open_exec(*where, stdin=True, container=self._container)
         self._asked += 1
         try:
             self._open.write_stdin(f"{self._asked} {question}\n".encode())

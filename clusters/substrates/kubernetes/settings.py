@@ -14,13 +14,14 @@ from clusters.model import PLANNED, Capability, NodeResources
 from clusters.substrates.kubernetes.manifests import PROGRAMS
 
 CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
-"""What can be done to nodes here, as far as the engine can."""
+"""What can be done to nodes here in any case, as far as the engine can."""
 CONTEXT = "ROACHPROOF_KUBERNETES_CONTEXT"
 NAMESPACE = "ROACHPROOF_KUBERNETES_NAMESPACE"
 IMAGE = "ROACHPROOF_KUBERNETES_IMAGE"
 IMAGES = "ROACHPROOF_KUBERNETES_IMAGES"
 STORAGE = "ROACHPROOF_KUBERNETES_STORAGE_CLASS"
 VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
+CUTS = "ROACHPROOF_KUBERNETES_CUTTER_IMAGE"
 REACH = "ROACHPROOF_KUBERNETES_REACH"
 POD = "ROACHPROOF_KUBERNETES_OWNER"
 LEAST_VOLUME_MIB = 10240
@@ -59,6 +60,8 @@ class Given:
     images: Mapping[str, Mapping[str, str]]
     storage_class: str | None
     volume_mib: int | None
+    cutter: str | None
+    """An image with Python and ``nft``, where links may be cut."""
     reach: Reach
     owner: tuple[str, str] | None
     """The pod that the harness runs in, where all that it makes is to go with that: its name and uid."""
@@ -85,6 +88,7 @@ class Given:
         if reach not in [*Reach]:
             raise BadInput(f"{REACH}={reach}: must be one of {', '.join(Reach)}; give one of these, or none")
         return cls(
+            cutter=environment.get(CUTS) or None,
             reach=Reach(reach),
             owner=owner.partition("/")[::2] if owner else None,
             context=environment.get(CONTEXT) or None,

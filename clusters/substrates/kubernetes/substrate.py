@@ -294,11 +294,20 @@ class Kubernetes(Places):
     # ---- links ----------------------------------------------------------------------------------------------------
 
     async def cut(self, sender: str, receiver: str) -> str:
-        """Not done: the machines' networks are not ours. Raises ``HarnessError``."""
-        raise HarnessError(f"{self._cluster}: {sender} and {receiver}: links between pods cannot be cut")
+        """Have all that one sends to the other vanish; see ``Substrate.cut``. Pods that are made anew are not cut."""
+        if self._links is None:
+            raise HarnessError(f"{self._cluster}: {sender} and {receiver}: links between pods cannot be cut")
+        if sender == receiver:
+            raise HarnessError(f"{self._cluster}: there is no link between {sender} and {receiver}")
+        proof = await self._links.cut(*[self._pods[(await self._up(name)).pod] for name in (sender, receiver)])
+        return f"{sender} to {receiver}: {proof}"
 
     async def heal(self, sender: str, receiver: str) -> None:
-        """Nothing, as nothing is cut."""
+        """Undo ``cut``; nothing where nothing is cut. Raises ``HarnessError`` too where it was not cut all the time."""
+        ends = [self._pod(name) for name in (sender, receiver)]
+        if self._links is not None and self._links.has(*ends):
+            await asyncio.gather(*(self._up(name) for name in (sender, receiver)))
+            await self._links.heal(*ends)
 
 
 async def run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:

@@ -50,13 +50,13 @@ async def _linked(workdir: Path) -> Substrate:
     return substrate
 
 
-async def _kubernetes(workdir: Path) -> Substrate:
+async def _kubernetes(workdir: Path, *needed: Capability) -> Substrate:
     if "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ:
         pytest.skip("no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it")
     opened: Substrate = await SUBSTRATES["kubernetes"].open(
         name="contract",
         workdir=workdir,
-        needed=frozenset(),
+        needed=frozenset(needed),
         capacity=1,
         nodes=(),
         resources=None,
@@ -67,16 +67,21 @@ async def _kubernetes(workdir: Path) -> Substrate:
     return opened
 
 
+async def _linked_kubernetes(workdir: Path) -> Substrate:
+    return await _kubernetes(workdir, Capability.CUT_LINKS)
+
+
 OPENED: dict[str, Callable[[Path], Any]] = {
     "fake": _fake,
     "processes": _processes,
     "runner": _runner,
     "kubernetes": _kubernetes,
 }
+LINKED = {"linked": _linked, "linked kubernetes": _linked_kubernetes}
 
 
 async def _opened(name: str, workdir: Path) -> AsyncIterator[Substrate]:
-    substrate: Substrate = await (OPENED | {"linked": _linked})[name](workdir)
+    substrate: Substrate = await (OPENED | LINKED)[name](workdir)
     try:
         yield substrate
     finally:
@@ -247,7 +252,7 @@ async def test_files_are_put_and_taken_along(substrate: Substrate) -> None:
             await substrate.wipe("n2")
 
 
-@pytest.mark.parametrize("substrate", [*OPENED, "linked"], indirect=True)
+@pytest.mark.parametrize("substrate", [*OPENED, *LINKED], indirect=True)
 async def test_links_are_of_what_is_there(substrate: Substrate) -> None:
     if Capability.CUT_LINKS not in substrate.capabilities:
         await one(substrate)

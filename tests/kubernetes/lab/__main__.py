@@ -1,12 +1,14 @@
 """``python -m tests.kubernetes.lab [--machines N] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
 
-It has an image of each build of CockroachDB in the cache, and of the embedded control where that is installed. The
-command finds the cluster by KUBECONFIG, and which image has which program by ROACHPROOF_KUBERNETES_IMAGES.
+It has an image of each build of CockroachDB in the cache, of the embedded control where that is installed, and of what
+cuts links. The command finds the cluster by KUBECONFIG, and the images by ROACHPROOF_KUBERNETES_IMAGES and
+ROACHPROOF_KUBERNETES_CUTTER_IMAGE.
 """
 
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,17 +22,27 @@ from tests.kubernetes.lab import control
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import die_with_parent
 from tests.kubernetes.lab.lab import Lab, why_not
+from tests.kubernetes.lab.python import called, interpreter
+
+CUTTER = "roachproof.local/cutter:1"
 
 
 def known_images(cache: Path) -> list[Image]:
-    """The shell, each build of CockroachDB that is in the cache, and the control if it is installed."""
+    """The shell, what cuts links, each build of CockroachDB in the cache, and the control if it is installed."""
     builds = sorted(cache.glob("cockroach/v*/cockroach"))
     of_builds = [
         Image(name=f"roachproof.local/cockroach:{build.parent.name}", programs={"/cockroach/cockroach": build})
         for build in builds
     ]
     installed = control.image()
-    return [Image(name=SHELL), *of_builds, *([installed] if installed else [])]
+    return [Image(name=SHELL), _cutter(cache), *of_builds, *([installed] if installed else [])]
+
+
+def _cutter(cache: Path) -> Image:
+    """Python and ``nft``."""
+    (home := cache / "lab").mkdir(parents=True, exist_ok=True)
+    nft = Path(shutil.which("nft") or "/usr/sbin/nft")
+    return Image(name=CUTTER, programs={"/usr/bin/python": called(home), "/usr/sbin/nft": nft}, beside=[*interpreter()])
 
 
 def _ended(signum: int, _: FrameType | None) -> NoReturn:
@@ -70,7 +82,8 @@ def main() -> int:
     with Lab(base, images, zones) as lab:
         has = lab.directory / "images.json"
         has.write_text(json.dumps({image.name: image.where for image in images}))
-        env = {**lab.environment(), "ROACHPROOF_KUBERNETES_IMAGES": str(has)}
+        named = {"ROACHPROOF_KUBERNETES_IMAGES": str(has), "ROACHPROOF_KUBERNETES_CUTTER_IMAGE": CUTTER}
+        env = {**lab.environment(), **named}
         return _run(lab.enter(options.command), env)
 
 

@@ -18,6 +18,16 @@ def interpreter() -> list[Path]:
     return [*environment, *_standard_library()]
 
 
+def called(directory: Path) -> Path:
+    """A program in the directory that is the interpreter, whatever that is called."""
+    program, text = directory / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n'
+    # Else an image that has it would be made anew each time.
+    if not program.exists() or program.read_text() != text:
+        program.write_text(text)
+        program.chmod(0o755)
+    return program
+
+
 def packages(wheels: Sequence[str]) -> list[Path]:
     """The files of these packages and of all that they need, as far as they are installed."""
     return sorted({file for wheel in wheels for found in _with_needed(wheel, set()) for file in _files(found)})

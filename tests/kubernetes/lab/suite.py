@@ -4,12 +4,11 @@ It changes with every line of the suite, so that it is given to the machines of 
 """
 
 import subprocess
-import sys
 from pathlib import Path
 
 from fixtures.workloads.relay import PACKAGES, ROOT
 from tests.kubernetes.lab.images import Image
-from tests.kubernetes.lab.python import interpreter, packages
+from tests.kubernetes.lab.python import called, interpreter, packages
 
 NAME = "roachproof.local/suite:1"
 _WHEELS = ("asyncpg", "uvloop", "hdrhistogram", "msgspec", "psutil", "pytest")
@@ -18,9 +17,7 @@ _WHEELS = ("asyncpg", "uvloop", "hdrhistogram", "msgspec", "psutil", "pytest")
 
 def give(lab: Path, work: Path) -> str:
     """Have all machines of the lab in this directory have the image; its name."""
-    python = work / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    python = called(work)
     programs = {f"/suite/{package}": ROOT / package for package in PACKAGES}
     image = Image(
         name=NAME, programs={**programs, "/usr/bin/python": python}, beside=[*interpreter(), *packages(_WHEELS)]

@@ -25,7 +25,7 @@ def generators(**wanted: Any) -> Any:
 def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
     for found in (
         manifests.namespace(SETTINGS, 1.0),
-        manifests.scripts(SETTINGS, "true"),
+        manifests.scripts(SETTINGS, "true", "pass"),
         manifests.service(SETTINGS),
         manifests.budget(SETTINGS),
         made(Template(image="db:1")),
@@ -41,7 +41,13 @@ def test_what_a_pod_owns_goes_with_it_and_volumes_with_their_statefulset() -> No
     owned = replace(SETTINGS, owner=("gate-1", "7"))
     made = manifests.stateful_set(owned, "node", Template(image="db:1"), replicas=1)
     job = manifests.job(owned, WantedGenerators(number=1, image="suite:1"))
-    for found in (manifests.scripts(owned, "true"), manifests.service(owned), manifests.budget(owned), made, job):
+    for found in (
+        manifests.scripts(owned, "true", "pass"),
+        manifests.service(owned),
+        manifests.budget(owned),
+        made,
+        job,
+    ):
         pod = {"apiVersion": "v1", "kind": "Pod", "name": "gate-1", "uid": "7"}
         assert found["metadata"]["ownerReferences"] == [pod]
     (claim,) = made["spec"]["volumeClaimTemplates"]
@@ -98,6 +104,22 @@ def test_pods_get_what_their_template_says_and_no_rights() -> None:
     assert not pod["automountServiceAccountToken"]
     unlimited = made(Template(image="db:1"))["spec"]["template"]["spec"]["containers"][0]
     assert unlimited["resources"] == {"limits": {}, "requests": {}}
+
+
+def test_what_cuts_links_may_change_its_pods_network_and_nothing_else() -> None:
+    patch: Any = manifests.cutter("cutter:1")
+    (container,) = patch["spec"]["ephemeralContainers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+    assert not container["securityContext"]["allowPrivilegeEscalation"]
+    (mount,) = container["volumeMounts"]
+    pod = made(Template(image="db:1"))["spec"]["template"]["spec"]
+    assert mount["name"] in {volume["name"] for volume in pod["volumes"]}
+    scripts: Any = manifests.scripts(SETTINGS, "true", "pass")
+    assert container["command"] == ["python", f"{mount['mountPath']}/cutter.py"]
+    assert scripts["data"]["cutter.py"] == "pass"
+    for cuts in (False, True):
+        own: Any = manifests.namespace(replace(SETTINGS, cuts=cuts), 1.0)
+        assert ("pod-security.kubernetes.io/enforce" in own["metadata"]["labels"]) is cuts
 
 
 def test_one_stateful_set_a_zone_of_a_region_with_a_name_that_kubernetes_takes() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from clusters.errors import BadInput
-from clusters.substrates.kubernetes.settings import Given, Reach
+from clusters.model import Capability
+from clusters.substrates import SUBSTRATES
+from clusters.substrates.kubernetes.settings import CUTS, Given, Reach
 from plugin.profiles import profile_named
 
 LOADS = """
@@ -91,6 +93,16 @@ def test_a_file_of_images_that_is_none_is_refused(tmp_path: Path, has: object) -
 def test_without_an_image_it_says_what_to_set() -> None:
     with pytest.raises(BadInput, match="set ROACHPROOF_KUBERNETES_IMAGE to one that has /bin/sh"):
         Given.read({}).default_image()
+
+
+def test_links_are_cut_where_an_image_is_named_that_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, asked = SUBSTRATES["kubernetes"], {Capability.CUT_LINKS, Capability.KILL}
+    monkeypatch.delenv(CUTS, raising=False)
+    assert kind.offered(asked) == {Capability.KILL}
+    assert CUTS in kind.why_not(Capability.CUT_LINKS)
+    monkeypatch.setenv(CUTS, "cutter:1")
+    assert kind.offered(asked) == asked
+    assert Given.read().cutter == "cutter:1"
 
 
 def test_the_client_is_imported_only_where_it_is_used() -> None:
