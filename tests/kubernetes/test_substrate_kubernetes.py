@@ -236,6 +236,22 @@ async def test_what_is_kept_has_no_owner_that_could_be_lost(tmp_path: Path) -> N
         kubectl("delete", "namespace", namespace, "--wait=false")
 
 
+async def test_whoever_does_not_care_for_the_node_has_a_service_that_leads_to_all(tmp_path: Path) -> None:
+    substrate = await opened(tmp_path, ports=(26257, 8080))
+    try:
+        placed = await substrate.place([NodeSpec(name=f"n{number}") for number in (1, 2)])
+        await asyncio.gather(*(substrate.start(spec(at, HANGS)) for at in placed))
+        of = ("-n", pod_of(placed[0])[1], "get")
+        pods = set(kubectl(*of, "pods", "-o", "jsonpath={.items[*].status.podIP}").split())
+        assert len(pods) == 2
+        leads = (*of, "endpoints", "nodes-public", "-o", "jsonpath={.subsets[*].addresses[*].ip}")
+        await eventually("its addresses", lambda: set(kubectl(*leads).split()) == pods)
+        ports = kubectl(*of, "service", "nodes-public", "-o", "jsonpath={.spec.ports[*].port}")
+        assert ports.split() == ["26257", "8080"]
+    finally:
+        await substrate.close()
+
+
 async def test_a_namespace_that_was_there_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
     substrate = await opened(tmp_path)

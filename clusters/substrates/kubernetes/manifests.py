@@ -28,7 +28,8 @@ SUITE = PurePath("/suite")
 """Where the suite's image has the suite (``Containerfile``)."""
 PRIVATE, EVIDENCE = PurePath("/roachproof/private"), PurePath("/roachproof/evidence")
 """Where a generator has what is secret, in memory, and what its programs write."""
-SERVICE = "nodes"
+SERVICE, PUBLIC = "nodes", "nodes-public"
+"""The service that gives each node its name, and the one of whoever does not care for the node."""
 SCRIPTS = "node-scripts"
 MANAGED = "app.kubernetes.io/managed-by"
 INSTANCE = "app.kubernetes.io/instance"
@@ -38,6 +39,8 @@ RENEWED = "roachproof/renewed"
 NOBODY = 65534
 """Who runs in the pods: a user that most images know, and PostgreSQL refuses root."""
 COMPONENT = "app.kubernetes.io/component"
+_NODE = {"roachproof/node": "true"}
+"""A label of all pods but load generators: selectors of services know no exceptions."""
 _DEADLINE_S = 24 * 3600
 """Load generators that nobody ends end by themselves after a day."""
 _GRACE_S = 60
@@ -63,6 +66,8 @@ class Settings:
     cluster: str
     generators: bool = False
     """Whether it has load generators."""
+    ports: Sequence[int] = ()
+    """Those of its nodes that others may reach, where they are known."""
     cuts: bool = False
     """Whether links between its pods are to be cut."""
     storage_class: str | None = None
@@ -138,16 +143,22 @@ def service(settings: Settings) -> Object:
     return {"metadata": _named(settings, SERVICE), "spec": spec}
 
 
+def public(settings: Settings) -> Object:
+    """The service of whoever does not care for the node, as persons who look at a cluster that was kept.
+
+    Pods have no probe of the database: where one's process is down a connection to it is refused, to be tried anew.
+    """
+    ports = [{"name": f"port-{port}", "port": port} for port in settings.ports]
+    return {"metadata": _named(settings, PUBLIC), "spec": {"selector": {**settings.labels, **_NODE}, "ports": ports}}
+
+
 def budget(settings: Settings) -> Object:
     """At most one node at a time may be evicted by the cluster's own maintenance.
 
     Generators are left out: Kubernetes does not work out a budget that has pods of Jobs.
     """
-    nodes = {"key": COMPONENT, "operator": "NotIn", "values": [GENERATOR]}
-    return {
-        "metadata": _named(settings, SERVICE),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": settings.labels, "matchExpressions": [nodes]}},
-    }
+    selector = {"matchLabels": {**settings.labels, **_NODE}}
+    return {"metadata": _named(settings, SERVICE), "spec": {"maxUnavailable": 1, "selector": selector}}
 
 
 def stateful_set(
@@ -167,7 +178,7 @@ def stateful_set(
             "updateStrategy": {"type": "OnDelete"},
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
             "selector": {"matchLabels": own},
-            "template": {"metadata": {"labels": own}, "spec": _pod(settings, template, place or {})},
+            "template": {"metadata": {"labels": {**own, **_NODE}}, "spec": _pod(settings, template, place or {})},
             "volumeClaimTemplates": [{"metadata": _labelled(settings, "home"), "spec": _claim(settings)}],
         },
     }

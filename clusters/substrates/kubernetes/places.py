@@ -113,8 +113,8 @@ class Places:
     ) -> Self:
         """A namespace of its own, or the one that was named, ready for nodes. Raises ``BadInput``, ``HarnessError``.
 
-        ``ports``: those of nodes that the harness must reach, where they are known. ``cuts``: whether links are to be
-        cut, where that can be.
+        ``ports``: those of nodes that others may reach, where they are known. ``cuts``: whether links are to be cut,
+        where that can be.
         ``say`` hears what is cleared away of lost runs, and what of the cluster it may not look at. If the harness
         dies, everything is deleted unless ``keep``.
         """
@@ -126,6 +126,7 @@ class Places:
             namespace=given.namespace or cluster,
             cluster=cluster,
             generators=generators is not None,
+            ports=ports,
             cuts=cuts and given.cutter is not None,
             owner=given.owner,
             storage_class=given.storage_class,
@@ -184,10 +185,13 @@ class Places:
             await api.call("make a namespace", api.core.create_namespace, own)
         here = Path(__file__)
         scripts = [here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py")]
+        service = api.core.create_namespaced_service
+        public = [("make a service", service, manifests.public(settings))] if settings.ports else []
         for what, create, body in (
             # The first: in a namespace that is not ours nothing else of it tells that there is none, or who is in it.
             ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, *scripts)),
-            ("make a service", api.core.create_namespaced_service, manifests.service(settings)),
+            ("make a service", service, manifests.service(settings)),
+            *public,
             ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
         ):
             try:

@@ -37,6 +37,7 @@ class Asked:
     memory_mib: int | None = None
     volume_mib: int = 0
     storage_class: str | None = None
+    services: int = 1
     generators: WantedGenerators | None = None
 
     @property
@@ -62,7 +63,8 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
     nodes, volumes = asked.nodes, asked.nodes * asked.volume_mib * _MIB
     pods = sum(number for number, _ in asked.kinds)
     one = min(1, nodes)
-    counts = {"pods": pods, "persistentvolumeclaims": nodes, "services": one, "configmaps": one}
+    services = asked.services if nodes else 0
+    counts = {"pods": pods, "persistentvolumeclaims": nodes, "services": services, "configmaps": one}
     objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": one}
     if asked.generators:
         objects["jobs.batch"] = 1
@@ -225,6 +227,7 @@ async def refuse_shortage(
         memory_mib=resources.memory_mib if resources else None,
         volume_mib=settings.volume_mib,
         storage_class=settings.storage_class,
+        services=2 if settings.ports else 1,
         generators=generators,
     )
     lacks: list[str] = []

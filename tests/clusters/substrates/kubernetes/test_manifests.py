@@ -27,6 +27,7 @@ def test_all_objects_carry_the_labels_by_which_a_person_finds_them() -> None:
         manifests.namespace(SETTINGS, 1.0),
         manifests.scripts(SETTINGS, "true", "pass"),
         manifests.service(SETTINGS),
+        manifests.public(SETTINGS),
         manifests.budget(SETTINGS),
         made(Template(image="db:1")),
         made(Template(image="db:1"))["spec"]["template"],
@@ -85,13 +86,18 @@ def test_load_generators_keep_away_from_the_pods_of_others() -> None:
     assert labels == [beside.labels, {"app": "shop"}]
 
 
-def test_the_budget_of_disruptions_leaves_load_generators_out() -> None:
-    labels = generators()["spec"]["template"]["metadata"]["labels"]
+def test_the_budget_and_the_public_service_are_of_all_pods_but_load_generators() -> None:
+    node = made(Template(image="db:1"))["spec"]["template"]["metadata"]["labels"]
     budget: Any = manifests.budget(SETTINGS)
-    (unless,) = budget["spec"]["selector"]["matchExpressions"]
-    assert unless["operator"] == "NotIn"
-    assert labels[unless["key"]] in unless["values"]
-    assert made(Template(image="db:1"))["spec"]["template"]["metadata"]["labels"][unless["key"]] not in unless["values"]
+    public: Any = manifests.public(replace(SETTINGS, ports=(26257, 8080)))
+    for selector in (budget["spec"]["selector"]["matchLabels"], public["spec"]["selector"]):
+        assert selector.items() <= node.items()
+        assert not selector.items() <= generators()["spec"]["template"]["metadata"]["labels"].items()
+    assert [port["port"] for port in public["spec"]["ports"]] == [26257, 8080]
+    assert len({port["name"] for port in public["spec"]["ports"]}) == 2, (
+        "Kubernetes wants names where there are several"
+    )
+    assert "clusterIP" not in public["spec"], "it gets one"
 
 
 def test_pods_get_what_their_template_says_and_no_rights() -> None:
