@@ -17,6 +17,8 @@ class Charted:
     """Whether a container is the database, by its image and the words of its command."""
     custom: str
     """The kind by which operators know a cluster."""
+    custom_label: str
+    """The label of pods that names their cluster, where an operator makes them without a StatefulSet."""
     store: PurePath
     """Where the store is, unless a volume claim says it."""
     against: Callable[[str], str]

@@ -21,6 +21,7 @@ CHARTED = Charted(
     container="db",
     is_it=_is_it,
     custom="CrdbCluster",
+    custom_label="crdb.cockroachlabs.com/cluster",
     store=PurePath("/cockroach/cockroach-data"),
     against=_against,
     # As the chart names it, as the operator does, and as the chart does by default where somebody else made it.

@@ -72,19 +72,30 @@ class Found:
         return ",".join(f"{key}={value}" for key, value in self.labels.items())
 
 
+class OnlyDescribed(BadInput):
+    """A cluster is there that is left alone, whatever its owner allows; ``described`` says what was found."""
+
+    def __init__(self, why: str, described: Sequence[str]) -> None:
+        super().__init__(why)
+        self.described = [*described, f"nothing is done to it: {why}"]
+
+
 def find(wanted: str, where: str, sets: Sequence[_Told], pods: Sequence[_Told], *, namespace: str) -> Found:
     """The cluster called ``wanted``: by its StatefulSet, Helm release or custom resource, or by ``label=value``.
 
-    Without a name it is the only one that there is. Raises ``BadInput`` for none, several, and what is something else.
+    Without a name it is the only one that there is. Raises ``BadInput`` for none, several, and what is something else,
+    ``OnlyDescribed`` where its pods are of no StatefulSet.
     """
     asked = f"{where}: namespace {namespace}: {ADOPT}={wanted}:" if wanted else f"{where}: namespace {namespace}:"
     called = [one for one in sets if (_is_called(one, wanted) if wanted else _database(one))]
     if not called:
         there = ", ".join(f"StatefulSet {_of(one)['name']}" for one in sets if _database(one)) or "none"
         if others := _others(wanted, pods):
-            raise BadInput(
-                f"{asked} its pods are of a {others}, and only those of a StatefulSet are adopted; name one ({there})"
-            )
+            kinds = " and ".join(sorted({_controller(pod).get("kind", "nobody") for pod in others}))
+            why = f"{asked} its pods are of a {kinds}, and only those of a StatefulSet are adopted; name one ({there})"
+            if not (databases := [pod for pod in others if _in_containers(pod["spec"])]):
+                raise BadInput(why)
+            raise OnlyDescribed(why, _told_of(databases, kinds, f"namespace {namespace}, {where}"))
         raise BadInput(
             f"{asked} no {_titles()} is there whose StatefulSet, Helm release or {_customs()} is called so or has that "
             f"label; there are: {there}; name one of them, or another namespace"
@@ -234,15 +245,34 @@ def _command(container: _Told) -> tuple[str, ...]:
     return (*(container.get("command") or ()), *(container.get("args") or ()))
 
 
-def _others(wanted: str, pods: Sequence[_Told]) -> str:
-    """What pods that are called so belong to, in place of a StatefulSet; without a name those of a database."""
-    called = [
+def _others(wanted: str, pods: Sequence[_Told]) -> Sequence[_Told]:
+    """The pods that are called so and belong to no StatefulSet; without a name those of a database."""
+    return [
         pod
         for pod in pods
-        if (wanted in (_labels(pod).get(_INSTANCE), _labels(pod).get(_NAME)) if wanted else _in_containers(pod["spec"]))
+        if _controller(pod).get("kind") != "StatefulSet"
+        and (wanted in _names(pod) if wanted else _in_containers(pod["spec"]))
     ]
-    kinds = sorted({str(_controller(pod).get("kind", "nobody")) for pod in called} - {"StatefulSet"})
-    return " and ".join(kinds)
+
+
+def _names(pod: _Told) -> Sequence[str]:
+    """What its labels say that a pod is of."""
+    labels = (_INSTANCE, _NAME, *(charted.custom_label for _, charted in _charted()))
+    return [_labels(pod)[label] for label in labels if label in _labels(pod)]
+
+
+def _told_of(pods: Sequence[_Told], kinds: str, where: str) -> Sequence[str]:
+    """What is seen of a database whose pods belong to no StatefulSet."""
+    called = sorted({name for pod in pods for name in _names(pod)})
+    nodes = (
+        f"{_of(pod)['name']} on {pod['spec'].get('nodeName') or 'no machine'}{'' if _is_ready(pod) else ' (not ready)'}"
+        for pod in pods
+    )
+    images = dict.fromkeys(one[1]["image"] for pod in pods if (one := _in_containers(pod["spec"])))
+    return [
+        f"adopted: pods of {kinds} ({', '.join(called) or 'without a name'}), {where}",
+        f"nodes: {', '.join(nodes)}; image {', '.join(images)}",
+    ]
 
 
 def _is_ready(pod: _Told) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clusters import hidden
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.adopted.finding import ADOPT, SECRET, Found, certificates, find
+from clusters.substrates.adopted.finding import ADOPT, SECRET, Found, OnlyDescribed, certificates, find
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from clusters.substrates.kubernetes.rights import ADOPTED, refuse_without
@@ -16,7 +16,10 @@ from clusters.substrates.kubernetes.settings import NAMESPACE, Given
 
 async def describe() -> Sequence[str]:
     """What is found, and what each capability would do to it. Raises ``BadInput``, ``HarnessError``."""
-    api, found, secret, _ = await look()
+    try:
+        api, found, secret, _ = await look()
+    except OnlyDescribed as only:
+        return only.described
     try:
         services = await api.told("look at services", api.core.list_namespaced_service, found.namespace)
         listed = api.policy.list_namespaced_pod_disruption_budget

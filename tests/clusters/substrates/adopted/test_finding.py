@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
-from clusters.substrates.adopted.finding import certificates, find
+from clusters.substrates.adopted.finding import OnlyDescribed, certificates, find
 
 HELM = {"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": "shop"}
 START = ["shell", "-ecx", "exec /cockroach/cockroach start --certs-dir=/cockroach/cockroach-certs/"]
@@ -126,6 +126,30 @@ def test_what_cannot_be_adopted_is_said_with_a_way_out(wanted: str, sets: Any, t
         found(wanted, sets, there)
     assert re.search(message, str(refused.value)), refused.value
     assert str(refused.value).startswith("context lab: namespace team:")
+
+
+def test_pods_of_the_new_operator_are_described_and_left_alone() -> None:
+    operated: Any = [
+        {**pod, "metadata": {**pod["metadata"], "labels": {"crdb.cockroachlabs.com/cluster": "new"}}}
+        for pod in pods("new", kind="CrdbNode", ready=2)
+    ]
+    for pod in operated:
+        pod["spec"]["containers"] = PLAIN["spec"]["template"]["spec"]["containers"]
+    for wanted, sets in (("new", ALL), ("", [OTHER])):
+        with pytest.raises(OnlyDescribed) as only:
+            found(wanted, sets, [*PODS, *operated])
+        assert only.value.described[:2] == [
+            "adopted: pods of CrdbNode (new), namespace team, context lab",
+            "nodes: new-2 on machine-2 (not ready), new-0 on machine-0, new-1 on machine-1; "
+            "image cockroachdb/cockroach:v24.1.3",
+        ]
+        assert only.value.described[-1] == f"nothing is done to it: {only.value}"
+    web = pods("web", kind="ReplicaSet", instance="front")
+    for pod in web:
+        pod["spec"]["containers"] = [{"name": "web", "image": "nginx:1"}]
+    with pytest.raises(BadInput, match="its pods are of a ReplicaSet, and only those of a StatefulSet") as refused:
+        found("front", ALL, [*PODS, *web])
+    assert type(refused.value) is BadInput, "a database alone is described"
 
 
 def test_certificates_are_those_of_a_chart_or_of_the_program_itself_or_none() -> None:
