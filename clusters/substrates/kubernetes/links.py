@@ -18,11 +18,12 @@ from clusters.substrates.kubernetes.questions import Shell
 
 _START_S = 300.0
 """How long the container may take to run: its image is pulled."""
-_ARRIVES_S = 5.0
+_ARRIVES_S = 10.0
 """What passes at all passes within that."""
 _ANSWERS_S = 30.0
-_LOST_S = 0.7
-"""For how long nothing must arrive: a connection sends what was not acknowledged three times meanwhile."""
+_LOST_S = 0.5
+"""A new connection is tried for so long, and as long again nothing must arrive: an open one sends three times meanwhile
+what was not acknowledged."""
 _DATAGRAM, _KEPT, _FRESH = "datagram", "kept", "fresh"
 _WAYS = {_DATAGRAM: "datagrams", _KEPT: "an open connection", _FRESH: "a new connection"}
 """The ways in which links are tried, as ``cutter.py`` has them, in words."""
@@ -136,7 +137,7 @@ class Links:
     async def _arrived(
         self, sender: Pod, receiver: Pod, ways: Sequence[str], *, within: float, whole: bool = False
     ) -> Sequence[str]:
-        """By which ways something arrives. On a link that is ``whole`` a connection is made before, and waited for."""
+        """By which ways something arrives. On a link that is ``whole`` the connection that is kept is made before."""
         await asyncio.gather(*map(self._shell, (sender, receiver)))
         address, token = receiver.addresses[0], secrets.token_hex(8)
         connections, datagrams = (await self._asked(receiver, "listen", address)).split()
@@ -145,7 +146,7 @@ class Links:
         for way in ways:
             port = datagrams if way == _DATAGRAM else connections
             await self._asked(sender, way, address, port, token, str(within))
-        return (await self._asked(receiver, "heard", token, str(within) if whole else "0", *ways)).split()
+        return (await self._asked(receiver, "heard", token, str(within), *ways)).split()
 
     async def _asked(self, pod: Pod, *question: str) -> str:
         """What the pod's container answers. Raises ``HarnessError`` where it cannot."""

@@ -131,14 +131,15 @@ async def test_what_does_not_pass_before_or_still_passes_proves_nothing(
     cluster: Cluster, of: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = cluster.pods["a"], cluster.pods["b"]
-    monkeypatch.setattr(links, "_ARRIVES_S", 0.3)
     with monkeypatch.context() as hidden:
+        hidden.setattr(links, "_LOST_S", links._ARRIVES_S)
         hidden.setattr(links, "rules", lambda _: rules(["192.0.2.1"]))
         with pytest.raises(HarnessError, match="what a sends still reaches b by datagrams, an open connection, a new"):
             await of.cut(a, b)
         assert of.has(a, b), "what was begun is undone by whoever heals it"
     await of.heal(a, b)
     await of._asked(b, "rules", rules(a.addresses))
+    monkeypatch.setattr(links, "_ARRIVES_S", 0.3)
     with pytest.raises(HarnessError, match="does not reach b even before the link is cut by datagrams, an open con"):
         await of.cut(a, b)
     assert not of.has(a, b)
