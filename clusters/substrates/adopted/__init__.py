@@ -6,7 +6,6 @@ first process that takes its orders; of pods of others nothing is left of it but
 
 import asyncio
 import functools
-import importlib
 from collections.abc import Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
 from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
+from clusters.substrates.kubernetes import imported
 
 if TYPE_CHECKING:
     from clusters.substrates.adopted.finding import Found
@@ -55,14 +55,7 @@ def _why_not(capability: Capability) -> str:
 
 
 def _module(name: str) -> Any:
-    # The client takes a second to import: only where it is used.
-    try:
-        return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"substrate adopted: the Python package {error.name} is not installed: install the dependency group "
-            '"kubernetes" (`uv sync --group kubernetes`, or `pip install --group kubernetes`)'
-        ) from error
+    return imported(f"{__name__}.{name}", "adopted")
 
 
 async def _open(*, needed: Set[Capability], capacity: int, resources: object, keep: bool, **options: Any) -> "Adopted":

@@ -7,10 +7,10 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
 from clusters.clocks import Reading
-from clusters.errors import HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.adopted.places import Places
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE
+from clusters.substrates.kubernetes.orders import CLOCK, reading
 
 
 class States(Places):
@@ -52,14 +52,9 @@ class States(Places):
 
     def clock(self, name: str) -> Reading:
         """The clock of the machine that the node's pod runs on. Raises ``HarnessError`` where it cannot be read."""
-        line = ("/bin/sh", "-c", "cat /proc/sys/kernel/random/boot_id; date +%s.%N")
-        pod, container = self._names[name], self._found.container
-        _, out, err = self._api.execute(self._found.namespace, pod, line, container=container)
-        try:
-            boot, seconds = out.decode().split()
-            return Reading(clock=f"boot {boot}", seconds=float(seconds))
-        except ValueError:
-            raise HarnessError(f"the clock of {name} cannot be read ({(out + err).decode(errors='replace')})") from None
+        pod, line = self._names[name], ("/bin/sh", "-c", CLOCK)
+        _, out, err = self._api.execute(self._found.namespace, pod, line, container=self._found.container)
+        return reading((out or err).decode(errors="replace"), name)
 
     def log_tail(self, name: str, lines: int = 20) -> str:
         """The last lines of the container's log."""

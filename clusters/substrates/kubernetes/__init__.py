@@ -1,5 +1,6 @@
 """The substrate ``kubernetes``: nodes as pods of StatefulSets, wherever kubeconfig (or the pod we are in) points."""
 
+import importlib
 import os
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any
@@ -23,16 +24,21 @@ def _why_not(capability: Capability) -> str:
     return f"links between pods are cut by a container of an image that {CUTS} names, and none is named" if cut else ""
 
 
-async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
-    # The client takes a second to import: only where it is used.
+def imported(module: str, substrate: str) -> Any:
+    """A module that needs the client, which takes a second to import: only where it is used. Raises ``BadInput``."""
     try:
-        from clusters.substrates.kubernetes.substrate import Kubernetes
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise BadInput(
-            f"substrate kubernetes: the Python package {error.name} is not installed: install the dependency group "
+            f"substrate {substrate}: the Python package {error.name} is not installed: install the dependency group "
             '"kubernetes" (`uv sync --group kubernetes`, or `pip install --group kubernetes`)'
         ) from error
-    return await Kubernetes.open(cuts=Capability.CUT_LINKS in needed, **options)
+
+
+async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
+    kind = imported(f"{__name__}.substrate", "kubernetes").Kubernetes
+    opened: Kubernetes = await kind.open(cuts=Capability.CUT_LINKS in needed, **options)
+    return opened
 
 
 KIND = SubstrateKind(

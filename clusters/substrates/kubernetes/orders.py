@@ -1,12 +1,17 @@
-"""What a node's first process is told to run, and commands beside it: as text for a POSIX shell."""
+"""What a node's first process is told to run, and commands beside it: as text for a POSIX shell; what they answer."""
 
 import base64
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from clusters.clocks import Reading
+from clusters.errors import HarnessError
 from clusters.model import ProcessSpec
 from clusters.substrates.kubernetes.manifests import SCRIPT
+
+CLOCK = "cat /proc/sys/kernel/random/boot_id; date +%s.%N"
+"""What tells the clock of the machine that a container runs on."""
 
 
 def order(spec: ProcessSpec) -> str:
@@ -20,6 +25,17 @@ def command(argv: Sequence[str], *, env: Mapping[str, str], cwd: PurePath, mark:
     """A command line for a container: what it leaves running is known by its mark."""
     script = f"cd {shlex.quote(str(cwd))} || exit 126; exec {_clean({'ROACHPROOF_RUN': mark, **env}, argv)}"
     return ("/bin/sh", str(SCRIPT), "bring", mark, script)
+
+
+def reading(said: str, name: str) -> Reading:
+    """What a container answers to ``CLOCK``. Raises ``HarnessError`` for what is no time."""
+    try:
+        boot, seconds = said.split()
+        return Reading(clock=f"boot {boot}", seconds=float(seconds))
+    except ValueError:
+        raise HarnessError(
+            f"the clock of {name} cannot be read to the nanosecond ({said.strip()}); use an image whose date knows %N"
+        ) from None
 
 
 def exit_code(code: int) -> int:

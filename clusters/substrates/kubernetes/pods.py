@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kubernetes.utils.quantity import parse_quantity
+
 from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api
@@ -303,17 +305,9 @@ def _cutter(seen: Any) -> tuple[str, str]:
 def _template(seen: Any) -> Template:
     container = next(one for one in seen.spec.containers if one.name == CONTAINER)
     limits = (container.resources and container.resources.limits) or {}
-    cpu, memory = limits.get("cpu"), limits.get("memory")
+    cpu, memory = (parse_quantity(limits[name]) if name in limits else None for name in ("cpu", "memory"))
     return Template(
         image=container.image,
-        cpus=None if cpu is None else (float(cpu[:-1]) / 1000 if cpu.endswith("m") else float(cpu)),
-        memory_mib=None if memory is None else _mib(memory),
+        cpus=None if cpu is None else float(cpu),
+        memory_mib=None if memory is None else round(memory / 2**20),
     )
-
-
-def _mib(quantity: str) -> int:
-    factor = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1048576}
-    for suffix, times in factor.items():
-        if quantity.endswith(suffix):
-            return round(float(quantity.removesuffix(suffix)) * times)
-    return round(float(quantity) / 1048576)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from clusters.substrates.kubernetes.manifests import CONTAINER, CUTTER, Settings
+from clusters.substrates.kubernetes.manifests import CONTAINER, CUTTER, Settings, Template
 from clusters.substrates.kubernetes.pods import RUNS, Pod, Pods
 
 RUNNING = client.V1ContainerState(running=client.V1ContainerStateRunning())
@@ -22,11 +22,12 @@ def status(name: str, state: Any) -> Any:
     )
 
 
-async def seen(cutter: Any) -> Pod:
+async def seen(cutter: Any, **limited: str) -> Pod:
     """A node's pod with two addresses, and what it says of its container that cuts links."""
+    limits = client.V1ResourceRequirements(limits=limited or None)
     pod = client.V1Pod(
         metadata=client.V1ObjectMeta(name="node-0", uid="u"),
-        spec=client.V1PodSpec(containers=[client.V1Container(name=CONTAINER, image="db:1")]),
+        spec=client.V1PodSpec(containers=[client.V1Container(name=CONTAINER, image="db:1", resources=limits)]),
         status=client.V1PodStatus(
             phase="Running",
             pod_ips=[client.V1PodIP(ip="10.0.0.1"), client.V1PodIP(ip="fd00::1")],
@@ -66,3 +67,16 @@ async def test_what_the_container_that_cuts_links_does(state: Any, cutter: str, 
     pod = await seen(state)
     assert pod.addresses == ("10.0.0.1", "fd00::1")
     assert (pod.cutter, pod.cutter_stuck) == (cutter, stuck)
+
+
+@pytest.mark.parametrize(
+    ("limits", "cpus", "memory_mib"),
+    [
+        ({}, None, None),
+        ({"cpu": "500m", "memory": "64Mi"}, 0.5, 64),
+        ({"cpu": "2", "memory": "2Gi"}, 2.0, 2048),
+        ({"memory": "134217728"}, None, 128),
+    ],
+)
+async def test_what_a_pod_was_made_of(limits: dict[str, str], cpus: float | None, memory_mib: int | None) -> None:
+    assert (await seen(None, **limits)).template == Template(image="db:1", cpus=cpus, memory_mib=memory_mib)
