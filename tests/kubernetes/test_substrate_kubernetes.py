@@ -244,7 +244,8 @@ async def test_whoever_does_not_care_for_the_node_has_a_service_that_leads_to_al
         of = ("-n", pod_of(placed[0])[1], "get")
         pods = set(kubectl(*of, "pods", "-o", "jsonpath={.items[*].status.podIP}").split())
         assert len(pods) == 2
-        leads = (*of, "endpoints", "nodes-public", "-o", "jsonpath={.subsets[*].addresses[*].ip}")
+        slices = ("endpointslices", "-l", "kubernetes.io/service-name=nodes-public")
+        leads = (*of, *slices, "-o", "jsonpath={.items[*].endpoints[*].addresses[*]}")
         await eventually("its addresses", lambda: set(kubectl(*leads).split()) == pods)
         ports = kubectl(*of, "service", "nodes-public", "-o", "jsonpath={.spec.ports[*].port}")
         assert ports.split() == ["26257", "8080"]
