@@ -73,7 +73,8 @@ def decide(
 
     Any refuted check refutes the claim. Otherwise any judged check that is inconclusive, or any unmet condition of the
     claim, makes it inconclusive. A claim of which nothing was judged is not evaluated, never passed; inconclusive where
-    its records cannot be relied on: they do not even say which claim it is.
+    its records cannot be relied on, which do not even say which claim it is, or where its test was broken off by an
+    error, which lets nothing pass.
     """
     limits = {check.metric: check.limit for check in checks if check.limit is not None}
     evidence = replace(evidence, limits=limits)  # a comparison must know its margin
@@ -221,7 +222,7 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
     failed = [r for r in judged if r.outcome is Outcome.REFUTED]
     if failed:
         return Outcome.REFUTED, "; ".join(f"{r.check.metric}: {r.why}" for r in failed)
-    if not judged and not any(condition.name in REFUTES for condition in unmet):
+    if not judged and not any(condition.name in ALWAYS for condition in unmet):
         return (
             Outcome.NOT_EVALUATED,
             "no check of the claim can be judged here: each is only reported or has its limit elsewhere",

@@ -106,6 +106,13 @@ def test_a_claim_of_which_nothing_is_judged_never_passes(checks: list[Check]) ->
         assert not verdict
 
 
+def test_a_test_that_was_broken_off_is_not_excused_as_one_of_which_nothing_is_judged() -> None:
+    """What is not evaluated lets the others pass."""
+    broken_off = decide(trial(events=[event(5, "error", what="no node answered in time", taken=True)]), [REPORT])
+    assert broken_off.outcome is Outcome.INCONCLUSIVE
+    assert "no node answered in time" in broken_off.why
+
+
 def test_what_was_not_measured_is_inconclusive() -> None:
     verdict = decide(whole(), [check(), check("own", Comparison.LE, 1)])
     assert verdict.outcome is Outcome.INCONCLUSIVE
