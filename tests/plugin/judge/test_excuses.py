@@ -219,6 +219,19 @@ def test_only_the_time_in_which_it_was_waited_for_excuses_what_did_not_come(metr
         assert outcome(metric, host=host) is is_, taken
 
 
+def test_of_several_that_did_not_come_each_must_be_excused() -> None:
+    """Two nodes were late one after the other: a machine that was full for one excuses the other nothing."""
+    first = [
+        event(40, "fault.begin", fault="swap", nodes=["n3"]),
+        event(47.9, "node.stopped", node="n3", code=-9, late=True),
+        event(48, "fault.bit", node="n3"),
+    ]
+    both = told(*first, SWAP, event(57.9, "node.stopped", node="n2", code=-9, late=True), STOPPED)
+    for since, is_ in ((50, Outcome.REFUTED), (40, Outcome.INCONCLUSIVE)):
+        host = [HostSecond(t=s * SECOND, cpu=99.0 if since < s < 59 else 50.0, others=1.0) for s in range(1, END + 42)]
+        assert outcome("nodes_late", events=both, host=host) is is_
+
+
 @pytest.mark.parametrize(
     ("metric", "events"),
     [

@@ -112,6 +112,17 @@ def test_disturbances_follow_each_other_or_are_one() -> None:
     assert timeline([]).disturbances == ()
 
 
+def test_a_cluster_is_whole_after_a_fault_once_that_was_undone() -> None:
+    early = [*step(10, "n1"), event(12.5, "recovered"), event(30, "recovered")]
+    for events, whole in (
+        (early, 17),
+        ([e for e in early if e.name != "fault.undone"], 12.5),
+        ([e for e in early if e.name != "recovered"], None),
+    ):
+        found = timeline(sorted(events, key=lambda e: e.t))
+        assert found.whole_after(found.faults[0]) == (whole and whole * S)
+
+
 def test_half_of_the_restarts_must_hit_what_serves() -> None:
     """A node whose clients left it before, and that leads nothing, need not be hit."""
     held = {"n1": {"n1": 3}, "n2": {"n2": 3}, "n3": {}}
