@@ -91,8 +91,9 @@ def _host(trial: Path, seconds: int) -> None:
         for second in range(1, seconds):
             used = {"cpu_percent": round(random.uniform(40, 70), 1), "others_percent": round(random.uniform(0, 5), 1)}
             disks = {"disk_stalled_percent": round(random.uniform(0, 9), 1), "disk_others_percent": 3.0}
+            network = {"network_bytes": 12_500_000, "network_percent": 1.0}
             memory = {"load_1m": 9.5, "memory_available_mib": 48_000}
-            file.write(json.dumps({"t": second * SECOND, **used, **disks, **memory}) + "\n")
+            file.write(json.dumps({"t": second * SECOND, **used, **disks, **network, **memory}) + "\n")
 
 
 def _layout(trial: Path, seconds: int, nodes: int, kills: Sequence[tuple[str, str, int]]) -> None:

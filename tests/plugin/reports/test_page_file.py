@@ -24,7 +24,7 @@ def test_a_session_ends_with_a_page(gate: Gate) -> None:
         (place,) = re.findall(r"^report: (\S+)$", ran.text, re.MULTILINE)
         page = (gate.path / place).read_text()
         assert place in ("out/report.html", "again/report.html")
-        assert "Trials: 1 pass, 1 refuted; sabotages: 1 refuted as expected" in page
+        assert "Trials: 1 refuted, 1 pass; sabotages: 1 refuted as expected" in page
         assert "The answer is what it was said to be." in page
 
 
@@ -71,7 +71,7 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
     gate(*gate.tests("passes", "refuted"), "--run-dir", "out")
     before = {path: sha256(path) for path in gate.run_dir.rglob("*") if path.is_file()}
     assert "Judged again" not in (gate.run_dir / "report.html").read_text()
-    assert "Trials: 1 pass, 1 refuted" in (gate.run_dir / "report.html").read_text()
+    assert "Trials: 1 refuted, 1 pass" in (gate.run_dir / "report.html").read_text()
     gate.edit("claims.toml", "limit = 42", "limit = 41")
     again = gate("--judge", "out")
     assert "report: out/judged-again.html" in again.lines
@@ -125,7 +125,7 @@ def test_two_runs_are_judged_and_compared(gate: Gate) -> None:
     assert ran.text.count("same verdict as stored") == 2
     assert "report: comparison.html" in ran.lines
     page = (gate.path / "comparison.html").read_text()
-    assert "Trials: 1 pass, 1 refuted" in page
+    assert "Trials: 1 refuted, 1 pass" in page
     assert f"{gate.path}/a/run" in page
     assert "pytest --judge=a/run --judge=b/run" in page
     assert gate("--judge", "a/run", "--judge", "nowhere").status == 4
