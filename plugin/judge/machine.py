@@ -22,8 +22,8 @@ EXHAUSTED_STALLED = CROWDED_STALLED
 a neighbour has the same disk, or a volume is throttled."""
 
 EXHAUSTED_NETWORK = 90.0
-"""The same of its network: percent of what its fullest interface can pass in one direction (our own choice). Stores,
-generators and nodes of other machines may be behind it."""
+"""The same of its network: percent of what its fullest interface can pass in one direction (our own choice). It
+is recorded where nodes run elsewhere, which are behind it."""
 
 
 def cpu_taken(second: HostSecond) -> bool:
