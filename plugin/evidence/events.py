@@ -335,12 +335,13 @@ class Wrong:
 class ObjectsMade(Happened, frozen=True, kw_only=True, tag="objects.made"):
     """The objects of these checks are there, made in this order; ``of`` so many they were drawn.
 
-    ``later``: those that are to be made in a later phase; then this is told of them.
+    ``later``: those that are to be made in a later phase; then this is told of them, with that ``phase``.
     """
 
     checks: Sequence[str] = ()
     of: int | UnsetType = UNSET
     later: Sequence[str] | UnsetType = UNSET
+    phase: str | UnsetType = UNSET
 
 
 class ObjectsPhase(Happened, frozen=True, kw_only=True, tag="objects.phase"):

@@ -1,8 +1,8 @@
 """What the judge measures of objects that are made before a version changes, and looked at in each phase of it.
 
 A test records ``objects.made`` and, for each phase, ``objects.phase`` and then a look of each check through a node of
-each version (``object.looked``). What is made only in a later phase is told before that phase begins. What could not be
-asked is recorded as ``object.unasked``.
+each version (``object.looked``). What is made only in a later phase is told before its looks (with the phase, or, by
+older evidence, before that begins). What could not be asked is recorded as ``object.unasked``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,13 +56,15 @@ class Phase:
 
 def phases(events: Sequence[Event]) -> list[Phase]:
     """All phases, in order; a name may come again."""
-    found, made = list[tuple[ObjectsPhase, Sequence[str], list[ObjectLooked]]](), list[str]()
+    found, made = list[tuple[ObjectsPhase, list[str], list[ObjectLooked]]](), list[str]()
     for event in events:
         match event.what:
-            case ObjectsMade(checks=checks):
+            case ObjectsMade(checks=checks, phase=phase):
                 made += checks
+                if found and phase is not UNSET:
+                    found[-1][1].extend(checks)
             case ObjectsPhase():
-                found.append((event.what, tuple(made), []))
+                found.append((event.what, [*made], []))
             case ObjectLooked() if found:
                 found[-1][2].append(event.what)
     return [Phase(begin=begin, made=there, looks=looks) for begin, there, looks in found]
