@@ -64,7 +64,8 @@ def test_a_suite_has_sizes_of_its_own_where_it_declares_them() -> None:
     assert sum(nightly.mix.values()) > 2 * sum(gate.mix.values())
     assert nightly == replace(gate, mix=nightly.mix), "all else is alike"
     assert gate == laptop.size(TENANTS) == laptop.size(TENANTS, Suite.PAPER)
-    assert laptop.size(KIND, Suite.NIGHTLY) == laptop.size(KIND)
+    small = profile_named("small")
+    assert small.size(KIND, Suite.NIGHTLY) == small.size(KIND)
 
 
 def test_what_is_spread_over_processes_has_one_for_each_load_generator() -> None:
