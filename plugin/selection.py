@@ -298,6 +298,8 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
         return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
+    if why := _unfit(claim, run):
+        return why
     if (
         Capability.REBALANCE in claim.capabilities
         and run.profile.pace == "fast"
@@ -316,6 +318,15 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
 def nodes_here(run: Run) -> bool:
     """Whether nodes run on this host; of others' room their substrate knows."""
     return SUBSTRATES[run.settings.substrate].local
+
+
+def _unfit(claim: "Claim", run: Run) -> str:
+    """Why the profile's sizes do not suit the claim's parameters in this suite, as the workloads of these say."""
+    for workload in WORKLOADS.values():
+        asked = workload.parameters.keys() & claim.parameters.keys()
+        if workload.unfit and asked and (why := workload.unfit(run.size, run.parameters_for(claim))):
+            return why
+    return ""
 
 
 def _choosing_versions(run: Run, times: str) -> str:

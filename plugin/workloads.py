@@ -95,10 +95,11 @@ class Workload(Generic[S]):
     metrics of what became of its rows, which reports attach as a table. ``answers`` gives by metric, of the results of
     all checks by theirs, what was measured for a column of a source's table, and the ratio; ``None`` where it is a
     number like any other. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for
-    nothing. ``costs``: by name what parts of a test take; a claim names its own. ``spread`` gives the sizes with so
-    many processes at least, one for each load generator; by default one process drives it, wherever that runs. The
-    module is imported at every start of the suite, so what is heavy is imported inside of functions, or named for later
-    (``clusters.registry.later``).
+    nothing. ``costs``: by name what parts of a test take; a claim names its own. ``unfit`` says why the profile's
+    sizes, which its first argument gives of any workload, do not suit the values of a claim's parameters. ``spread``
+    gives the sizes with so many processes at least, one for each load generator; by default one process drives it,
+    wherever that runs. The module is imported at every start of the suite, so what is heavy is imported inside of
+    functions, or named for later (``clusters.registry.later``).
     """
 
     name: str
@@ -121,6 +122,7 @@ class Workload(Generic[S]):
     answers: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str] | None]] = field(default_factory=dict)
     section: "Callable[[TrialEvidence, Mapping[str, float]], Section | None] | None" = None
     costs: Mapping[str, CostOf] = field(default_factory=dict)
+    unfit: "Callable[[Callable[[Workload[Any]], Any], Mapping[str, Sequence[object]]], str] | None" = None
     spread: Callable[[S, int], S] = lambda sizes, processes: sizes
 
     def left(self, directory: Path) -> bool:

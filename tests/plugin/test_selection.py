@@ -83,6 +83,25 @@ def test_nodes_that_run_elsewhere_need_nothing_of_the_host(
         assert bool(reason) is bool(says)
 
 
+@pytest.mark.parametrize(("profile", "suite", "template"), [
+    ("laptop", "gate", ""),
+    ("tenancy-9", "paper", ""),
+    ("tenancy-9", "gate", "key-value"),
+    ("tenancy-9", "nightly", "key-value"),
+])  # fmt: skip
+def test_a_profile_without_the_tenants_of_a_mix_is_told_before_a_cluster_starts(
+    profile: str, suite: str, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "carries", lambda *_: None)
+    run: Any = Run(suite=suite)
+    run.profile = profile_named(profile)
+    run.size = run.profile.size
+    for claim in (one for one in load() if suite in one.suites and "mix" in one.parameters):
+        reason = selection.reason_not_evaluated(claim, 3, run)
+        assert (reason is None) is (not template), reason
+        assert not template or f"made from {template}, and the profile has 0: choose" in str(reason)
+
+
 def test_what_is_offered_is_implemented() -> None:
     """A claim that has its test asks for it, a fault does, or it is a cluster's shape or its backups."""
     catalogue = load()
