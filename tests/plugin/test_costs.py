@@ -107,6 +107,14 @@ def test_the_articles_size_is_costed() -> None:
     assert load_ == "loads of 500, 750, 1000 tenants: about 3.2 h"
 
 
+@pytest.mark.parametrize("claim", TENANCY, ids=lambda claim: claim.id)
+def test_a_claim_of_the_articles_size_is_said_to_take_no_less_than_its_parts(claim: Claim) -> None:
+    """A test takes the cluster's start and more; both figures stand in a dry run."""
+    said, parts = claim.estimate[Suite.PAPER], costs.costs_of(claim, run("tenancy-9"), where(9))
+    assert sum(one.seconds for one in parts) < said.seconds
+    assert sum(one.disk_mib for one in parts) < said.disk_mib
+
+
 def test_no_more_copies_are_made_than_there_are_nodes() -> None:
     claim = load().claim("tenancy-drop")
     small, large = (costs.costs_of(claim, run("laptop"), where(nodes))[0].disk_mib for nodes in (1, 9))
