@@ -140,13 +140,12 @@ def _time(claim: Claim, suite: Suite) -> str:
 
 
 def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
-    """How long the claims of a suite will take, by the catalogue's estimates; nothing where none is known."""
+    """How long the tests of claims will take, by the catalogue's estimates; nothing where none is known."""
     run = config.stash.get(runs.KEY, None)
     if run is None or run.settings.dry_run or config.option.collectonly:
         return []
-    ids = {id_ for item in items if selection.needs_engine(item) and (id_ := selection.claim_id(item)[0])}
-    claims = [run.catalogue.claim(id_) for id_ in ids]
-    seconds = _seconds(claims, run, run.settings.suite)
+    needing = [item for item in items if selection.needs_engine(item)]
+    claims, seconds = {selection.claim_id(item)[0] for item in needing}, sum(selection.seconds(needing, run).values())
     return [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
 
 

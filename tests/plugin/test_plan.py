@@ -43,7 +43,7 @@ from fixtures.swapping.planned import drawn, fitting
 @pytest.mark.claim("change")
 @pytest.mark.topology(nodes="nodes")
 @pytest.mark.plans(lines=drawn, fits=fitting)
-async def test_change(plan, judge, path, nodes):
+async def test_change(plan, engine, judge, path, nodes):
     judge.measure("answer", 42, note=" / ".join(plan.lines()))
     assert judge.decide()
 
@@ -98,6 +98,7 @@ def test_a_given_plan_is_followed_recorded_and_required(changes: Gate) -> None:
 def test_what_one_trial_did_another_does_again(changes: Gate) -> None:
     first = changes(*changes.tests("change"), *BOTH, "--run-dir", "out")
     assert first.status == 0, first.text
+    assert "1 claim to be tested, about 2 s in all" in first.text
     assert [told(trial)["parameters"]["path"] for trial in changes.trials] == ["back-from-all", "final"]
     (event,) = [plan for _, plan in seen(events_of(changes.trials[0]), PlanDrawn)]
     assert event.path == "back-from-all"
@@ -112,6 +113,7 @@ def test_a_path_that_is_named_is_drawn_instead_of_the_suite_s(changes: Gate) -> 
     for seed in ("1", "2"):
         ran = changes(*changes.tests("change"), *BOTH, "--plan", "drawn", "--seed", seed, "--run-dir", seed)
         assert ran.status == 0, ran.text
+        assert "1 claim to be tested, about 1 s in all" in ran.text, "it is not told of the suite's own paths"
     plans = [json.loads(file.read_text()) for file in sorted(changes.path.glob("[12]/claims/*/*/plan.json"))]
     assert [plan["path"] for plan in plans] == ["drawn", "drawn"]
     assert plans[0]["steps"] != plans[1]["steps"]
