@@ -279,14 +279,16 @@ class Run:
         phase: str = "",
         nodeid: str = "",
         ends: float | None = None,
+        lines: Sequence[str] = (),
     ) -> None:
-        """Say what is being done now and how long it may take.
+        """Say what is being done now and how long it may take; ``lines`` are shown with it, each of them.
 
         ``trial`` is where its evidence goes, ``phase`` what of it this is, ``nodeid`` whose it is; ``ends``: when it
         should be over, on the monotonic clock.
         """
         told = {"test": redacted(test), "stage": redacted(stage), "expect_s": expect_s, "trial": str(trial or "")}
-        self._tell({"at": time.monotonic(), **told, "phase": phase, "nodeid": nodeid, "ends": ends})
+        more = {"lines": [redacted(line) for line in lines]} if lines else {}
+        self._tell({"at": time.monotonic(), **told, "phase": phase, "nodeid": nodeid, "ends": ends, **more})
 
     def takes(self, seconds: Mapping[str, float]) -> None:
         """Say how long tests will take, by their node ids."""

@@ -55,6 +55,17 @@ class Terminal:
                 self._shown = True
             self._live.update(Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines)), refresh=True)
 
+    def tell(self, text: str) -> None:
+        """Write lines that stay, above the view."""
+        with self._lock, suppress(OSError):
+            if self._writer._file is self._original:
+                return
+            self._clear()
+            self._original.flush()
+            self._file.write(text)
+            self._file.flush()
+            self._open = ""
+
     def write(self, text: str) -> int:
         """Write for pytest."""
         with self._lock:

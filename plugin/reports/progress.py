@@ -96,6 +96,9 @@ class Ticker:
             live = self._live
             due = time.monotonic() - shown >= (self.LIVE_S if live else self.INTERVAL_S)
             fresh = self._read()
+            for worker, said in fresh if live else ():
+                if said.get("lines"):
+                    self._show(worker, said)
             if live and (due or fresh):
                 live.show([self._line(worker, said, rates=True) for worker, said in self._latest.items()])
                 shown = time.monotonic()
@@ -104,7 +107,7 @@ class Ticker:
             for worker, said in fresh:
                 # A count that goes on (bytes of a download) is no change worth a line of its own.
                 stage = re.sub(r"\d+", "", said["stage"])
-                if stage and last.get(worker) != stage:
+                if stage and (last.get(worker) != stage or said.get("lines")):
                     self._show(worker, said)
                     shown, due = time.monotonic(), False
                 last[worker] = stage
@@ -137,13 +140,18 @@ class Ticker:
         return fresh
 
     def _show(self, worker: str, said: Mapping[str, Any]) -> None:
+        """Write what was said, with all lines that belong to it; on a person's terminal above the live view."""
         begun = getattr(self._writer, "_current_line", "")
         before = "\n" if begun not in ("", self._unended) else ""
         self._unended = begun
+        text = before + "".join(f"  {line}\n" for line in (self._line(worker, said), *said.get("lines", ())))
+        if self._live:
+            self._live.tell(text)
+            return
         with suppress(OSError, ValueError):  # a pipe that nobody reads any more
             if self._writer is not None:
                 self._writer.flush()  # what pytest wrote before comes before
-            os.write(self._descriptor, f"{before}  {self._line(worker, said)}\n".encode())
+            os.write(self._descriptor, text.encode())
 
     def _line(self, worker: str, said: Mapping[str, Any], *, rates: bool = False) -> str:
         """What a process does, in columns of fixed width but for the last: the times are never cut off."""

@@ -103,6 +103,8 @@ def test_what_one_trial_did_another_does_again(changes: Gate) -> None:
     (event,) = [plan for _, plan in seen(events_of(changes.trials[0]), PlanDrawn)]
     assert event.path == "back-from-all"
     plan = changes.trials[0] / "plan.json"
+    lines = msgspec.json.decode(plan.read_bytes(), type=Plan).lines()
+    assert "\n".join(f"  {line}" for line in lines[1:]) in first.text, "every step is printed before it is done"
     second = changes(*changes.tests("change"), *BOTH, "--plan", str(plan), "--run-dir", "again", "-n", "2")
     assert second.status == 0, second.text
     (trial,) = changes.path.glob("again/claims/*/*")

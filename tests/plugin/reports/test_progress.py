@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
 from fixtures.workloads.ledger.progress import last_second
+from plugin.reports.live import Terminal
 from plugin.reports.progress import Ticker, clock
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.plugin.conftest import Gate
@@ -195,6 +196,47 @@ def test_what_is_said_last_is_shown_however_soon_it_ends(tmp_path: Path) -> None
     text = os.read(reading, 65536).decode()
     os.close(reading)
     assert re.fullmatch(r"  \[ +\d+ s\] thinking\n  \[ +\d+ s\] deciding\n", text), text
+
+
+def test_lines_that_are_said_together_are_all_shown(tmp_path: Path) -> None:
+    """Also where they differ in figures alone, which else is no change worth a line of its own."""
+    said = {"at": 0.0, "test": "", "expect_s": None, "trial": "", "phase": "", "nodeid": "", "ends": None}
+    reading, writing = os.pipe()
+    ticker = Ticker(tmp_path, writing)
+    for lines in (["1. swap n1", "2. swap n2"], ["1. swap n3"]):
+        ticker.hear({**said, "stage": "a plan", "lines": lines})
+    ticker.close()
+    text = os.read(reading, 65536).decode()
+    os.close(reading)
+    shown = r"  \[ +\d+ s\] a plan\n  1. swap n1\n  2. swap n2\n  \[ +\d+ s\] a plan\n  1. swap n3\n"
+    assert re.fullmatch(shown, text), text
+
+
+def test_on_a_terminal_they_stay_above_the_live_view(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    said = {"at": 0.0, "test": "", "expect_s": None, "trial": "", "phase": "", "nodeid": "", "ends": None}
+    with os.fdopen(os.dup(follower), "w") as file:
+        writer = SimpleNamespace(_file=file, _current_line="test_claims.py ")
+        ticker = Ticker(tmp_path, os.dup(follower))
+        ticker._writer, ticker._live = writer, Terminal(writer, follower)
+        writer._file.write(writer._current_line)
+        for stage, lines in (("thinking", []), ("a plan", ["1. swap n1", "2. swap n2"]), ("deciding", [])):
+            ticker.hear({**said, "stage": stage, "lines": lines})
+        ticker.end()
+        writer._file.write(".\n")
+        ticker.close()
+    os.close(follower)
+    screen, data = Screen(), b""
+    with suppress(OSError):  # nobody has the other end
+        while more := os.read(leader, 65536):
+            data += more
+    os.close(leader)
+    screen.feed(data.decode())
+    first, plan, *rest = (line for line in screen.shown() if line)
+    assert first == "test_claims.py"
+    assert re.fullmatch(r"  \[ +\d+ s\] a plan", plan)
+    assert rest == ["  1. swap n1", "  2. swap n2", "."]
 
 
 def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
