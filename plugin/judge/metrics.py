@@ -182,14 +182,20 @@ def _away_again(a: Analysis) -> Measured:
     for window in pairwise([*changes, end]):
         again_us, route, count = away_again_us(lines, routes, window=window, gone=gone)
         when = f"{a.moment(window[0])} to {a.moment(window[1])}"
-        why = f"{route}, {again_us / 1e6:.1f} s in {number_of(count, 'stretches')} beside its longest" if count else ""
-        told.append((100 * again_us / max(1, window[1] - window[0]), f"{why or 'no range was away twice'}, {when}"))
+        stretches = f"{again_us / 1e6:.1f} s in {number_of(count, 'stretches')} beside its longest"
+        why = f"{_through(route)}, {stretches}" if count else "no range was away twice"
+        told.append((100 * again_us / max(1, window[1] - window[0]), f"{why}, {when}"))
     worst, note = max(told)
     return worst, note, ()
 
 
+def _through(route: str) -> str:
+    """A route in words."""
+    return f"bucket {route.rpartition('/')[2]} through {endpoint(route)}"
+
+
 def _gap_told(a: Analysis, gap: Gap) -> Measured:
-    return gap.seconds, f"{gap.route}, {a.moment(gap.begin)} to {a.moment(gap.end)}", ()
+    return gap.seconds, f"{_through(gap.route)}, {a.moment(gap.begin)} to {a.moment(gap.end)}", ()
 
 
 def _longest_gap(a: Analysis, pick: str, none: str) -> Gap:

@@ -238,7 +238,9 @@ def test_between_two_faults_an_outage_is_explained_by_neither(victim: str) -> No
     ]
     told = sorted([*events(), *second], key=lambda e: e.t)
     watched = probe(lambda route, tenth: not (route.startswith(victim) and 205 <= tenth < 255))
-    assert measure(whole(events=told, probe=watched), "gap_undisturbed_s").value == pytest.approx(5.1)
+    found = measure(whole(events=told, probe=watched), "gap_undisturbed_s")
+    assert found.value == pytest.approx(5.1)
+    assert re.match(rf"bucket \d through {victim[:2]}, 2\d\.\d s to 2\d\.\d s$", found.note)
 
 
 def test_an_outage_counts_from_the_first_write_on() -> None:
