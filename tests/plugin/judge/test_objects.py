@@ -135,6 +135,22 @@ def test_a_version_that_was_not_looked_through_is_missed(left_out: set[tuple[str
     assert outcome(*events) is Outcome.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        [MIXED, event("objects.made", checks=["late"], phase="mixed")],
+        [event("objects.made", checks=["late"]), MIXED],
+    ],
+)
+def test_what_is_made_in_a_phase_is_to_be_looked_at_in_it(told: list[Event]) -> None:
+    """Evidence of older releases tells of it before the phase begins."""
+    events = [MADE, BEFORE, *SEEN_BEFORE, *told, *SEEN_MIXED]
+    assert asked(*events) == (False, "late, mixed: looked at through no node")
+    events += [looked("late", "mixed", node) for node in ("n1", "n3")]
+    assert asked(*events) == (True, "3 checks in 2 phases")
+    assert measure(trial(events=events), "objects_looked").note.endswith("1 of them made in the phase mixed")
+
+
 def test_looks_count_for_the_phase_that_they_were_made_in() -> None:
     again = event("objects.phase", phase="mixed", nodes=["n1", "n2", "n3"], old=["n1"], new=["n3"])
     assert asked(*WHOLE, again)[0] is False
