@@ -140,7 +140,11 @@ def test_the_engine_s_own_option_is_named_where_versions_are_missing(
 
 def asking(*capabilities: Capability) -> Any:
     return SimpleNamespace(
-        status="ready", capabilities=frozenset(capabilities), compares_versions=False, changes_versions=False
+        status="ready",
+        capabilities=frozenset(capabilities),
+        compares_versions=False,
+        changes_versions=False,
+        parameters={},
     )
 
 
