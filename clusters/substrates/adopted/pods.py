@@ -11,8 +11,10 @@ from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.orders import exit_code
 from clusters.substrates.kubernetes.pods import STUCK
 
-OUTSIDE = "its pod was ended from outside, by a person, an eviction or a new version of its StatefulSet"
+OUTSIDE = "ended with its pod or its machine, by a person, an eviction or a new version of its StatefulSet"
 MEMORY = "killed by the kernel, as its container's memory ran out"
+_OF_ITSELF = ("", "Completed", "Error")
+"""What Kubernetes says of a container that ended by itself; other words are of its machine, or of its start."""
 
 
 @dataclass(slots=True)
@@ -32,8 +34,8 @@ class Pod:
     """The exit codes of containers that have ended, by their ids."""
     memory: set[str] = field(default_factory=set)
     """Those of them that ended for lack of memory."""
-    forgotten: set[str] = field(default_factory=set)
-    """Those that were gone together with their pod."""
+    outside: set[str] = field(default_factory=set)
+    """Those that something outside of them ended: their pod was to go or was evicted, or their machine was lost."""
 
 
 class Pods:
@@ -47,7 +49,8 @@ class Pods:
         """Set once the pods were looked at."""
         self.refused: BadInput | None = None
         """Why they may not be watched."""
-        threading.Thread(target=self._watch, name=f"pods of {found.name}", daemon=True).start()
+        self._watching = threading.Thread(target=self._watch, name=f"pods of {found.name}", daemon=True)
+        self._watching.start()
 
     def __getitem__(self, name: str) -> Pod:
         return self._pods.setdefault(name, Pod())
@@ -90,11 +93,16 @@ class Pods:
         status = next((one for one in seen.status.container_statuses or () if one.name == self._found.container), None)
         if status is None:
             return
+        # Its pod is seen to end before it is seen to be gone: whoever looks in between is not to blame the database.
+        pod_ends = seen.metadata.deletion_timestamp is not None or seen.status.phase == "Failed"
         for state in (status.last_state, status.state):
-            if state is not None and (ended := state.terminated) is not None and ended.container_id:
-                pod.codes[ended.container_id] = exit_code(ended.exit_code)
-                if ended.reason == "OOMKilled":
-                    pod.memory.add(ended.container_id)
+            if state is None or (ended := state.terminated) is None or not ended.container_id:
+                continue
+            if ended.reason == "OOMKilled":
+                pod.memory.add(ended.container_id)
+            elif ended.container_id not in pod.codes and (pod_ends or (ended.reason or "") not in _OF_ITSELF):
+                pod.outside.add(ended.container_id)
+            pod.codes[ended.container_id] = exit_code(ended.exit_code)
         waiting = status.state.waiting
         pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
         pod.stuck = bool(waiting and waiting.reason in STUCK)
@@ -103,6 +111,5 @@ class Pods:
 
 def _gone(pod: Pod) -> None:
     if pod.container:
-        pod.forgotten.add(pod.container)
-    pod.forgotten.update(pod.codes)
+        pod.outside.add(pod.container)
     pod.uid = pod.container = ""

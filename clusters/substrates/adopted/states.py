@@ -42,7 +42,7 @@ class States(Places):
             return MEMORY
         # Before Kubernetes ends one that fails its owner's probe it says so.
         probed = self._history.probed(self._names[name]) if runs in pod.codes else ""
-        return f"by Kubernetes ({probed})" if probed else OUTSIDE if runs in pod.forgotten else ""
+        return f"by Kubernetes ({probed})" if probed else OUTSIDE if runs in pod.outside else ""
 
     def limits(self, name: str) -> Mapping[str, float]:
         """What the pod's container may use, as it says."""

@@ -88,7 +88,7 @@ class Adopted(States):
             await self._delete(name, grace_s)
 
         async def ended() -> Health:
-            over = not runs_now or runs in pod.codes or runs in pod.forgotten
+            over = not runs_now or runs in pod.codes or runs in pod.outside
             return Health(ok=over and (image is not None or not pod.uid), why="its container runs")
 
         await wait_until(f"{name} to be gone", ended, timeout=grace_s + _END_S, interval=0.05)

@@ -1,0 +1,83 @@
+"""What ended a node of somebody's cluster: its own end is told from that of its pod, its machine and its memory."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from clusters.model import ProcessState
+from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
+from clusters.substrates.adopted.substrate import Adopted
+from tests.clusters.substrates.adopted.test_finding import RELEASE, found
+
+RUNS = client.V1ContainerState(running=client.V1ContainerStateRunning())
+
+
+def pod(now: Any, former: Any = None, *, phase: str = "Running", to_go: bool = False) -> Any:
+    """A pod whose first container is or was ``one``."""
+    status = client.V1ContainerStatus(
+        name="db", state=now, last_state=former, image="db:1", image_id="", ready=False, restart_count=0,
+        container_id="two" if former else "one",
+    )  # fmt: skip
+    since = datetime.now(UTC) if to_go else None
+    return client.V1Pod(
+        metadata=client.V1ObjectMeta(name="shop-cockroachdb-0", uid="u", deletion_timestamp=since),
+        spec=client.V1PodSpec(containers=[client.V1Container(name="db", image="db:1")]),
+        status=client.V1PodStatus(phase=phase, container_statuses=[status]),
+    )
+
+
+def ended(code: int, reason: str | None = "Error") -> Any:
+    return client.V1ContainerState(
+        terminated=client.V1ContainerStateTerminated(exit_code=code, reason=reason, container_id="one")
+    )
+
+
+def told(*told: tuple[str, Any]) -> Adopted:
+    """A cluster that is told this of its first node, which ran."""
+    core = SimpleNamespace(list_namespaced_pod=None)
+    api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", pod(RUNS)), *told])
+    place: Any = Adopted.__new__(Adopted)
+    place._names, place._runs, place._ours = {"n1": "shop-cockroachdb-0"}, {"n1": "one"}, set()
+    place._pods = Pods(api, found("shop", [RELEASE]))
+    place._pods._watching.join()
+    place._history = SimpleNamespace(probed=lambda _: "")
+    cluster: Adopted = place
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("seen", "code", "by"),
+    [
+        (pod(ended(0, "Completed"), to_go=True), 0, OUTSIDE),
+        (pod(ended(0, "Completed"), phase="Failed"), 0, OUTSIDE),
+        (pod(RUNS, ended(255, "Unknown")), 255, OUTSIDE),
+        (pod(RUNS, ended(137, "ContainerStatusUnknown")), -9, OUTSIDE),
+        (pod(RUNS, ended(137, "OOMKilled")), -9, MEMORY),
+        (pod(ended(0, "Completed")), 0, ""),
+        (pod(RUNS, ended(2)), 2, ""),
+        (pod(ended(2, None)), 2, ""),
+    ],
+    ids=["deleted", "evicted", "machine made anew", "machine lost", "memory", "its own good end", "crash", "no word"],
+)
+def test_what_ended_it_is_known_as_soon_as_it_is_seen_to_have_ended(seen: Any, code: int, by: str) -> None:
+    place = told(("MODIFIED", seen))
+    assert place.state("n1") is ProcessState.EXITED
+    assert (place.exit_code("n1"), place.ended_by("n1")) == (code, by)
+
+
+@pytest.mark.parametrize(
+    ("after", "by"),
+    [
+        ([("DELETED", pod(RUNS, to_go=True))], OUTSIDE),
+        ([("MODIFIED", pod(ended(2))), ("MODIFIED", pod(ended(2), to_go=True)), ("DELETED", pod(ended(2)))], ""),
+    ],
+    ids=["without a word of it", "after it had crashed"],
+)
+def test_a_pod_that_is_gone(after: Sequence[tuple[str, Any]], by: str) -> None:
+    place = told(*after)
+    assert place.state("n1") is ProcessState.EXITED
+    assert place.ended_by("n1") == by
