@@ -332,10 +332,11 @@ class Places:
         for path, content in list(node.waiting.items()):
             await self._write(node, path, content)
             del node.waiting[path]
-        assert pod.template is not None
+        if (template := pod.template) is None:
+            raise HarnessError(f"pod {pod.name} was ended from outside while it was furnished")
         for program in self._programs.values():
             key = (pod.uid, program.path)
-            if key in node.furnished or program.image not in (None, pod.template.image):
+            if key in node.furnished or program.image not in (None, template.image):
                 continue
             if program.image is not None:
                 await self._asked(node, "eval", link(program))

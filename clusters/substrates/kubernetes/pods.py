@@ -7,6 +7,7 @@ that ended. Both are read by threads, so that asking costs nothing. How a pod an
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,9 @@ _CONTAINERS = (CONTAINER, GENERATOR)
 RUNS = "runs"
 _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out", "pod": _OUTSIDE}
 """What a container's first process says of what ended another."""
+_LAST = "roachproof exited"
+_AGAIN_S, _SELDOM_S = 0.1, 2.0
+"""How soon a log is asked for again whose connection was lost, and how soon where nothing new is heard of it."""
 
 
 @dataclass(slots=True)
@@ -96,7 +100,7 @@ class Pods:
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._refused: Exception | None = None
-        """Why the pods may not be watched."""
+        """Why the pods are not watched any more."""
         self._watching = threading.Thread(target=self._watch, name="pods", daemon=True)
         self._watching.start()
 
@@ -118,6 +122,11 @@ class Pods:
         """Listen no more."""
         self._ended.set()
 
+    def refuse_unwatched(self) -> None:
+        """Raise ``BadInput`` or ``HarnessError`` where nothing is heard of the pods any more: how they are is unknown."""
+        if self._refused:
+            raise self._refused
+
     async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
         """Wait for the pod to be so.
 
@@ -127,8 +136,7 @@ class Pods:
         try:
             async with asyncio.timeout(timeout):
                 while not check():
-                    if self._refused:
-                        raise self._refused
+                    self.refuse_unwatched()
                     if pod.stuck:
                         raise HarnessError(f"pod {pod.name}: {pod.waiting}; {pod.stuck}")
                     self._changed.clear()
@@ -142,7 +150,8 @@ class Pods:
 
     def _tell(self) -> None:
         if not self._ended.is_set():
-            self._loop.call_soon_threadsafe(self._changed.set)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     def _watch(self) -> None:
         try:
@@ -151,8 +160,11 @@ class Pods:
             for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.uid for one in seen}
-                    for pod in [pod for pod in self._pods.values() if pod.uid not in ("", *there)]:
-                        self._gone(pod, None)
+                    with self._lock:  # others ask for further pods meanwhile
+                        known = [*self._pods.values()]
+                    for pod in known:
+                        if pod.uid not in ("", *there):
+                            self._gone(pod, None)
                     for one in seen:
                         self._seen(one)
                 elif kind == "DELETED":
@@ -162,8 +174,9 @@ class Pods:
                 else:
                     self._seen(seen)
                 self._tell()
-        except BadInput as error:
-            self._refused = error
+        except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
+            unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
+            self._refused = error if isinstance(error, BadInput) else unheard
             self._tell()
 
     def _gone(self, pod: Pod, code: int | None) -> None:
@@ -201,16 +214,21 @@ class Pods:
     def _container_ended(self, pod: Pod, code: int | None, by: str) -> None:
         """The container is no more, and what ran in it neither, whether or not its log was read to its end."""
         if pod.alive:
-            pod.code, pod.alive, pod.paused, pod.ended_by = code, False, False, by
+            pod.code, pod.paused, pod.ended_by = code, False, by
+            pod.alive = False  # the last: whoever sees that asks at once what ended it
 
     def _listen(self, pod: Pod, container: str) -> None:
-        heard = 0
+        heard, pause = 0, _AGAIN_S
         while pod.container == container and not self._ended.is_set():
+            before = heard
             for number, line in enumerate(self._api.follow_log(self._settings.namespace, pod.name)):
-                if number >= heard and pod.container in (container, ""):
+                # Of a container that was seen to end only its last word counts: what began in it is over.
+                last = not pod.container and line.startswith(_LAST)
+                if number >= heard and (last or pod.container == container):
                     heard = number + 1
                     self._said(pod, line)
-            self._ended.wait(0.1)
+            pause = _AGAIN_S if heard > before else min(2 * pause, _SELDOM_S)
+            self._ended.wait(pause)
 
     def _said(self, pod: Pod, line: str) -> None:
         match line.split():

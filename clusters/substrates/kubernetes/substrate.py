@@ -211,7 +211,11 @@ class Kubernetes(Places):
         pod.paused = False
 
     def state(self, name: str) -> ProcessState:
-        """What the node's process does now, as its container last said."""
+        """What the node's process does now, as its container last said.
+
+        Raises ``BadInput`` or ``HarnessError`` where nothing is heard of pods any more.
+        """
+        self._pods.refuse_unwatched()
         node = self._nodes.get(name)
         return self._pods[node.pod].state if node else ProcessState.ABSENT
 

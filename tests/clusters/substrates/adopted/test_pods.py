@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from clusters.errors import HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
@@ -67,6 +68,12 @@ def test_what_ended_it_is_known_as_soon_as_it_is_seen_to_have_ended(seen: Any, c
     place = told(("MODIFIED", seen))
     assert place.state("n1") is ProcessState.EXITED
     assert (place.exit_code("n1"), place.ended_by("n1")) == (code, by)
+
+
+def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
+    place = told(("ADDED", None))
+    with pytest.raises(HarnessError, match="pods are not watched any more: AttributeError"):
+        place.state("n1")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """What a pod is, read of the client's own objects."""
 
+import threading
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kubernetes import client
 
+from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.manifests import CONTAINER, CUTTER, Settings, Template
-from clusters.substrates.kubernetes.pods import RUNS, Pod, Pods
+from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods
+from clusters.substrates.kubernetes.substrate import Kubernetes
 
 RUNNING = client.V1ContainerState(running=client.V1ContainerStateRunning())
 
@@ -20,6 +24,15 @@ def status(name: str, state: Any) -> Any:
     return client.V1ContainerStatus(
         name=name, state=state, image="db:1", image_id="", ready=True, restart_count=0, container_id=""
     )
+
+
+def watched(watch: Any, logs: Iterable[str] = ()) -> Pods:
+    """All pods of a cluster of which the watch says this, and each log."""
+    api: Any = SimpleNamespace(
+        core=SimpleNamespace(list_namespaced_pod=None), watch=lambda *_, **__: watch, follow_log=lambda *_: logs
+    )
+    history: Any = SimpleNamespace(write=lambda line: None, warnings=lambda name: "")
+    return Pods(api, Settings(namespace="space", cluster="c"), history)
 
 
 async def seen(cutter: Any, **limited: str) -> Pod:
@@ -35,10 +48,7 @@ async def seen(cutter: Any, **limited: str) -> Pod:
             ephemeral_container_statuses=cutter and [status("other", RUNNING), status(CUTTER, cutter)],
         ),
     )
-    core = SimpleNamespace(list_namespaced_pod=None)
-    api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", pod)])
-    history: Any = SimpleNamespace(write=lambda line: None, warnings=lambda name: "")
-    pods = Pods(api, Settings(namespace="space", cluster="c"), history)
+    pods = watched([("ADDED", pod)])
     found = pods["node-0"]
     await pods.until("it to be seen", found, lambda: bool(found.described), timeout=60)
     pods.close()
@@ -80,3 +90,98 @@ async def test_what_the_container_that_cuts_links_does(state: Any, cutter: str, 
 )
 async def test_what_a_pod_was_made_of(limits: dict[str, str], cpus: float | None, memory_mib: int | None) -> None:
     assert (await seen(None, **limits)).template == Template(image="db:1", cpus=cpus, memory_mib=memory_mib)
+
+
+async def test_whoever_sees_that_it_has_ended_sees_what_by() -> None:
+    """At each moment in between, too: an end of which nothing is known is the database's own."""
+    moments = set[str]()
+
+    class Looked(Pod):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name != "name" and self.name and not getattr(self, "alive", True) and self.starts:
+                moments.add(self.ended_by)
+
+    pods = watched([])
+    pod = Looked("node-0", uid="u", starts=1, alive=True)
+    pods._gone(pod, 0)
+    assert moments == {_OUTSIDE}
+
+
+async def test_pods_may_be_asked_for_while_all_are_looked_through() -> None:
+    """Else the watch ends, and nothing is heard any more."""
+
+    class Asking(Pod):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "uid" and threading.current_thread() is pods._watching:
+                pods[f"another-{len(pods._pods)}"]
+            return super().__getattribute__(name)
+
+    begin = threading.Event()
+
+    def watch() -> Iterator[tuple[str, Any]]:
+        begin.wait()
+        yield "LISTED", []
+
+    pods = watched(watch())
+    pods._pods.update({name: Asking(name, uid="former") for name in ("node-0", "node-1")})
+    begin.set()
+    pods._watching.join()
+    pods.refuse_unwatched()
+    assert pods["node-0"].uid == pods["node-1"].uid == ""
+
+
+@pytest.mark.parametrize(
+    ("ends", "raised", "why"),
+    [
+        (BadInput("log in again"), BadInput, "log in again"),
+        (TypeError("no pod"), HarnessError, "pods are not watched any more: TypeError no pod"),
+    ],
+)
+async def test_where_nothing_is_heard_any_more_nothing_is_known(ends: Exception, raised: Any, why: str) -> None:
+    def watch() -> Iterator[tuple[str, Any]]:
+        yield "LISTED", []
+        raise ends
+
+    pods = watched(watch())
+    pods._watching.join()
+    place: Any = Kubernetes.__new__(Kubernetes)
+    place._pods, place._nodes = pods, {}
+    with pytest.raises(raised, match=why):
+        place.state("n1")
+    with pytest.raises(raised, match=why):
+        await pods.until("it", pods["node-0"], lambda: False, timeout=60)
+
+
+async def test_of_a_container_that_is_gone_its_last_word_alone_counts() -> None:
+    pods = watched([])
+    pod = Pod("node-0", uid="u", container="one", starts=1, alive=True)
+
+    def log() -> Iterator[str]:
+        yield "roachproof ready"
+        pods._gone(pod, None)
+        yield "roachproof ready"
+        yield "roachproof started 7"
+        assert not pod.ready
+        assert not pod.alive
+        yield "roachproof exited 0 pod"
+
+    pods._api.follow_log = lambda *_: log()  # type: ignore[method-assign]
+    pods._listen(pod, "one")
+    assert (pod.starts, pod.code, pod.ended_by) == (1, 0, _OUTSIDE)
+
+
+async def test_a_log_of_which_nothing_is_to_be_had_is_seldom_asked_for() -> None:
+    """As that of a pod on a machine that is lost: fewer than five requests a second, however many there are."""
+    pods = watched([])
+    pod, pauses = Pod("node-0", container="one"), list[float]()
+
+    def wait(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 9:
+            pod.container = "another"
+
+    pods._ended.wait = wait  # type: ignore[method-assign, assignment]
+    pods._api.follow_log = lambda *_: iter(["roachproof ready"] if len(pauses) == 6 else [])  # type: ignore[method-assign]
+    pods._listen(pod, "one")
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.1, 0.2, 0.4]
