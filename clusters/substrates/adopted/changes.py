@@ -70,7 +70,8 @@ class Changes:
         """Delete the volumes of a pod that was added here and is gone."""
         delete = self._api.core.delete_namespaced_persistent_volume_claim
         for name in await self._volumes(pod):
-            await self._api.call("delete an added node's volume", delete, name, self._found.namespace)
+            where = (name, self._found.namespace)
+            await asyncio.to_thread(self._api.delete_now, "delete an added node's volume", delete, *where)
 
     async def _volumes(self, pod: str) -> Sequence[str]:
         listed = self._api.core.list_namespaced_persistent_volume_claim

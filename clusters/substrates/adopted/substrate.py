@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-from kubernetes import client
-
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.states import States
@@ -100,8 +98,6 @@ class Adopted(States):
         """Delete a node's pod: this one, and none that was made in its place meanwhile."""
         pod = self._pods[self._names[name]]
         self._ended[name] = pod.uid
-        only = client.V1DeleteOptions(
-            grace_period_seconds=grace_s, preconditions=client.V1Preconditions(uid=pod.uid), api_version="v1"
-        )
+        where = (self._names[name], self._found.namespace)
         end = self._api.core.delete_namespaced_pod
-        await self._api.call("delete a pod", end, self._names[name], self._found.namespace, body=only)
+        await asyncio.to_thread(self._api.delete_now, "delete a pod", end, *where, uid=pod.uid, grace_s=grace_s)

@@ -7,6 +7,7 @@ patches the one that it is given while it opens a stream.
 import asyncio
 import io
 import json
+import math
 import socket
 import threading
 import time
@@ -26,14 +27,19 @@ from clusters.substrates.kubernetes.reached import configuration
 
 T = TypeVar("T")
 
-AWAY_S = 60.0
-"""How long an API server may be away before a call is given up."""
-_CALL_S = 30.0
+AWAY_S, FIRST_S = 60.0, 15.0
+"""How long an API server may be away before a call is given up, and one that never answered yet."""
+_CALL_S, _AGAIN_S = 30.0, 0.5
+_AWAY = (429, 500, 502, 503, 504)
+"""What an API server answers that is overloaded, or only half there."""
+_answered = set[str]()
+"""The API servers that this process had an answer of."""
 _CHUNK = 1 << 18
 _REFUSED = {
     401: "its token or certificate is not accepted, or has expired; log in again, or choose another context",
     403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
 }
+_NOT_FOUND, _CONFLICT = 404, 409
 _RULES = "that is a rule of the cluster, not a right; choose another namespace, or ask who made the rule"
 """What is refused by quotas, policies, or since the namespace is being deleted, comes with the same status."""
 
@@ -66,19 +72,66 @@ class Api:
 
     def call_now(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """The same, in the thread that asks."""
-        until = time.monotonic() + AWAY_S
+        answer, _ = self._asked(what, lambda: function(*args, _request_timeout=_CALL_S, **options))
+        if isinstance(answer, ApiException):
+            raise self.refused(what, answer) from answer
+        return answer
+
+    async def make(self, what: str, create: Callable[..., object], *args: Any) -> None:
+        """Have an object made. One that is there when that is tried again is ours: its answer alone was lost."""
+        answer, again = await asyncio.to_thread(self._asked, what, lambda: create(*args, _request_timeout=_CALL_S))
+        if isinstance(answer, ApiException) and not (again and answer.status == _CONFLICT):
+            raise self.refused(what, answer) from answer
+
+    def delete_now(
+        self, what: str, delete: Callable[..., object], *names: str, uid: str = "", grace_s: int | None = None
+    ) -> None:
+        """Have an object deleted, in the thread that asks; it may be gone already.
+
+        ``uid``: that one, and none that was made in its place meanwhile.
+        """
+        only = client.V1DeleteOptions(
+            api_version="v1",
+            grace_period_seconds=grace_s,
+            preconditions=client.V1Preconditions(uid=uid) if uid else None,
+        )
+        answer, _ = self._asked(what, lambda: delete(*names, body=only, _request_timeout=_CALL_S))
+        gone = (_NOT_FOUND, _CONFLICT) if uid else (_NOT_FOUND,)
+        if isinstance(answer, ApiException) and answer.status not in gone:
+            raise self.refused(what, answer) from answer
+
+    def _asked(self, what: str, ask: Callable[[], T]) -> tuple[T | ApiException, bool]:
+        """The answer or refusal, and whether it was asked for again: then the first attempt may have been heard.
+
+        An API server that comes back refuses everybody for a moment, until it knows their rights again.
+        """
+        began, again = time.monotonic(), False
         while True:
             try:
-                return function(*args, _request_timeout=_CALL_S, **options)
+                answer = ask()
             except ApiException as error:
-                if error.status not in (429, 500, 502, 503, 504) or time.monotonic() > until:
-                    raise self.refused(what, error) from error
+                _answered.add(self._configuration.host)
+                passes = error.status in _AWAY or (again and error.status in _REFUSED)
+                if not passes or time.monotonic() - began > AWAY_S:
+                    return error, again
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                if time.monotonic() > until:
-                    raise HarnessError(
-                        f"{self.where}: cannot {what}: it has been away for {AWAY_S:g} s ({error})"
-                    ) from error
-            time.sleep(0.5)
+                self._give_up(what, error, time.monotonic() - began)
+            else:
+                _answered.add(self._configuration.host)
+                return answer, again
+            again = True
+            time.sleep(_AGAIN_S)
+
+    def _give_up(self, what: str, error: Exception, away_s: float) -> None:
+        """Raise where the API server has been away for too long."""
+        host = self._configuration.host
+        if host not in _answered and away_s > FIRST_S:
+            raise BadInput(
+                f"{self.where}: {host} does not answer ({error}); see that it runs and is reached from here, or name "
+                "another context in ROACHPROOF_KUBERNETES_CONTEXT"
+            ) from error
+        if away_s > AWAY_S:
+            raise HarnessError(f"{self.where}: cannot {what}: it has been away for {AWAY_S:g} s ({error})") from error
 
     def refused(self, what: str, error: ApiException) -> Exception:
         """What to raise for an answer that is a refusal."""
@@ -98,6 +151,7 @@ class Api:
 
         Begins anew by itself where the connection is lost. Raises ``BadInput`` where they may not be watched.
         """
+        lost_at = -math.inf
         while not ended.is_set():
             try:
                 listed = listing(namespace, **selected)
@@ -111,10 +165,12 @@ class Api:
                     if ended.is_set():
                         return
             except ApiException as error:
-                if error.status in _REFUSED:
+                if error.status not in _REFUSED:
+                    lost_at = time.monotonic()
+                elif time.monotonic() - lost_at > AWAY_S:  # one that comes back refuses everybody for a moment
                     raise self.refused(what, error) from error
             except (urllib3.exceptions.HTTPError, OSError):
-                pass
+                lost_at = time.monotonic()
             ended.wait(0.3)
 
     def log(self, namespace: str, pod: str, container: str, **options: int) -> str:

@@ -68,11 +68,11 @@ def remove(api: Api, settings: Settings, *, own: bool, wait: bool = True) -> Non
     claims = api.core.delete_collection_namespaced_persistent_volume_claim
     api.call_now("delete volumes", claims, namespace, **selected)
     for service in api.call_now("list services", api.core.list_namespaced_service, namespace, **selected).items:
-        _gone(api, "delete a service", api.core.delete_namespaced_service, service.metadata.name, namespace)
+        api.delete_now("delete a service", api.core.delete_namespaced_service, service.metadata.name, namespace)
     # A StatefulSet that was not gone yet may have made another.
     _gone_pods(api, settings, end, wait=wait)
     if own:
-        _gone(api, "delete the namespace", api.core.delete_namespace, namespace)
+        api.delete_now("delete the namespace", api.core.delete_namespace, namespace)
 
 
 def _gone_pods(api: Api, settings: Settings, end: Callable[[], None], *, wait: bool) -> None:
@@ -87,22 +87,14 @@ def _gone_pods(api: Api, settings: Settings, end: Callable[[], None], *, wait: b
         time.sleep(0.2)
 
 
-def _gone(api: Api, what: str, delete: Any, *names: str) -> None:
-    """Delete; it may be gone already."""
-    try:
-        api.call_now(what, delete, *names)
-    except HarnessError as error:
-        if "not found" not in str(error):
-            raise
-
-
 def sweep(api: Api) -> list[str]:
     """Delete namespaces of ours whose owner has said nothing for long; their names. Blocks. May lack the right to."""
     swept = []
     for found in api.call_now("list namespaces", api.core.list_namespace, label_selector=f"{MANAGED}={OWNER}").items:
         renewed = float((found.metadata.annotations or {}).get(RENEWED, "inf"))
         if time.time() - renewed > LOST_S and found.status.phase == "Active":
-            _gone(api, "delete a namespace that a lost run left", api.core.delete_namespace, found.metadata.name)
+            name = found.metadata.name
+            api.delete_now("delete a namespace that a lost run left", api.core.delete_namespace, name)
             swept.append(found.metadata.name)
     return swept
 

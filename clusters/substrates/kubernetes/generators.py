@@ -57,7 +57,7 @@ class Generators:
         self = cls(api, settings, pods)
         body = manifests.job(settings, wanted)
         try:
-            await api.call("make load generators", api.batch.create_namespaced_job, settings.namespace, body)
+            await api.make("make load generators", api.batch.create_namespaced_job, settings.namespace, body)
         except HarnessError as error:
             if "already exists" not in str(error):
                 raise

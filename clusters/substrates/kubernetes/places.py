@@ -182,7 +182,7 @@ class Places:
                 say(f"left by a lost run: namespace {swept}: deleted")
             # One that is kept has no owner who says that it lives, and no later run is to clear it away.
             own = manifests.namespace(settings, None if keep else time.time())
-            await api.call("make a namespace", api.core.create_namespace, own)
+            await api.make("make a namespace", api.core.create_namespace, own)
         here = Path(__file__)
         scripts = [here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py")]
         service = api.core.create_namespaced_service
@@ -195,7 +195,7 @@ class Places:
             ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
         ):
             try:
-                await api.call(what, create, settings.namespace, body)
+                await api.make(what, create, settings.namespace, body)
             except HarnessError as error:
                 raise self._taken(error) from error
 
@@ -311,7 +311,7 @@ class Places:
             settings, node.group, template, replicas=replicas, place=self._where.get(node.group)
         )
         if node.group not in self._sets:
-            await api.call("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
+            await api.make("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
         elif self._sets[node.group] != (template, replicas):
             changed = {"spec": {"replicas": replicas, "template": body["spec"]["template"]}}
             patch = api.apps.patch_namespaced_stateful_set
@@ -320,10 +320,10 @@ class Places:
 
     async def _replaced(self, node: Node, pod: Pod) -> None:
         """Have the pod made anew, from what its StatefulSet says now."""
-        former, api = pod.uid, self._api
-        for shell in (node.shell, node.looks):
-            shell.close()
-        await api.call("end a pod", api.core.delete_namespaced_pod, node.pod, self._settings.namespace)
+        former, end = pod.uid, self._api.core.delete_namespaced_pod
+        await asyncio.gather(*(asyncio.to_thread(shell.close) for shell in (node.shell, node.looks)))
+        where = (node.pod, self._settings.namespace)
+        await asyncio.to_thread(self._api.delete_now, "end a pod", end, *where, uid=former)
         another = f"another pod {node.pod}"
         await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=_START_S)
 

@@ -26,6 +26,9 @@ class Server:
     async def call(self, what: str, function: Any, *args: Any) -> Any:
         return function(*args)
 
+    def delete_now(self, what: str, function: Any, *args: Any) -> None:
+        function(*args)
+
     def patch_namespaced_stateful_set(self, name: str, namespace: str, body: dict[str, Any]) -> Any:
         self.told.append(body)
         return self.read_namespaced_stateful_set(name, namespace)

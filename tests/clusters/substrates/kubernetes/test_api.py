@@ -1,4 +1,4 @@
-"""What commands in containers say arrives whole, on the real client over a socket that only pretends."""
+"""Calls that are made again, and what commands in containers say, which arrives whole over a socket that pretends."""
 
 import io
 import json
@@ -6,8 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import urllib3
+from kubernetes.client.exceptions import ApiException
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL
 
+from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes import api as api_module
 from clusters.substrates.kubernetes.api import Api, _drain, _exit_code, _Nowhere
 from clusters.substrates.kubernetes.history import History
 from tests.clusters.substrates.kubernetes.frames import Frames, opened
@@ -47,6 +51,101 @@ def test_a_log_may_have_what_is_no_text() -> None:
     answer = SimpleNamespace(read=lambda: b"one \x80\ntwo\n", close=lambda: None)
     api.core = SimpleNamespace(read_namespaced_pod_log=lambda *_, **__: answer)
     assert api.log("team", "shop-0", "db") == "one \N{REPLACEMENT CHARACTER}\ntwo\n"
+
+
+def server(host: str) -> Api:
+    """The client of an API server of which nobody had an answer yet."""
+    api: Any = Api.__new__(Api)
+    api.where, api._configuration = "context lab", SimpleNamespace(host=host)
+    told: Api = api
+    return told
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_module, "_answered", set[str]())
+    monkeypatch.setattr(api_module, "_AGAIN_S", 0.0)
+
+
+class Answers:
+    """What the API server answers to one call after the other: what is raised, or anything else."""
+
+    def __init__(self, *answers: object) -> None:
+        self.left = list(answers)
+        self.bodies: list[Any] = []
+
+    def __call__(self, *_: object, body: Any = None, **__: object) -> object:
+        self.bodies.append(body)
+        answer = self.left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def status(code: int) -> ApiException:
+    return ApiException(status=code, reason=f"status {code}")
+
+
+LOST = urllib3.exceptions.ProtocolError("connection aborted")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_object_whose_answer_was_lost_is_not_anothers() -> None:
+    """A run that was alone said that another one was in its namespace."""
+    for lost in (LOST, status(504)):
+        await server("one").make("make it", Answers(lost, status(409)))
+    await server("one").make("make it", Answers("made"))
+    with pytest.raises(HarnessError, match="cannot make it: status 409"):
+        await server("one").make("make it", Answers(status(409)))
+    with pytest.raises(BadInput, match="cannot make it: status 401"):
+        await server("one").make("make it", Answers(status(401)))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_is_deleted_and_none_that_was_made_in_its_place() -> None:
+    """Where the answer is lost, too: asked for again it would be the next pod that ends."""
+    for answers in (["deleted"], [status(404)], [LOST, status(404)], [LOST, status(409)], [status(409)]):
+        server("one").delete_now("end it", ends := Answers(*answers), "node-0", "team", uid="u", grace_s=1)
+        assert {body.preconditions.uid for body in ends.bodies} == {"u"}
+        assert ends.bodies[0].grace_period_seconds == 1
+    server("one").delete_now("end it", Answers(status(404)), "node-0")
+    for refused in (status(409), status(422)):
+        with pytest.raises(HarnessError, match="cannot end it"):
+            server("one").delete_now("end it", Answers(refused), "node-0")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_comes_back_may_refuse_for_a_moment() -> None:
+    for refused in (status(401), status(403)):
+        assert server("one").call_now("ask", Answers(LOST, refused, refused, "yes")) == "yes"
+        with pytest.raises(BadInput, match="cannot ask"):
+            server("one").call_now("ask", Answers(refused))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_never_answered_is_the_wrong_one_and_one_that_did_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_module, "FIRST_S", 0.0)
+    way_out = "see that it runs and is reached from here, or name another context in ROACHPROOF_KUBERNETES_CONTEXT"
+    with pytest.raises(BadInput, match=rf"context lab: https://one does not answer \(connection aborted\); {way_out}"):
+        server("https://one").call_now("ask", Answers(*[LOST] * 99))
+    server("https://one").call_now("ask", Answers(status(429), "yes"))
+    server("https://one").call_now("ask", Answers(*[LOST] * 50, "yes"))
+    monkeypatch.setattr(api_module, "AWAY_S", 0.0)
+    with pytest.raises(HarnessError, match="cannot ask: it has been away for 0 s"):
+        server("https://one").call_now("ask", Answers(*[LOST] * 99))
+
+
+def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not be asked for ever: a token that has run out stays so."""
+    monkeypatch.setattr(api_module.watch.Watch, "stream", lambda *_, **__: iter([]))
+    listed = SimpleNamespace(items=["pod"], metadata=SimpleNamespace(resource_version="1"))
+    ended: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: None)
+    listing = Answers(LOST, status(403), status(503), status(401), listed, status(401), status(401))
+    seen = server("one").watch("watch pods", listing, "team", ended)
+    assert next(seen) == ("LISTED", ["pod"])
+    monkeypatch.setattr(api_module, "AWAY_S", 0.0)
+    with pytest.raises(BadInput, match="cannot watch pods"):
+        next(seen)
 
 
 def killing(name: str, words: str) -> Any:
