@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
 from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings, renewal
@@ -20,6 +21,10 @@ RENEW_S = 20.0
 LOST_S = 180.0
 """An owner that has said nothing for so long is gone, with its machine or its network."""
 _GONE_S = 120.0
+_LOOK_S = 0.5
+"""How often it is looked whether pods are gone: with what tells them to end that is four requests a second."""
+_AGAIN_S, _GIVE_UP_S = 5.0, 900.0
+"""How often, and for how long, what a killed harness left is to be deleted where that cannot be."""
 
 
 class Guard:
@@ -84,19 +89,43 @@ def _gone_pods(api: Api, settings: Settings, end: Callable[[], None], *, wait: b
             names = ", ".join(pod.metadata.name for pod in left)
             raise HarnessError(f"{api.where}: {names} of {namespace} did not end within {_GONE_S:g} s")
         end()
-        time.sleep(0.2)
+        time.sleep(_LOOK_S)
+
+
+def now(api: Api) -> float:
+    """The time by the API server, in seconds since 1970: the machines of two runs need not agree on it. Blocks."""
+    _, _, headers = api.call_now("ask for the time", api.core.list_namespace_with_http_info, limit=1)
+    return parsedate_to_datetime(headers["Date"]).timestamp()
 
 
 def sweep(api: Api) -> list[str]:
     """Delete namespaces of ours whose owner has said nothing for long; their names. Blocks. May lack the right to."""
-    swept = []
+    swept, until = [], now(api) - LOST_S
     for found in api.call_now("list namespaces", api.core.list_namespace, label_selector=f"{MANAGED}={OWNER}").items:
-        renewed = float((found.metadata.annotations or {}).get(RENEWED, "inf"))
-        if time.time() - renewed > LOST_S and found.status.phase == "Active":
+        renewed = (found.metadata.annotations or {}).get(RENEWED, "")
+        if renewed.isdecimal() and int(renewed) < until and found.status.phase == "Active":
             name = found.metadata.name
             api.delete_now("delete a namespace that a lost run left", api.core.delete_namespace, name)
-            swept.append(found.metadata.name)
+            swept.append(name)
     return swept
+
+
+def _renew(api: Api, settings: Settings) -> None:
+    """Say that the owner of the cluster's namespace lives."""
+    body = {"metadata": {"annotations": renewal(now(api))}}
+    api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
+
+
+def _insist(remove: Callable[[], None]) -> None:
+    """Try it again where the API server is away, for a quarter of an hour: nobody else clears a named namespace away."""
+    until = time.monotonic() + _GIVE_UP_S
+    while True:
+        try:
+            return remove()
+        except (HarnessError, BadInput):
+            if time.monotonic() > until:
+                raise
+        time.sleep(_AGAIN_S)
 
 
 async def save_logs(api: Api, settings: Settings, into: Path) -> None:
@@ -121,8 +150,7 @@ def guard() -> None:
     while not select.select([orders], [], [], RENEW_S)[0]:
         if own:
             try:
-                body = {"metadata": {"annotations": renewal(time.time())}}
-                api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
+                _renew(api, settings)
             except Exception:  # noqa: BLE001, S112, RUF100 - the next time; it is lost only after many
                 continue
     if not orders.readline():
@@ -130,7 +158,7 @@ def guard() -> None:
             if told["keep_logs"]:
                 asyncio.run(save_logs(api, settings, Path(told["keep_logs"])))
         finally:
-            remove(api, settings, own=own, wait=False)
+            _insist(lambda: remove(api, settings, own=own, wait=False))
 
 
 if __name__ == "__main__":

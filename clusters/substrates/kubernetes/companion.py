@@ -55,11 +55,15 @@ class Companion:
         return HarnessError(f"the process that {self._does} ended with {self._process.returncode}")
 
     def end(self, last: Any = None) -> None:
-        """End its input, after a ``last`` word where one is given, and wait until it has ended."""
+        """End its input, after a ``last`` word where one is given, and wait until it has ended; not for ever."""
         if last is not None and self._process.poll() is None:
             self.tell(last)
         for end in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 assert end is not None
                 end.close()
-        self._process.wait(timeout=_END_S)
+        try:
+            self._process.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:  # as one whose API server does not answer; it was told all that there is
+            self._process.kill()
+            self._process.wait()

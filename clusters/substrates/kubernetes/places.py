@@ -181,7 +181,7 @@ class Places:
             for swept in await asyncio.to_thread(cleanup.sweep, api):
                 say(f"left by a lost run: namespace {swept}: deleted")
             # One that is kept has no owner who says that it lives, and no later run is to clear it away.
-            own = manifests.namespace(settings, None if keep else time.time())
+            own = manifests.namespace(settings, None if keep else await asyncio.to_thread(cleanup.now, api))
             await api.make("make a namespace", api.core.create_namespace, own)
         here = Path(__file__)
         scripts = [here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py")]

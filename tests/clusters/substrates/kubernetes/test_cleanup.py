@@ -1,0 +1,92 @@
+"""What is cleared away of runs that are gone, and that the namespace of one that lives is let be."""
+
+from email.utils import format_datetime
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes import cleanup
+from clusters.substrates.kubernetes.manifests import RENEWED, Settings
+
+NOW = 1_700_000_000
+"""By the API server; the machine of this test has another time."""
+
+
+class Server:
+    """An API server with namespaces, each with what its owner wrote on it, and pods that end after a few looks."""
+
+    def __init__(self, written: dict[str, str], pods: int = 0) -> None:
+        self.core = self.apps = self.policy = self
+        self.where, self.written, self.pods = "context lab", written, pods
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: SimpleNamespace(items=[])
+
+    def call_now(self, what: str, function: Any, *args: Any, **options: Any) -> Any:
+        self.asked += 1
+        return function(*args, **options)
+
+    def list_namespace_with_http_info(self, **_: Any) -> Any:
+        return None, 200, {"Date": format_datetime(datetime.fromtimestamp(NOW, UTC), usegmt=True)}
+
+    def list_namespace(self, **_: Any) -> Any:
+        active = SimpleNamespace(phase="Active")
+        each = [
+            SimpleNamespace(metadata=SimpleNamespace(name=name, annotations={RENEWED: at} if at else None), status=active)
+            for name, at in self.written.items()
+        ]
+        return SimpleNamespace(items=each)
+
+    def patch_namespace(self, name: str, body: Any) -> None:
+        self.written[name] = body["metadata"]["annotations"][RENEWED]
+
+    def delete_now(self, what: str, delete: Any, name: str, *_: Any) -> None:
+        self.written.pop(name, None)
+
+    def list_namespaced_pod(self, *_: Any, **__: Any) -> Any:
+        self.pods -= 1
+        return SimpleNamespace(items=[object()] * max(0, self.pods))
+
+
+def server(written: dict[str, str], pods: int = 0) -> Any:
+    return Server(written, pods)
+
+
+def test_the_time_is_the_api_servers_so_that_no_machine_with_another_deletes_what_lives() -> None:
+    written = {"lost": f"{NOW - 181}", "lives": f"{NOW - 179}", "ahead": f"{NOW + 999}", "kept": "", "strange": "once"}
+    there = server(written)
+    cleanup._renew(there, Settings(namespace="lives", cluster="c"))
+    assert written["lives"] == f"{NOW}"
+    assert cleanup.sweep(there) == ["lost"]
+    assert [*written] == ["lives", "ahead", "kept", "strange"]
+
+
+def test_what_a_killed_harness_left_is_tried_again_where_it_cannot_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else does it: as when a laptop is closed whose run was killed."""
+    monkeypatch.setattr(cleanup, "_AGAIN_S", 0.0)
+    fails: list[Exception] = [HarnessError("it has been away"), BadInput("log in again")]
+
+    def remove() -> None:
+        if fails:
+            raise fails.pop()
+
+    cleanup._insist(remove)
+    assert fails == []
+    monkeypatch.setattr(cleanup, "_GIVE_UP_S", 0.0)
+    fails.extend([HarnessError("it has been away")] * 9)
+    with pytest.raises(HarnessError, match="it has been away"):
+        cleanup._insist(remove)
+
+
+def test_pods_that_take_long_to_end_are_asked_for_less_than_five_times_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there, slept = server({"team": ""}, pods=9), list[tuple[float, int]]()
+    monkeypatch.setattr(cleanup.time, "sleep", lambda pause: slept.append((pause, there.asked)))
+    cleanup.remove(there, Settings(namespace="team", cluster="c"), own=False)
+    (_, first), *_, (_, last) = slept
+    assert (last - first) / sum(pause for pause, _ in slept[1:]) < 5
