@@ -158,7 +158,8 @@ async def test_an_image_that_is_not_to_be_had_is_said_with_its_name(
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGE", "nowhere.invalid/none:1")
     substrate = await opened(tmp_path)
     try:
-        with pytest.raises(HarnessError, match=r"nowhere\.invalid/none:1.*name an image that the cluster can pull"):
+        said = r"^ROACHPROOF_KUBERNETES_IMAGE=nowhere\.invalid/none:1: pod .*; name an image that the cluster can pull$"
+        with pytest.raises(BadInput, match=said):
             await begun(substrate)
     finally:
         await substrate.close()

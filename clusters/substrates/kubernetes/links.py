@@ -10,11 +10,12 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CUT, CUTTER, cutter
 from clusters.substrates.kubernetes.pods import RUNS, Pod, Pods
 from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.settings import CUTS
 
 _START_S = 300.0
 """How long the container may take to run: its image is pulled."""
@@ -164,7 +165,9 @@ class Links:
 
             def runs() -> bool:
                 if pod.cutter_stuck:
-                    raise HarnessError(f"pod {pod.name}: container {CUTTER}: {pod.cutter}; {pod.cutter_stuck}")
+                    raise BadInput(
+                        f"{CUTS}={self._image}: pod {pod.name}: container {CUTTER}: {pod.cutter}; {pod.cutter_stuck}"
+                    )
                 return pod.cutter == RUNS
 
             await self._pods.until(f"container {CUTTER} of {pod.name} to run", pod, runs, timeout=_START_S)

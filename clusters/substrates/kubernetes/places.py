@@ -15,14 +15,14 @@ from clusters.generators import WantedGenerators
 from clusters.model import Capability, NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import AWAY_S, Api
 from clusters.substrates.kubernetes.forwarding import Forwards, named_here
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.links import Links
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
-from clusters.substrates.kubernetes.pods import Pod, Pods
+from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.rights import (
     CUTTING,
@@ -39,6 +39,7 @@ from clusters.substrates.kubernetes.volumes import Files, link
 from clusters.waiting import to_the_end
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_AGAIN_S = 0.5
 _START_S = 300.0
 """How long a pod may take to run: its image is pulled, its volume made."""
 
@@ -58,8 +59,6 @@ class Node:
     furnished: set[tuple[str, PurePath]] = field(default_factory=set)
     """Which programs the pod has, each with the pod's identity."""
     output: PurePath | None = None
-    cpu_s: float = 0.0
-    """CPU that it last said it had used."""
 
 
 class Places:
@@ -283,11 +282,23 @@ class Places:
     # ---- pods -----------------------------------------------------------------------------------------------------
 
     async def _up(self, name: str, template: Template | None = None) -> Node:
-        """The node with a pod of this template (any, where none is given), furnished with files and programs."""
+        """The node with a pod of this template (any, where none is given), furnished with files and programs.
+
+        Raises ``BadInput`` for an image that the user named and that will not do.
+        """
+        try:
+            return await self._made(name, template)
+        except UnfitImage as error:
+            if named := self._given.names(error.image):
+                raise BadInput(f"{named}: {error}") from error
+            raise
+
+    async def _made(self, name: str, template: Template | None) -> Node:
         self._opened()
         node = self._node(name)
         pod = self._pods[node.pod]
         async with self._locks.setdefault(node.group, asyncio.Lock()):
+            self._opened()  # what is asked for while all is cleared away would be left
             told, _ = self._sets.get(node.group, (None, 0))
             wanted = template or pod.template or told or Template(image=self._image())
             await self._declared(node, wanted)
@@ -348,8 +359,21 @@ class Places:
         await self._asked(node, "eval", written(path, content))
 
     async def _asked(self, node: Node, *question: str, timeout: float = 30.0) -> str:
-        """What the node's container answers, in a thread. Raises ``HarnessError`` where it is no."""
-        code, said = await asyncio.to_thread(node.shell.ask, *question, timeout=timeout)
+        """What the node's container answers, in a thread. Raises ``HarnessError`` where it is no.
+
+        Where no answer comes it is asked again for a minute, as the API server may be away: all that is asked may be
+        done twice.
+        """
+        until = time.monotonic() + AWAY_S
+        while True:
+            self._opened()
+            try:
+                code, said = await asyncio.to_thread(node.shell.ask, *question, timeout=timeout)
+                break
+            except HarnessError:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(_AGAIN_S)
         if code:
             raise HarnessError(f"{node.placement.node.name}: {question[0]} ended with {code}: {said.strip()}")
         return said
@@ -369,11 +393,9 @@ class Places:
                 ready = {name: node.pod for name, node in self._nodes.items() if self._pods[node.pod].ready}
                 await asyncio.gather(*(self._files.save_logs(pod, into / name) for name, pod in ready.items()))
         finally:
-            for node in self._nodes.values():
-                node.shell.close()
-                node.looks.close()
-            if self._links is not None:
-                self._links.close()
+            shells = [shell for node in self._nodes.values() for shell in (node.shell, node.looks)]
+            ends = [shell.close for shell in shells] + ([self._links.close] if self._links is not None else [])
+            await asyncio.gather(*map(asyncio.to_thread, ends))  # each waits for the other side's word
             self._pods.close()
             self._history.close()
             if self._forwards is not None:

@@ -40,6 +40,8 @@ STUCK = {
     "RunContainerError": "choose an image that has /bin/sh and coreutils",
 }
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
+_OF_IMAGES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RunContainerError")
+"""Those of them that are the image's."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
 _CONTAINERS = (CONTAINER, GENERATOR)
 RUNS = "runs"
@@ -88,6 +90,14 @@ class Pod:
         return ProcessState.EXITED if self.starts else ProcessState.ABSENT
 
 
+class UnfitImage(HarnessError):  # noqa: N818 - what was found
+    """A pod never runs with its ``image``."""
+
+    def __init__(self, why: str, image: str) -> None:
+        super().__init__(why)
+        self.image = image
+
+
 class Pods:
     """All pods of a cluster. Belongs to the event loop that made it."""
 
@@ -130,7 +140,7 @@ class Pods:
     async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
         """Wait for the pod to be so.
 
-        Raises ``HarnessError`` where it is stuck, ``TimedOut`` with what it was last, ``BadInput`` where nobody may
+        Raises ``HarnessError`` where it is stuck, ``UnfitImage`` where by its image, ``TimedOut`` with what it was last, ``BadInput`` where nobody may
         watch it.
         """
         try:
@@ -138,7 +148,7 @@ class Pods:
                 while not check():
                     self.refuse_unwatched()
                     if pod.stuck:
-                        raise HarnessError(f"pod {pod.name}: {pod.waiting}; {pod.stuck}")
+                        raise _stuck(pod)
                     self._changed.clear()
                     if not check():
                         await self._changed.wait()
@@ -246,6 +256,13 @@ class Pods:
                 pod.ended_by = _ENDED_BY.get("".join(why), "")
                 pod.alive = False
         self._tell()
+
+
+def _stuck(pod: Pod) -> HarnessError:
+    why = f"pod {pod.name}: {pod.waiting}; {pod.stuck}"
+    if pod.template is not None and pod.waiting.startswith(_OF_IMAGES):
+        return UnfitImage(why, pod.template.image)
+    return HarnessError(why)
 
 
 def _status(seen: Any) -> Any:

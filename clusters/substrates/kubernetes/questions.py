@@ -15,6 +15,8 @@ from clusters.substrates.kubernetes.manifests import SCRIPT
 
 NODE = ("/bin/sh", str(SCRIPT), "shell")
 """What answers in a node's container."""
+_SHOWN = 40
+"""So much of a question is shown in messages."""
 
 
 class Shell:
@@ -45,7 +47,8 @@ class Shell:
                 except (HarnessError, OSError, ValueError) as error:
                     self._close()
                     if last or isinstance(error, TimeoutError):
-                        raise HarnessError(f"pod {self._pod} does not answer `{question[:80]}`: {error}") from error
+                        # No more of it: what is written into files stands further on, and may be secret.
+                        raise HarnessError(f"pod {self._pod} does not answer `{question[:_SHOWN]}`: {error}") from error
         raise AssertionError
 
     def _ask(self, question: str, timeout: float) -> tuple[int, str]:

@@ -112,6 +112,12 @@ class Given:
             f"programs are then copied, or {IMAGES} to a file that says which image has which program"
         )
 
+    def names(self, image: str) -> str:
+        """The variable that names an image, with its value, as messages begin; empty where none does."""
+        if image in self.images:
+            return f"{IMAGES}: image {image}"
+        return f"{IMAGE}={image}" if image == self.image else ""
+
     def program(self, source: Path) -> Program:
         """How pods get a program of this machine."""
         resolved = source.resolve()

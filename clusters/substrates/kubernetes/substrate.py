@@ -252,14 +252,17 @@ class Kubernetes(Places):
     def cpu_seconds(self) -> float:
         """CPU that the containers of all nodes and services that run have used, in seconds.
 
-        Of one that does not answer it is what it last said.
+        Raises ``HarnessError`` where one does not say it: any other figure in its place would make up what was used.
         """
         return sum(self._cpu(node) for node in self._nodes.values() if self._pods[node.pod].alive)
 
     def _cpu(self, node: Node) -> float:
-        with suppress(HarnessError, ValueError):
-            node.cpu_s = int(node.looks.ask("cpu", timeout=2.0)[1]) / 1e9
-        return node.cpu_s
+        code, said = node.looks.ask("cpu")
+        try:
+            return int(said) / 1e9
+        except ValueError:
+            name = node.placement.node.name
+            raise HarnessError(f"{self._cluster}: the CPU of {name} cannot be read ({code}): {said}") from None
 
     def clock(self, name: str) -> Reading:
         """The clock of the machine that the node's pod runs on. Raises ``HarnessError`` where it cannot be read."""

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import links
 from clusters.substrates.kubernetes.links import Links, rules
 from clusters.substrates.kubernetes.manifests import CUT, CUTTER
 from clusters.substrates.kubernetes.pods import RUNS, Pod
+from clusters.substrates.kubernetes.settings import CUTS
 from clusters.substrates.processes import namespaces
 from clusters.substrates.processes.network import Network, candidates
 
@@ -160,7 +161,7 @@ async def test_a_pod_that_is_made_anew_was_not_cut_all_the_time(cluster: Cluster
 @linked
 async def test_a_container_that_never_runs_is_said_with_the_way_out(cluster: Cluster, of: Links) -> None:
     cluster.runs = ("ErrImagePull: not found", "name an image that the cluster can pull")
-    with pytest.raises(HarnessError, match="pod a: container cutter: ErrImagePull: not found; name an image that"):
+    with pytest.raises(BadInput, match=f"{CUTS}=cutter:1: pod a: container cutter: ErrImagePull: not found; name an "):
         await of.cut(cluster.pods["a"], cluster.pods["b"])
 
 

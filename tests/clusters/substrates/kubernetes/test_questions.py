@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from kubernetes.stream.ws_client import STDERR_CHANNEL, STDOUT_CHANNEL
 
+from clusters.errors import HarnessError
+from clusters.substrates.kubernetes.manifests import ORDER, STORE
+from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.questions import Shell
 from tests.clusters.substrates.kubernetes.frames import Frames, opened
 
@@ -23,3 +26,16 @@ def test_a_question_waits_for_its_answer_and_for_nothing_else(monkeypatch: pytes
     frames.arrive()
     assert shell.ask("false") == (7, "")
     assert frames.sent == [b"\x001 true\n", b"\x002 false\n"]
+
+
+def test_what_is_written_into_a_file_is_in_no_message() -> None:
+    """Keys and passwords are."""
+
+    def open_exec(*_: Any, **__: Any) -> Any:
+        raise HarnessError("it is away")
+
+    api: Any = SimpleNamespace(open_exec=open_exec)
+    for place in (ORDER, STORE / "x"):
+        with pytest.raises(HarnessError, match=r"pod node-0 does not answer `eval .*: it is away") as raised:
+            Shell(api, "space", "node-0").ask("eval", written(place, b"velvet-marmot"))
+        assert base64.b64encode(b"velvet-marmot").decode()[:4] not in str(raised.value)
