@@ -23,7 +23,7 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CH
 from websocket import WebSocketException
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.kubernetes.reached import configuration
+from clusters.substrates.kubernetes.reached import KEPT_ALIVE, configuration
 
 T = TypeVar("T")
 
@@ -218,6 +218,7 @@ class Api:
             raise self.refused(f"run a command in {pod}", error) from error
         except (WebSocketException, OSError) as error:
             raise HarnessError(f"{self.where}: cannot run a command in {pod}: {error}") from error
+        _keep_alive(opened.sock)
         # Else it keeps all that was ever said; to have it forget that, it forgets what was not read yet, too.
         opened._all = _Nowhere()
         return opened
@@ -235,6 +236,7 @@ class Api:
             raise self.refused(f"reach port {port} of {pod}", error) from error
         except (WebSocketException, OSError) as error:
             raise HarnessError(f"{self.where}: cannot reach port {port} of {pod}: {error}") from error
+        _keep_alive(opened.websocket)
         found: socket.socket = opened.socket(port)
         return found
 
@@ -277,6 +279,13 @@ class Api:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+def _keep_alive(websocket: Any) -> None:
+    """As the client's own setting does with other connections. It may have ended already."""
+    with suppress(OSError, AttributeError):
+        for option in KEPT_ALIVE:
+            websocket.sock.setsockopt(*option)
 
 
 class _Nowhere:

@@ -7,10 +7,15 @@ from pathlib import Path
 from kubernetes import client, config
 from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
+from kubernetes.utils import tcp_keepalive_socket_options
 from yaml import YAMLError
 
 from clusters import hidden
 from clusters.errors import BadInput
+
+KEPT_ALIVE = tcp_keepalive_socket_options(idle=10, interval=5, count=4)
+"""For each connection: load balancers forget one that is silent for minutes, as a log is of a node that runs, and tell
+nobody. So it is used every ten seconds, and one that is lost is known after thirty."""
 
 
 class _Configuration(client.Configuration):  # type: ignore[misc]
@@ -29,6 +34,7 @@ class _Configuration(client.Configuration):  # type: ignore[misc]
 def configuration(context: str | None) -> tuple[client.Configuration, str]:
     """How the API server is reached, and its name in messages. Raises ``BadInput``."""
     found = _Configuration()
+    found.socket_options = KEPT_ALIVE
     if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
         config.load_incluster_config(client_configuration=found)
         return found, "the cluster that this runs in"

@@ -2,11 +2,13 @@
 
 import io
 import json
+import socket
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import urllib3
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL
 
@@ -146,6 +148,24 @@ def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypa
     monkeypatch.setattr(api_module, "AWAY_S", 0.0)
     with pytest.raises(BadInput, match="cannot watch pods"):
         next(seen)
+
+
+def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What load balancers forget is not heard any more, as the end of a node that had run for minutes."""
+    api: Any = Api.__new__(Api)
+    api._configuration = client.Configuration()
+    with socket.create_server(("127.0.0.1", 0)) as listens, socket.create_connection(listens.getsockname()) as there:
+        opened = SimpleNamespace(sock=there)
+        run = SimpleNamespace(sock=opened, websocket=opened, socket=lambda _: there)
+        for way in ("stream", "portforward"):
+            monkeypatch.setattr(api_module, way, lambda *_, **__: run)
+        for opens in (lambda: api.open_exec("team", "node-0", ["true"], stdin=False), lambda: api.open_port("t", "p", 1)):
+            there.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
+            opens()
+            assert there.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        opened.sock = None  # ended by the pod as soon as it was there
+        api.open_port("team", "node-0", 1)
 
 
 def killing(name: str, words: str) -> Any:

@@ -2,12 +2,14 @@
 
 import base64
 import json
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes.client.rest import RESTClientObject
 
 from clusters import hidden
 from clusters.engines import ENGINES
@@ -69,6 +71,13 @@ def test_secrets_of_kubeconfig(
     found.auth_settings()
     assert_hidden(*secrets)
     assert redacted("me of lab") == "me of lab"
+
+
+def test_a_call_and_a_watch_are_kept_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig(tmp_path, monkeypatch, {"token": "plain-words-only"})
+    found, _ = configuration(None)
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in found.socket_options
+    assert RESTClientObject(found).pool_manager.connection_pool_kw["socket_options"] == found.socket_options
 
 
 def test_a_key_is_hidden_line_by_line_from_the_file_or_from_kubeconfig(
