@@ -268,6 +268,7 @@ class Api:
                 _drain(run, to)
                 if stop is not None and stop.is_set():
                     break
+            _drain(run, to)  # the end may have come with the last words of one channel while another was read
             out, err, status = (told[channel].getvalue() for channel in (STDOUT_CHANNEL, STDERR_CHANNEL, ERROR_CHANNEL))
             return (-1 if run.is_open() else _exit_code(status)), out, err
         except (WebSocketException, OSError, ValueError, KeyError) as error:

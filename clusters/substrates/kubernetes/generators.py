@@ -163,9 +163,12 @@ class ExecChannel:
     def _run(self) -> None:
         rest, errors, why = b"", b"", ""
         try:
-            while self._opened.is_open() and not self._closing.is_set():
-                self._write()
-                self._opened.update(timeout=_POLL_S)
+            goes_on = True
+            while goes_on:
+                # Once more after the end, which may have come with the last lines while errors were read.
+                if goes_on := self._opened.is_open() and not self._closing.is_set():
+                    self._write()
+                    self._opened.update(timeout=_POLL_S)
                 at = time.monotonic_ns()
                 *lines, rest = (rest + self._opened.read_channel(STDOUT_CHANNEL)).split(b"\n")
                 errors = (errors + self._opened.read_channel(STDERR_CHANNEL))[-500:]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubernetes.stream import ws_client
-from kubernetes.stream.ws_client import WSClient
+from kubernetes.stream.ws_client import STDERR_CHANNEL, WSClient
 
 END = (-1, b"")
 """Instead of a frame: the connection is closed from there."""
@@ -35,10 +35,25 @@ class Frames:
     def close(self) -> None:
         self.connected = False
 
-    def arrive(self) -> None:
-        if self._coming:
+    def arrive(self, *, all_of_them: bool = False) -> None:
+        while self._coming:
             self._there.append(self._coming.pop(0))
             self._peer.send(b"x")
+            if not all_of_them:
+                break
+
+
+def arriving_late(run: WSClient, frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all frames arrive after the output was looked at, and before the errors are."""
+    read = run.read_channel
+
+    def read_channel(channel: int) -> bytes:
+        if channel == STDERR_CHANNEL:
+            frames.arrive(all_of_them=True)
+        found: bytes = read(channel)
+        return found
+
+    monkeypatch.setattr(run, "read_channel", read_channel)
 
 
 def opened(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> WSClient:

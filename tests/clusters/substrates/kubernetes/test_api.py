@@ -16,7 +16,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import api as api_module
 from clusters.substrates.kubernetes.api import Api, _drain, _exit_code, _Nowhere
 from clusters.substrates.kubernetes.history import History
-from tests.clusters.substrates.kubernetes.frames import Frames, opened
+from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
 
 
 def test_nothing_that_arrives_while_another_channel_is_read_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +35,15 @@ def test_nothing_that_arrives_while_another_channel_is_read_is_lost(monkeypatch:
     for _ in range(4):
         _drain(run, told)
     assert {channel: file.getvalue() for channel, file in told.items()} == {1: b"123", 2: b"!", 3: b""}
+
+
+def test_the_last_words_arrive_that_come_with_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive whose last part was lost had an exit code of 0."""
+    frames = Frames([(STDOUT_CHANNEL, b"all"), (ERROR_CHANNEL, b'{"status": "Success"}'), END])
+    arriving_late(run := opened(frames, monkeypatch), frames, monkeypatch)
+    api: Any = Api.__new__(Api)
+    api.open_exec = lambda *_, **__: run
+    assert api.execute("team", "node-0", ["cat"]) == (0, b"all", b"")
 
 
 @pytest.mark.parametrize(

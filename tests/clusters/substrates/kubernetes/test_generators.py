@@ -6,7 +6,7 @@ import pytest
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDIN_CHANNEL, STDOUT_CHANNEL
 
 from clusters.substrates.kubernetes.generators import ExecChannel
-from tests.clusters.substrates.kubernetes.frames import END, Frames, opened
+from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually
 
 
@@ -20,6 +20,14 @@ async def test_lines_are_heard_whole_and_its_end_with_its_last_words(monkeypatch
     for _ in parts:
         frames.arrive()
     assert [told.get(timeout=PATIENCE_S) for _ in range(3)] == [b"one", b"two", "it broke"]
+
+
+async def test_its_last_line_is_heard_that_comes_with_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a program that has told everything would be taken for lost."""
+    frames, told = Frames([(STDOUT_CHANNEL, b"ended\n"), END]), queue.Queue[bytes | str]()
+    arriving_late(run := opened(frames, monkeypatch), frames, monkeypatch)
+    ExecChannel(run, lambda line, _: told.put(line), told.put)
+    assert [told.get(timeout=PATIENCE_S) for _ in range(2)] == [b"ended", ""]
 
 
 async def test_a_connection_that_breaks_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
