@@ -19,6 +19,7 @@ from typing import Any
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
+from clusters.substrates.kubernetes.settings import REACH, Reach
 
 _ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))
 _TRIES = 100
@@ -33,6 +34,26 @@ async def named_here() -> bool:
         await asyncio.get_running_loop().getaddrinfo(_WELL_KNOWN, 443)
     except socket.gaierror:
         return False
+    return True
+
+
+async def forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators: bool) -> bool:
+    """Whether pods are reached by port-forwarding. Raises ``BadInput`` where that is not to be had."""
+    if reach is Reach.DIRECT or (reach is Reach.FOUND and await named_here()):
+        return False
+    why = (
+        f"{api.where}: the names of its pods are not known on this machine"
+        if reach is Reach.FOUND
+        else f"{REACH}={reach}"
+    )
+    inside = f"run the harness in the cluster, or where its network is routed and its names are known ({REACH}=direct)"
+    if not ports:
+        raise BadInput(f"{why}: the ports of this engine are not forwarded; {inside}")
+    if not generators:
+        raise BadInput(
+            f"{why}: by port-forwarding the harness reaches nodes, and load must not go that way; have it come from "
+            f"--generators in the cluster, or {inside}"
+        )
     return True
 
 

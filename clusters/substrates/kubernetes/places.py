@@ -16,7 +16,7 @@ from clusters.model import Capability, NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import AWAY_S, Api
-from clusters.substrates.kubernetes.forwarding import Forwards, named_here
+from clusters.substrates.kubernetes.forwarding import Forwards, forwarded
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.links import Links
@@ -29,12 +29,11 @@ from clusters.substrates.kubernetes.rights import (
     FORWARDS,
     GENERATORS,
     IN_A_NAMESPACE,
-    MACHINES,
     NAMESPACES,
     refuse_without,
 )
-from clusters.substrates.kubernetes.room import refuse_shortage
-from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, REACH, Given, Program, Reach
+from clusters.substrates.kubernetes.room import refuse_shortage, zones
+from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
 from clusters.substrates.kubernetes.volumes import Files, link
 from clusters.waiting import to_the_end
 
@@ -138,9 +137,9 @@ class Places:
             await refuse_without(api, GENERATORS, given.namespace)
         if settings.cuts:
             await refuse_without(api, CUTTING, given.namespace)
-        if forwarded := await _forwarded(api, given.reach, ports, generators=bool(generators)):
+        if brought := await forwarded(api, given.reach, ports, generators=bool(generators)):
             await refuse_without(api, FORWARDS, given.namespace)
-        where = await _zones(api, nodes)
+        where = await zones(api, nodes)
         await refuse_shortage(
             api, settings, own=own, nodes=nodes, resources=resources, generators=generators, where=where, say=say
         )
@@ -154,7 +153,7 @@ class Places:
         self = cls(given, api, settings, scratch.resolve(), own=own, keep_logs=keep_logs)
         self._where = where
         try:
-            if forwarded:
+            if brought:
                 say("nodes are reached by port-forwarding, as the names of pods are not known here")
                 self._forwards = await asyncio.to_thread(Forwards, given.context, settings.namespace, ports)
             await self._begin(say, keep=keep)
@@ -240,7 +239,7 @@ class Places:
         self._opened()
         if not self._where:
             there = [node.placement.node for node in self._nodes.values()]
-            self._where = await _zones(self._api, [*there, *nodes])
+            self._where = await zones(self._api, [*there, *nodes])
         return tuple([await self._placed(node, manifests.group(node)) for node in nodes])
 
     async def beside(self, name: str) -> Placement:
@@ -409,39 +408,3 @@ class Places:
             if self._guard is not None:
                 await asyncio.to_thread(self._guard.dismiss)
             self._api.close()
-
-
-async def _forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators: bool) -> bool:
-    """Whether pods are reached by port-forwarding. Raises ``BadInput`` where that is not to be had."""
-    if reach is Reach.DIRECT or (reach is Reach.FOUND and await named_here()):
-        return False
-    why = (
-        f"{api.where}: the names of its pods are not known on this machine"
-        if reach is Reach.FOUND
-        else f"{REACH}={reach}"
-    )
-    inside = f"run the harness in the cluster, or where its network is routed and its names are known ({REACH}=direct)"
-    if not ports:
-        raise BadInput(f"{why}: the ports of this engine are not forwarded; {inside}")
-    if not generators:
-        raise BadInput(
-            f"{why}: by port-forwarding the harness reaches nodes, and load must not go that way; have it come from "
-            f"--generators in the cluster, or {inside}"
-        )
-    return True
-
-
-async def _zones(api: Api, nodes: Sequence[NodeSpec]) -> Mapping[str, Mapping[str, str]]:
-    """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``."""
-    wanted = [(node.region, node.zone) for node in nodes]
-    if len(set(wanted)) < 2:
-        return {}
-    await refuse_without(api, MACHINES, None)
-    machines = (await api.call("look at the machines", api.core.list_node)).items
-    found = manifests.places(wanted, [machine.metadata.labels or {} for machine in machines])
-    if not found:
-        raise BadInput(
-            f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
-            f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
-        )
-    return {manifests.group(node): found[node.region, node.zone] for node in nodes}

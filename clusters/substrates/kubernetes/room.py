@@ -15,8 +15,8 @@ from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import Settings, group
-from clusters.substrates.kubernetes.rights import MACHINES, Right, granted, lacking
+from clusters.substrates.kubernetes.manifests import Settings, group, places
+from clusters.substrates.kubernetes.rights import MACHINES, Right, granted, lacking, refuse_without
 
 _Told = Mapping[str, Any]
 _MIB = 1 << 20
@@ -198,6 +198,22 @@ def _open(machine: _Told) -> bool:
 
 def _size(name: str, value: Decimal | int) -> str:
     return f"{value / _MIB:,.0f} MiB" if "memory" in name or "storage" in name else f"{float(value):g}"
+
+
+async def zones(api: Api, nodes: Sequence[NodeSpec]) -> Mapping[str, Mapping[str, str]]:
+    """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``."""
+    wanted = [(node.region, node.zone) for node in nodes]
+    if len(set(wanted)) < 2:
+        return {}
+    await refuse_without(api, MACHINES, None)
+    machines = (await api.call("look at the machines", api.core.list_node)).items
+    found = places(wanted, [machine.metadata.labels or {} for machine in machines])
+    if not found:
+        raise BadInput(
+            f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
+            f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
+        )
+    return {group(node): found[node.region, node.zone] for node in nodes}
 
 
 async def refuse_shortage(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.kubernetes import places
+from clusters.substrates.kubernetes import forwarding
 from clusters.substrates.kubernetes.forwarding import listening, serve
 from clusters.substrates.kubernetes.settings import Reach
 
@@ -95,10 +95,10 @@ async def test_when_pods_are_reached_so(
     async def named_here() -> bool:
         return known
 
-    monkeypatch.setattr(places, "named_here", named_here)
+    monkeypatch.setattr(forwarding, "named_here", named_here)
     server: Any = Server()
     if isinstance(found, bool):
-        assert await places._forwarded(server, reach, ports, generators=generators) is found
+        assert await forwarding.forwarded(server, reach, ports, generators=generators) is found
     else:
         with pytest.raises(BadInput, match=found):
-            await places._forwarded(server, reach, ports, generators=generators)
+            await forwarding.forwarded(server, reach, ports, generators=generators)
