@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from clusters.errors import TimedOut
+from clusters.errors import HarnessError, TimedOut
 from clusters.model import Health
 
 T = TypeVar("T")
@@ -21,11 +21,13 @@ async def wait_until(
     timeout: float,
     watch: Callable[[], None] = lambda: None,
     interval: float = 0.1,
+    late: type[HarnessError] = TimedOut,
 ) -> float:
     """Poll ``check`` until it is ok; returns the seconds it took.
 
     ``watch`` is the watchdog: it raises when waiting has become useless (a node died). It is called several times a
-    second, also while a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last.
+    second, also while a check runs. Raises ``TimedOut`` with what was waited for, for how long, and what was seen last;
+    in its place ``late``, as ``HarnessError`` for what is not the database's to do.
     """
     began = time.monotonic()
     attempts, last = 0, "nothing"
@@ -42,7 +44,7 @@ async def wait_until(
         watch()
         if time.monotonic() - began >= timeout:
             tried = f"{time.monotonic() - began:.1f} s and {attempts} attempts"
-            raise TimedOut(f"waiting for {what}: not after {tried}; last seen: {last}")
+            raise late(f"waiting for {what}: not after {tried}; last seen: {last}")
         await asyncio.sleep(interval)
 
 

@@ -83,7 +83,8 @@ class Substrate(Nodes, Protocol):
         """Start the process of a node or service; returns once it was spawned.
 
         Raises ``HarnessError`` while an earlier one runs and where it was never placed, ``BadInput`` if it cannot be
-        executed.
+        executed, and for a node that has run by nothing else: it tells of the program. ``TimedOut`` is never raised: it
+        tells of the database.
         """
 
     async def stop(self, name: str, *, timeout: float) -> int:

@@ -92,4 +92,4 @@ class Changes:
             ok = (now.status.observed_generation or 0) >= patched.metadata.generation
             return Health(ok=ok, why="its controller has not seen it")
 
-        await wait_until(f"the change of StatefulSet {where[0]}", seen, timeout=_SEEN_S, interval=0.1)
+        await wait_until(f"the change of StatefulSet {where[0]}", seen, timeout=_SEEN_S, late=HarnessError)

@@ -109,8 +109,8 @@ class Places(Untouched):
                 (certs / file).touch(mode=0o600)
                 (certs / file).write_bytes(base64.b64decode(content))
             await asyncio.to_thread(self._pods.listed.wait, 30)
-            if self._pods.refused:
-                raise self._pods.refused
+            if self._pods.unheard:
+                raise self._pods.unheard
             await self._history.begin()
             if generators:
                 self._beside = await Beside.begin(

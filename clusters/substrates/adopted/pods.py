@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import HarnessError
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.orders import exit_code
@@ -47,7 +47,7 @@ class Pods:
         self._ended = threading.Event()
         self.listed = threading.Event()
         """Set once the pods were looked at."""
-        self.refused: Exception | None = None
+        self.unheard: HarnessError | None = None
         """Why they are not watched any more."""
         self._watching = threading.Thread(target=self._watch, name=f"pods of {found.name}", daemon=True)
         self._watching.start()
@@ -77,8 +77,7 @@ class Pods:
                     if kind == "DELETED" and self[seen.metadata.name].uid == seen.metadata.uid:
                         _gone(self[seen.metadata.name])
         except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
-            unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
-            self.refused = error if isinstance(error, BadInput) else unheard
+            self.unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
             self.listed.set()
 
     def _seen(self, seen: Any) -> None:

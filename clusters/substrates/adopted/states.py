@@ -19,11 +19,11 @@ class States(Places):
     def state(self, name: str) -> ProcessState:
         """Whether the container runs that did when it was placed or started last; another in its place does not count.
 
-        So a node that Kubernetes made anew by itself has ended all the same. Raises ``BadInput`` or ``HarnessError``
-        where nothing is heard of pods any more.
+        So a node that Kubernetes made anew by itself has ended all the same. Raises ``HarnessError`` where nothing
+        is heard of pods any more.
         """
-        if self._pods.refused:
-            raise self._pods.refused
+        if self._pods.unheard:
+            raise self._pods.unheard
         if name not in self._names:
             return ProcessState.ABSENT
         pod, runs = self._pods[self._names[name]], self._runs[name]

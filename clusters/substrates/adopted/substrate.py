@@ -1,6 +1,7 @@
 """A cluster of others: hurt only where that was allowed, its StatefulSet changed and put back."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
@@ -17,7 +18,18 @@ class Adopted(States):
     """One cluster that is there already. Made with ``open``; belongs to the event loop that opened it."""
 
     async def start(self, spec: ProcessSpec) -> None:
-        """Wait for the pod that the StatefulSet makes anew by itself; one of another image is made anew once more."""
+        """Wait for the pod that the StatefulSet makes anew by itself; one of another image is made anew once more.
+
+        Of a node that has run ``HarnessError`` alone is raised: bad input would be its program's, and evidence.
+        """
+        try:
+            await self._start(spec)
+        except BadInput as error:
+            if self._runs[spec.name]:
+                raise HarnessError(str(error)) from error
+            raise
+
+    async def _start(self, spec: ProcessSpec) -> None:
         name, image = spec.name, self._image(spec.program)
         pod, former = self._pods[self._names[name]], self._runs[name]
         if self._number(name) >= self._changes.replicas:
@@ -32,12 +44,12 @@ class Adopted(States):
                 raise HarnessError(f"{name}: pod {self._names[name]}: {pod.waiting}")
             return Health(ok=pod.container not in ("", former), why=pod.waiting or "its container does not run")
 
-        await wait_until(f"{name} to be made anew", there, timeout=_START_S, interval=0.05)
+        await _until(f"{name} to be made anew", there, _START_S)
         if pod.image != image:
             await self._changes.ask(image=image)
             await self._delete(name, _KILL_S)
-            await wait_until(f"{name} to be made anew", there, timeout=_START_S, interval=0.05)
-        await wait_until(f"{name} to run {image}", another, timeout=_START_S, interval=0.05)
+            await _until(f"{name} to be made anew", there, _START_S)
+        await _until(f"{name} to run {image}", another, _START_S)
         self._runs[name] = pod.container
         self._history.begins(self._names[name])
 
@@ -89,7 +101,7 @@ class Adopted(States):
             over = not runs_now or runs in pod.codes or runs in pod.outside
             return Health(ok=over and (image is not None or not pod.uid), why="its container runs")
 
-        await wait_until(f"{name} to be gone", ended, timeout=grace_s + _END_S, interval=0.05)
+        await _until(f"{name} to be gone", ended, grace_s + _END_S)
         if image is None:
             self._out.add(name)
             await self._changes.forget(self._names[name])
@@ -101,3 +113,8 @@ class Adopted(States):
         where = (self._names[name], self._found.namespace)
         end = self._api.core.delete_namespaced_pod
         await asyncio.to_thread(self._api.delete_now, "delete a pod", end, *where, uid=pod.uid, grace_s=grace_s)
+
+
+async def _until(what: str, check: Callable[[], Awaitable[Health]], timeout: float) -> None:
+    """Wait for what Kubernetes does: no database is late with it."""
+    await wait_until(what, check, timeout=timeout, interval=0.05, late=HarnessError)

@@ -283,12 +283,18 @@ class Places:
     async def _up(self, name: str, template: Template | None = None) -> Node:
         """The node with a pod of this template (any, where none is given), furnished with files and programs.
 
-        Raises ``BadInput`` for an image that the user named and that will not do.
+        Raises ``BadInput`` for an image that the user named and that will not do. Of a node that has run it raises
+        ``HarnessError`` alone: bad input would be the program's that it is to go on with, and evidence.
         """
+        pod = self._pod(name)
         try:
             return await self._made(name, template)
+        except BadInput as error:
+            if pod.starts:
+                raise HarnessError(str(error)) from error
+            raise
         except UnfitImage as error:
-            if named := self._given.names(error.image):
+            if not pod.starts and (named := self._given.names(error.image)):
                 raise BadInput(f"{named}: {error}") from error
             raise
 

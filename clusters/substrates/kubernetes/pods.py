@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from clusters.errors import BadInput, HarnessError, TimedOut
+from clusters.errors import HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.history import History
@@ -109,7 +109,7 @@ class Pods:
         self._ended = threading.Event()
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._refused: Exception | None = None
+        self._unheard: HarnessError | None = None
         """Why the pods are not watched any more."""
         self._watching = threading.Thread(target=self._watch, name="pods", daemon=True)
         self._watching.start()
@@ -133,15 +133,15 @@ class Pods:
         self._ended.set()
 
     def refuse_unwatched(self) -> None:
-        """Raise ``BadInput`` or ``HarnessError`` where nothing is heard of the pods any more: how they are is unknown."""
-        if self._refused:
-            raise self._refused
+        """Raise ``HarnessError`` where nothing is heard of the pods any more: how they are is not known."""
+        if self._unheard:
+            raise self._unheard
 
     async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
         """Wait for the pod to be so.
 
-        Raises ``HarnessError`` where it is stuck, ``UnfitImage`` where by its image, ``TimedOut`` with what it was last, ``BadInput`` where nobody may
-        watch it.
+        Raises ``HarnessError`` where it is stuck (``UnfitImage``: by its image), and with what it was last where that
+        takes too long: not ``TimedOut``, which is evidence of what a database did.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -156,7 +156,7 @@ class Pods:
             last = pod.waiting or f"its process is {pod.state}"
             if warnings := self._history.warnings(pod.name):
                 last += f" (last warnings: {warnings})"
-            raise TimedOut(f"waiting for {what}: not after {timeout:g} s; pod {pod.name}: {last}") from None
+            raise HarnessError(f"waiting for {what}: not after {timeout:g} s; pod {pod.name}: {last}") from None
 
     def _tell(self) -> None:
         if not self._ended.is_set():
@@ -185,8 +185,7 @@ class Pods:
                     self._seen(seen)
                 self._tell()
         except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
-            unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
-            self._refused = error if isinstance(error, BadInput) else unheard
+            self._unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
             self._tell()
 
     def _gone(self, pod: Pod, code: int | None) -> None:

@@ -213,7 +213,7 @@ class Kubernetes(Places):
     def state(self, name: str) -> ProcessState:
         """What the node's process does now, as its container last said.
 
-        Raises ``BadInput`` or ``HarnessError`` where nothing is heard of pods any more.
+        Raises ``HarnessError`` where nothing is heard of pods any more.
         """
         self._pods.refuse_unwatched()
         node = self._nodes.get(name)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
+from clusters.substrates.adopted import substrate
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
 from tests.clusters.substrates.adopted.test_finding import RELEASE, found
@@ -88,3 +89,26 @@ def test_a_pod_that_is_gone(after: Sequence[tuple[str, Any]], by: str) -> None:
     place = told(*after)
     assert place.state("n1") is ProcessState.EXITED
     assert place.ended_by("n1") == by
+
+
+async def test_what_kubernetes_is_late_with_or_refuses_is_no_evidence_of_a_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a node that has run: where its version is changed, bad input and what is late are its new program's."""
+    monkeypatch.setattr(substrate, "_START_S", 0.0)
+    place: Any = told(("MODIFIED", pod(ended(0))))
+    place._found, place._images, place._ended = found("shop", [RELEASE]), {}, {"n1": "u"}
+    place._changes = SimpleNamespace(replicas=3)
+    spec: Any = SimpleNamespace(name="n1", program=None)
+    with pytest.raises(HarnessError, match="waiting for n1 to be made anew: not after") as late:
+        await place.start(spec)
+    assert not isinstance(late.value, TimedOut)
+
+    async def refused(_: object) -> None:
+        raise BadInput("its token has expired")
+
+    monkeypatch.setattr(place, "_start", refused)
+    for ran, raised in (("", BadInput), ("one", HarnessError)):
+        place._runs["n1"] = ran
+        with pytest.raises(raised, match="its token has expired"):
+            await place.start(spec)

@@ -70,20 +70,21 @@ async def test_nothing_is_made_any_more_once_all_is_cleared_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "image", "raised", "said"),
+    ("image", "starts", "raised", "said"),
     [
-        ({"ROACHPROOF_KUBERNETES_IMAGE": "db:1"}, "db:1", BadInput, "ROACHPROOF_KUBERNETES_IMAGE=db:1: pod node-0: "),
-        ({"ROACHPROOF_KUBERNETES_IMAGE": "db:1"}, "another", UnfitImage, "pod node-0: "),
+        ("db:1", 0, BadInput, "ROACHPROOF_KUBERNETES_IMAGE=db:1: pod node-0: "),
+        ("another", 0, UnfitImage, "pod node-0: "),
+        ("db:1", 1, UnfitImage, "pod node-0: "),
     ],
-    ids=["that the user named", "that somebody else gave the pod"],
+    ids=["that the user named", "that somebody else gave the pod", "of a node that has run"],
 )
 async def test_an_image_that_cannot_be_pulled(
-    given: dict[str, str], image: str, raised: Any, said: str, monkeypatch: pytest.MonkeyPatch
+    image: str, starts: int, raised: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way_out = "name an image that the cluster can pull"
-    pod = Pod("node-0", template=Template(image=image), waiting="ErrImagePull: not found", stuck=way_out)
+    pod = Pod("node-0", template=Template(image=image), waiting="ErrImagePull: not found", stuck=way_out, starts=starts)
     there = place(pod=pod)
-    there._given = Given.read(given)
+    there._given = Given.read({"ROACHPROOF_KUBERNETES_IMAGE": "db:1"})
 
     async def made(*_: object) -> None:
         raise _stuck(pod)
@@ -91,6 +92,21 @@ async def test_an_image_that_cannot_be_pulled(
     monkeypatch.setattr(there, "_made", made)
     with pytest.raises(raised, match=f"^{said}ErrImagePull: not found; {way_out}$"):
         await there._up("n1")
+
+
+async def test_a_token_that_runs_out_is_not_what_keeps_a_node_from_its_new_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a version is changed, bad input is the new program's: the claim was refuted by it."""
+    for starts, raised in ((0, BadInput), (1, HarnessError)):
+        there = place(pod=Pod("node-0", starts=starts))
+
+        async def made(*_: object) -> None:
+            raise BadInput("its token has expired; log in again")
+
+        monkeypatch.setattr(there, "_made", made)
+        with pytest.raises(raised, match="its token has expired; log in again"):
+            await there._up("n1")
 
 
 def test_what_crashes_again_and_again_is_not_said_of_its_image() -> None:

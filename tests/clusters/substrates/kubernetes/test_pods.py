@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.substrates.kubernetes.manifests import CONTAINER, CUTTER, Settings, Template
 from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods
 from clusters.substrates.kubernetes.substrate import Kubernetes
@@ -131,26 +131,29 @@ async def test_pods_may_be_asked_for_while_all_are_looked_through() -> None:
     assert pods["node-0"].uid == pods["node-1"].uid == ""
 
 
-@pytest.mark.parametrize(
-    ("ends", "raised", "why"),
-    [
-        (BadInput("log in again"), BadInput, "log in again"),
-        (TypeError("no pod"), HarnessError, "pods are not watched any more: TypeError no pod"),
-    ],
-)
-async def test_where_nothing_is_heard_any_more_nothing_is_known(ends: Exception, raised: Any, why: str) -> None:
+async def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
+    """Nor is it anybody's input, which is a program's where a version is changed."""
+
     def watch() -> Iterator[tuple[str, Any]]:
         yield "LISTED", []
-        raise ends
+        raise BadInput("log in again")
 
     pods = watched(watch())
     pods._watching.join()
     place: Any = Kubernetes.__new__(Kubernetes)
     place._pods, place._nodes = pods, {}
-    with pytest.raises(raised, match=why):
+    with pytest.raises(HarnessError, match="pods are not watched any more: BadInput log in again"):
         place.state("n1")
-    with pytest.raises(raised, match=why):
+    with pytest.raises(HarnessError, match="log in again"):
         await pods.until("it", pods["node-0"], lambda: False, timeout=60)
+
+
+async def test_a_pod_that_is_late_is_no_evidence_of_a_database() -> None:
+    """As one that no machine takes: the claim rebalance was refuted by it."""
+    pods = watched([])
+    with pytest.raises(HarnessError, match="waiting for it: not after 0 s; pod node-0: ") as late:
+        await pods.until("it", pods["node-0"], lambda: False, timeout=0)
+    assert not isinstance(late.value, TimedOut)
 
 
 async def test_of_a_container_that_is_gone_its_last_word_alone_counts() -> None:
