@@ -7,7 +7,6 @@ patches the one that it is given while it opens a stream.
 import asyncio
 import io
 import json
-import math
 import socket
 import threading
 import time
@@ -145,16 +144,27 @@ class Api:
         return HarnessError(f"{self.where}: cannot {what}: {words}")
 
     def watch(
-        self, what: str, listing: Callable[..., Any], namespace: str, ended: threading.Event, **selected: str
+        self,
+        what: str,
+        listing: Callable[..., Any],
+        namespace: str,
+        ended: threading.Event,
+        *,
+        away: Callable[[float], None] = lambda _: None,
+        **selected: str,
     ) -> Iterator[tuple[str, Any]]:
         """What becomes of objects until ``ended``: first (``LISTED``, those that are there), then each change of one.
 
-        Begins anew by itself where the connection is lost. Raises ``BadInput`` where they may not be watched.
+        Begins anew by itself where the connection is lost; ``away`` is told for how many seconds it was. Raises
+        ``BadInput`` where they may not be watched.
         """
-        lost_at = -math.inf
+        lost_at: float | None = None
         while not ended.is_set():
             try:
                 listed = listing(namespace, **selected)
+                if lost_at is not None:
+                    away(time.monotonic() - lost_at)
+                    lost_at = None
                 yield "LISTED", listed.items
                 since = listed.metadata.resource_version
                 watched = watch.Watch().stream(
@@ -164,13 +174,12 @@ class Api:
                     yield event["type"], event["object"]
                     if ended.is_set():
                         return
-            except ApiException as error:
-                if error.status not in _REFUSED:
-                    lost_at = time.monotonic()
-                elif time.monotonic() - lost_at > AWAY_S:  # one that comes back refuses everybody for a moment
-                    raise self.refused(what, error) from error
-            except (urllib3.exceptions.HTTPError, OSError):
-                lost_at = time.monotonic()
+            except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+                refused = error if isinstance(error, ApiException) and error.status in _REFUSED else None
+                # One that comes back refuses everybody for a moment.
+                if refused and (lost_at is None or time.monotonic() - lost_at > AWAY_S):
+                    raise self.refused(what, refused) from refused
+                lost_at = lost_at or time.monotonic()
             ended.wait(0.3)
 
     def log(self, namespace: str, pod: str, container: str, **options: int) -> str:

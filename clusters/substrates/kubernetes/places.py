@@ -156,6 +156,7 @@ class Places:
             if brought:
                 say("nodes are reached by port-forwarding, as the names of pods are not known here")
                 self._forwards = await asyncio.to_thread(Forwards, given.context, settings.namespace, ports)
+                self._pods.through_it = True
             await self._begin(say, keep=keep)
             if generators:
                 # Before any node is: an image that is not to be had, or not this suite's, is found at once.

@@ -50,6 +50,8 @@ _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out"
 _LAST = "roachproof exited"
 _AGAIN_S, _SELDOM_S = 0.1, 2.0
 """How soon a log is asked for again whose connection was lost, and how soon where nothing new is heard of it."""
+_HARMLESS_S = 2.0
+"""An API server may be away for so long while nodes are reached through it: they are asked again for longer."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,8 @@ class Pods:
         self._ended = threading.Event()
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self.through_it = False
+        """Whether nodes are reached through the API server."""
         self._unheard: HarnessError | None = None
         """Why the pods are not watched any more."""
         self._watching = threading.Thread(target=self._watch, name="pods", daemon=True)
@@ -166,7 +170,8 @@ class Pods:
     def _watch(self) -> None:
         try:
             listing, selected = self._api.core.list_namespaced_pod, {"label_selector": self._settings.selector}
-            watched = self._api.watch("watch pods", listing, self._settings.namespace, self._ended, **selected)
+            where = (self._settings.namespace, self._ended)
+            watched = self._api.watch("watch pods", listing, *where, away=self._was_away, **selected)
             for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.uid for one in seen}
@@ -187,6 +192,15 @@ class Pods:
         except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
             self._unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
             self._tell()
+
+    def _was_away(self, seconds: float) -> None:
+        """The API server was."""
+        self._history.write(f"the API server was away for {seconds:.1f} s")
+        if self.through_it and seconds > _HARMLESS_S:
+            self._unheard = HarnessError(
+                f"the API server was away for {seconds:.0f} s, and nodes are reached through it: what was asked of them "
+                "meanwhile says nothing of the database"
+            )
 
     def _gone(self, pod: Pod, code: int | None) -> None:
         pod.uid = pod.container = ""

@@ -147,16 +147,20 @@ def test_one_that_never_answered_is_the_wrong_one_and_one_that_did_is_away(monke
 
 
 def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may not be asked for ever: a token that has run out stays so."""
+    """And not for ever: a token that has run out stays so. It is told that it was away."""
     monkeypatch.setattr(api_module.watch.Watch, "stream", lambda *_, **__: iter([]))
     listed = SimpleNamespace(items=["pod"], metadata=SimpleNamespace(resource_version="1"))
     ended: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: None)
-    listing = Answers(LOST, status(403), status(503), status(401), listed, status(401), status(401))
-    seen = server("one").watch("watch pods", listing, "team", ended)
-    assert next(seen) == ("LISTED", ["pod"])
-    monkeypatch.setattr(api_module, "AWAY_S", 0.0)
+    away = list[float]()
+    listing = Answers(LOST, status(403), status(503), status(401), listed, listed, status(401))
+    seen = server("one").watch("watch pods", listing, "team", ended, away=away.append)
+    assert [next(seen), next(seen)] == [("LISTED", ["pod"])] * 2
+    assert len(away) == 1
     with pytest.raises(BadInput, match="cannot watch pods"):
         next(seen)
+    monkeypatch.setattr(api_module, "AWAY_S", 0.0)
+    with pytest.raises(BadInput, match="cannot watch pods"):
+        next(server("one").watch("watch pods", Answers(LOST, status(401)), "team", ended))
 
 
 def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,20 @@ async def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
         await pods.until("it", pods["node-0"], lambda: False, timeout=60)
 
 
+async def test_an_api_server_that_nodes_are_reached_through_is_not_taken_for_them_while_it_is_away() -> None:
+    pods = watched([])
+    wrote = list[str]()
+    pods._history.write = wrote.append  # type: ignore[method-assign]
+    pods._was_away(30)
+    pods.through_it = True
+    pods._was_away(0.5)
+    pods.refuse_unwatched()
+    pods._was_away(30)
+    assert wrote == [f"the API server was away for {away} s" for away in ("30.0", "0.5", "30.0")]
+    with pytest.raises(HarnessError, match="away for 30 s, and nodes are reached through it"):
+        pods.refuse_unwatched()
+
+
 async def test_a_pod_that_is_late_is_no_evidence_of_a_database() -> None:
     """As one that no machine takes: the claim rebalance was refuted by it."""
     pods = watched([])
