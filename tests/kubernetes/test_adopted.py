@@ -18,6 +18,7 @@ from clusters.faults.node import DRAIN, KILL
 from clusters.faults.swap import swap
 from clusters.model import NodeResources, NodeSpec, ProcessState, Topology
 from clusters.substrates import SUBSTRATES
+from clusters.substrates.adopted.pods import OUTSIDE
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, kubectl, objects
 from tests.kubernetes.from_generators import events, ran, told_whole
@@ -172,6 +173,19 @@ async def test_two_faults_touch_two_pods_and_all_else_is_left_as_it_was(release:
     assert (everything(), databases(release)) == (before, had)
     assert "Active" in kubectl("get", "namespace", NAMESPACE)
     assert kept(tmp_path) == (["n1", "n2", "n3"], []), "the nodes' logs, and no key of root"
+
+
+async def test_a_pod_that_its_owner_deletes_is_no_end_of_the_database(release: Path, tmp_path: Path) -> None:
+    """As soon as it is seen to have ended: it did in good order, as one that crashes with 0 would."""
+    place = await opened(tmp_path)
+    try:
+        await place.place(NODES)
+        kubectl("-n", NAMESPACE, "delete", "pod", f"{NAME}-1", "--wait=false")
+        await eventually("it to end", lambda: place.state("n2") is ProcessState.EXITED)
+        assert place.ended_by("n2") == OUTSIDE
+    finally:
+        await place.close()
+    kubectl("-n", NAMESPACE, "rollout", "status", f"statefulset/{NAME}", "--timeout=120s")
 
 
 async def test_its_load_may_come_from_generators_beside_it(
