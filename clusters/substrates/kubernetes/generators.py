@@ -78,7 +78,8 @@ class Generators:
         return self
 
     def _up(self, wanted: WantedGenerators) -> Health:
-        """Whether all pods run. Raises ``BadInput`` where one never will."""
+        """Whether all pods run. Raises ``BadInput`` where one never will, ``HarnessError`` where nobody hears."""
+        self._watched.refuse_unwatched()
         there = sorted(self._watched.generators().items())
         told = {number: f"generator {number}: {pod.waiting or pod.described}" for number, pod in there}
         for number, pod in there:

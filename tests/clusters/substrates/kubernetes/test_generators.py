@@ -1,11 +1,16 @@
 """Lines to and from a command in a pod, on the real client."""
 
 import queue
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDIN_CHANNEL, STDOUT_CHANNEL
 
-from clusters.substrates.kubernetes.generators import ExecChannel
+from clusters.errors import HarnessError
+from clusters.generators import WantedGenerators
+from clusters.substrates.kubernetes.generators import ExecChannel, Generators
+from clusters.substrates.kubernetes.manifests import Settings
 from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually
 
@@ -49,3 +54,20 @@ async def test_a_channel_that_is_closed_lets_go(monkeypatch: pytest.MonkeyPatch)
     channel.close()
     assert told.get(timeout=PATIENCE_S) == ""
     assert not frames.connected
+
+
+async def test_generators_of_whose_pods_nothing_is_heard_are_not_waited_for() -> None:
+    """It was said after five minutes, as a lack of room."""
+
+    def refuse() -> None:
+        raise HarnessError("pods are not watched any more")
+
+    async def make(*_: object) -> None:
+        """Done."""
+
+    api: Any = SimpleNamespace(make=make, batch=SimpleNamespace(create_namespaced_job=None), where="context lab")
+    pods: Any = SimpleNamespace(refuse_unwatched=refuse)
+    with pytest.raises(HarnessError, match="pods are not watched any more"):
+        await Generators.begin(
+            api, Settings(namespace="team", cluster="c"), pods, WantedGenerators(number=1, image="suite:1")
+        )
