@@ -80,7 +80,7 @@ async def test_an_image_that_is_not_to_be_had_is_said(tmp_path: Path, monkeypatc
     substrate = await opened(tmp_path, needed=CUT)
     try:
         await substrate.place(NODES[:2])
-        said = rf"{CUTS}=nowhere\.invalid/none:1: .*container cutter: .*Image.*; name an image that the cluster can pull"
+        said = rf"{CUTS}=nowhere\.invalid/none:1: .*container cutter: .*Image.*; name an image that the cluster can"
         with pytest.raises(BadInput, match=said):
             await substrate.cut("n1", "n2")
     finally:

@@ -60,9 +60,11 @@ class Pods:
         self._ended.set()
 
     def _watch(self) -> None:
-        listing, selected = self._api.core.list_namespaced_pod, {"label_selector": self._found.selector}
+        listing, selector = self._api.core.list_namespaced_pod, self._found.selector
         try:
-            watched = self._api.watch("watch pods", listing, self._found.namespace, self._ended, **selected)
+            watched = self._api.watch(
+                "watch pods", listing, self._found.namespace, self._ended, label_selector=selector
+            )
             for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.name: one.metadata.uid for one in seen}
@@ -77,7 +79,8 @@ class Pods:
                     if kind == "DELETED" and self[seen.metadata.name].uid == seen.metadata.uid:
                         _gone(self[seen.metadata.name])
         except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
-            self.unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
+            if not self._ended.is_set():
+                self.unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
             self.listed.set()
 
     def _seen(self, seen: Any) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
@@ -117,7 +116,7 @@ def _renew(api: Api, settings: Settings) -> None:
 
 
 def _insist(remove: Callable[[], None]) -> None:
-    """Try it again where the API server is away, for a quarter of an hour: nobody else clears a named namespace away."""
+    """Try it again where that fails, for a quarter of an hour: nobody else clears a named namespace away."""
     until = time.monotonic() + _GIVE_UP_S
     while True:
         try:

@@ -169,9 +169,9 @@ class Pods:
 
     def _watch(self) -> None:
         try:
-            listing, selected = self._api.core.list_namespaced_pod, {"label_selector": self._settings.selector}
+            listing, selector = self._api.core.list_namespaced_pod, self._settings.selector
             where = (self._settings.namespace, self._ended)
-            watched = self._api.watch("watch pods", listing, *where, away=self._was_away, **selected)
+            watched = self._api.watch("watch pods", listing, *where, away=self._was_away, label_selector=selector)
             for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.uid for one in seen}
@@ -190,16 +190,17 @@ class Pods:
                     self._seen(seen)
                 self._tell()
         except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last seen
-            self._unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
-            self._tell()
+            if not self._ended.is_set():
+                self._unheard = HarnessError(f"pods are not watched any more: {type(error).__name__} {error}")
+                self._tell()
 
     def _was_away(self, seconds: float) -> None:
         """The API server was."""
         self._history.write(f"the API server was away for {seconds:.1f} s")
         if self.through_it and seconds > _HARMLESS_S:
             self._unheard = HarnessError(
-                f"the API server was away for {seconds:.0f} s, and nodes are reached through it: what was asked of them "
-                "meanwhile says nothing of the database"
+                f"the API server was away for {seconds:.0f} s, and nodes are reached through it: what was asked of "
+                "them meanwhile says nothing of the database"
             )
 
     def _gone(self, pod: Pod, code: int | None) -> None:

@@ -56,7 +56,7 @@ def told(*told: tuple[str, Any]) -> Adopted:
     [
         (pod(ended(0, "Completed"), to_go=True), 0, OUTSIDE),
         (pod(ended(0, "Completed"), phase="Failed"), 0, OUTSIDE),
-        (pod(RUNS, ended(255, "Unknown")), 255, OUTSIDE),
+        (pod(RUNS, ended(255, "Unknown")), -127, OUTSIDE),
         (pod(RUNS, ended(137, "ContainerStatusUnknown")), -9, OUTSIDE),
         (pod(RUNS, ended(137, "OOMKilled")), -9, MEMORY),
         (pod(ended(0, "Completed")), 0, ""),

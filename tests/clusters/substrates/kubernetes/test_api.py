@@ -3,12 +3,13 @@
 import io
 import json
 import socket
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import urllib3
-from kubernetes import client
+from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL
 
@@ -148,7 +149,7 @@ def test_one_that_never_answered_is_the_wrong_one_and_one_that_did_is_away(monke
 
 def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not for ever: a token that has run out stays so. It is told that it was away."""
-    monkeypatch.setattr(api_module.watch.Watch, "stream", lambda *_, **__: iter([]))
+    monkeypatch.setattr(watch.Watch, "stream", lambda *_, **__: iter([]))
     listed = SimpleNamespace(items=["pod"], metadata=SimpleNamespace(resource_version="1"))
     ended: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: None)
     away = list[float]()
@@ -172,13 +173,14 @@ def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> No
         run = SimpleNamespace(sock=opened, websocket=opened, socket=lambda _: there)
         for way in ("stream", "portforward"):
             monkeypatch.setattr(api_module, way, lambda *_, **__: run)
-        for opens in (lambda: api.open_exec("team", "node-0", ["true"], stdin=False), lambda: api.open_port("t", "p", 1)):
+        commands, ports = partial(api.open_exec, "team", "p", [], stdin=False), partial(api.open_port, "team", "p", 1)
+        for opens in (commands, ports):
             there.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
             opens()
             assert there.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
         opened.sock = None  # ended by the pod as soon as it was there
-        api.open_port("team", "node-0", 1)
+        ports()
 
 
 def killing(name: str, words: str) -> Any:

@@ -1,7 +1,8 @@
 """What is cleared away of runs that are gone, and that the namespace of one that lives is let be."""
 
-from email.utils import format_datetime
+import time
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,12 +35,11 @@ class Server:
         return None, 200, {"Date": format_datetime(datetime.fromtimestamp(NOW, UTC), usegmt=True)}
 
     def list_namespace(self, **_: Any) -> Any:
-        active = SimpleNamespace(phase="Active")
-        each = [
-            SimpleNamespace(metadata=SimpleNamespace(name=name, annotations={RENEWED: at} if at else None), status=active)
-            for name, at in self.written.items()
-        ]
-        return SimpleNamespace(items=each)
+        def told(name: str, at: str) -> Any:
+            metadata = SimpleNamespace(name=name, annotations={RENEWED: at} if at else None)
+            return SimpleNamespace(metadata=metadata, status=SimpleNamespace(phase="Active"))
+
+        return SimpleNamespace(items=[told(*each) for each in self.written.items()])
 
     def patch_namespace(self, name: str, body: Any) -> None:
         self.written[name] = body["metadata"]["annotations"][RENEWED]
@@ -86,7 +86,7 @@ def test_pods_that_take_long_to_end_are_asked_for_less_than_five_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there, slept = server({"team": ""}, pods=9), list[tuple[float, int]]()
-    monkeypatch.setattr(cleanup.time, "sleep", lambda pause: slept.append((pause, there.asked)))
+    monkeypatch.setattr(time, "sleep", lambda pause: slept.append((pause, there.asked)))
     cleanup.remove(there, Settings(namespace="team", cluster="c"), own=False)
     (_, first), *_, (_, last) = slept
     assert (last - first) / sum(pause for pause, _ in slept[1:]) < 5

@@ -1,7 +1,7 @@
 """Nodes in pods, without a Kubernetes: what is asked again, refused, and not made up."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +11,7 @@ from clusters.substrates.kubernetes import places
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
+from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.settings import Given
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
@@ -33,9 +34,9 @@ class Container:
 def place(*answers: object, pod: Pod | None = None) -> Any:
     """A place with a node whose container says this."""
     there: Any = Kubernetes.__new__(Kubernetes)
-    spec, container = NodeSpec(name="n1"), Container(*answers)
+    spec, container = NodeSpec(name="n1"), cast("Shell", Container(*answers))
     at = Placement(node=spec, address="node-0", client_address="node-0", home=HOME, store=STORE, logs=LOGS)
-    there._nodes = {"n1": Node(placement=at, group="node", pod="node-0", shell=container, looks=container)}  # type: ignore[arg-type]
+    there._nodes = {"n1": Node(placement=at, group="node", pod="node-0", shell=container, looks=container)}
     there._cluster, there._closing, there._locks, there._sets = "c", None, {}, {}
     there._pods = {"node-0": pod or Pod("node-0", uid="u", alive=True)}
     return there

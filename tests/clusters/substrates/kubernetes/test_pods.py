@@ -151,7 +151,7 @@ async def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
 async def test_an_api_server_that_nodes_are_reached_through_is_not_taken_for_them_while_it_is_away() -> None:
     pods = watched([])
     wrote = list[str]()
-    pods._history.write = wrote.append  # type: ignore[method-assign]
+    pods._history.write = wrote.append  # type: ignore[method-assign, assignment]
     pods._was_away(30)
     pods.through_it = True
     pods._was_away(0.5)
@@ -199,6 +199,6 @@ async def test_a_log_of_which_nothing_is_to_be_had_is_seldom_asked_for() -> None
             pod.container = "another"
 
     pods._ended.wait = wait  # type: ignore[method-assign, assignment]
-    pods._api.follow_log = lambda *_: iter(["roachproof ready"] if len(pauses) == 6 else [])  # type: ignore[method-assign]
+    pods._api.follow_log = lambda *_: iter(["roachproof ready"][: len(pauses) == 6])  # type: ignore[method-assign]
     pods._listen(pod, "one")
     assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.1, 0.2, 0.4]
