@@ -73,6 +73,7 @@ metric ``admission_granter_total_slots_kv`` stays 0.
 _RAN = {build.tag: build for build in RUN}
 CHANGED: Sequence[tuple[Build, Build]] = (
     (_RAN["v20.2.0-dev.20201130"], _RAN["v21.1.0-alpha.20210228"]),
+    (_RAN["v21.1.0-alpha.20210228"], _RAN["v21.1.0-alpha.20210316"]),
     (_RAN["v26.1.0-alpha.1"], _RAN["v26.1.0-alpha.1"]),
 )
 """From which of them to which the claim ``hot-swap`` was run; where both are the same, under two tags."""
