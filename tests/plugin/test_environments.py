@@ -15,6 +15,7 @@ from plugin.catalogue import load
 from plugin.claims import Claim
 from plugin.profiles import profile_named
 from plugin.suites import Suite
+from plugin.workloads import Workload
 from tests.plugin.conftest import CHECKOUT
 from tests.plugin.test_host import PLENTY
 
@@ -63,6 +64,9 @@ class Run:
 
     def parameters_for(self, claim: Claim) -> Mapping[str, tuple[object, ...]]:
         return claim.parameters_for(Suite(self.suite))
+
+    def size(self, workload: Workload[Any]) -> Any:
+        return self.profile.size(workload, Suite(self.suite))
 
 
 def test_a_part_of_a_suite_says_what_it_left_out() -> None:
