@@ -1,32 +1,29 @@
-"""Which claims a session runs, with which arguments, and which of them must be decided."""
+"""Which tests of claims a session runs, with which arguments, and where each is evaluated."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.mark.expression import Expression
 
 from clusters.declared import shown_path, suggestion
-from clusters.engines import ENGINES, SUBJECT
+from clusters.engines import ENGINES
 from clusters.errors import BadInput
-from clusters.model import Capability, Topology
-from clusters.substrates import SUBSTRATES
+from clusters.model import Topology
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
+from plugin.evaluable import most_nodes, nodes_here, reason_not_evaluated
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
-from plugin.host import carries, drives
 from plugin.options import AUTO, Keep
 from plugin.ours import in_claims
-from plugin.profiles import node_of_size, profile_named, shipped
+from plugin.profiles import profile_named, shipped
 from plugin.run import Run
 from plugin.workloads import WORKLOADS, Where, Workload
 
 if TYPE_CHECKING:
     from plugin.claims import Claim
-    from plugin.required import Required
 
 KEYWORDS: Mapping[str, Set[str]] = {"claim": set(), "sabotage": {"engine"}}
 """The keyword arguments that each marker which names a claim takes."""
@@ -157,7 +154,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
         if config.option.collectonly:
             continue  # nothing will run, so what could run is not looked for
-        nodes = len(topology.nodes) if sabotage else _most_nodes(claim, run, len(topology.nodes))
+        nodes = len(topology.nodes) if sabotage else most_nodes(claim, run, len(topology.nodes))
         reason = elsewhere or reason_not_evaluated(claim, nodes, run, engine)
         if reason:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
@@ -283,133 +280,6 @@ def sabotaged_engine(item: pytest.Item) -> str | None:
     return engine
 
 
-def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | None = None) -> str | None:
-    """Why this claim cannot be evaluated with what was asked for, with figures; ``None`` when it can."""
-    if claim.status == "planned":
-        return "its test is planned, not written yet"
-    if engine and (reason := _no_engine(engine, run)):
-        return reason
-    if claim.compares_versions and engine is None and len(run.targets) != 2:
-        return f"compares two versions{_choosing_versions(run, 'twice')}"
-    if claim.changes_versions and engine is None and len(run.targets) < claim.least_versions:
-        return f"changes the version{_choosing_versions(run, 'twice or more often')}"
-    if SUBSTRATES[run.settings.substrate].there_already and not run.settings.allow_disruption:
-        return f"{run.settings.substrate} clusters are loaded and disturbed only with --allow-disruption"
-    missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
-    if missing:
-        return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
-    if why := _unfit(claim, run):
-        return why
-    if (
-        Capability.REBALANCE in claim.capabilities
-        and run.profile.pace == "fast"
-        and not SUBSTRATES[run.settings.substrate].fast()
-    ):
-        return (
-            f"profile {run.profile.name} counts on servers that were started with a fast pace of repair, and those of "
-            f"this {run.settings.substrate} cluster were not: give a --profile of the default pace, or let its owner "
-            "give them that pace (docs/kubernetes.md)"
-        )
-    if not nodes_here(run):
-        return drives(run.profile, run.host, generators=run.generators)
-    return carries(run.profile, run.host, nodes) or _too_large(claim, nodes, run)
-
-
-def nodes_here(run: Run) -> bool:
-    """Whether nodes run on this host; of others' room their substrate knows."""
-    return SUBSTRATES[run.settings.substrate].local
-
-
-def _unfit(claim: "Claim", run: Run) -> str:
-    """Why the profile's sizes do not suit the claim's parameters in this suite, as the workloads of these say."""
-    for workload in WORKLOADS.values():
-        asked = workload.parameters.keys() & claim.parameters.keys()
-        if workload.unfit and asked and (why := workload.unfit(run.size, run.parameters_for(claim))):
-            return why
-    return ""
-
-
-def _choosing_versions(run: Run, times: str) -> str:
-    """What is to be said where too few versions were asked for, or too many."""
-    kind = ENGINES[run.settings.engine if run.settings.engine in ENGINES else SUBJECT]
-    if not kind.choice.version:
-        return f", and no option chooses those of {kind.title}"
-    return f": give the old and the new one with {kind.choice.version}, {times}"
-
-
-def _too_large(claim: "Claim", nodes: int, run: Run) -> str | None:
-    """Why this host cannot give nodes the sizes of the claim's parameters; a control group grants cores nobody has."""
-    if Capability.NODE_RESOURCES not in claim.capabilities:
-        return None
-    for value in claim.parameters_for(run.settings.suite).get("sizes", ()):
-        for size in str(value).split():
-            if size.isalpha():
-                reason = carries(profile_named(size), run.host, nodes)
-            else:
-                cpus = node_of_size(size, run.profile.node).cpus or 0.0
-                has = f"this host has {run.host.cores:g} cores"
-                reason = f"{has}, and a node of size {size} is to get {cpus:g}" if cpus > run.host.cores else None
-            if reason:
-                return reason
-    return None
-
-
-def _named(missing: frozenset[Capability], run: Run) -> str:
-    why = "; ".join(filter(None, map(SUBSTRATES[run.settings.substrate].why_not, sorted(missing))))
-    return ", ".join(sorted(missing)) + (f" ({why})" if why else "")
-
-
-def offered(run: Run, claim: "Claim", engine: str | None = None) -> frozenset[Capability]:
-    """Which of the claim's capabilities engine and substrate have together; known without starting either."""
-    chosen = engine or run.settings.engine
-    if chosen == AUTO:
-        chosen = run.engine().kind.name
-    return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
-
-
-def evaluable(run: Run) -> "list[Claim]":
-    """The claims of the suite that can be evaluated here."""
-    suite = run.settings.suite
-    chosen = (claim for claim in run.catalogue if suite in claim.suites and claim.id in run.chosen)
-    return [claim for claim in chosen if reason_not_evaluated(claim, _most_nodes(claim, run), run) is None]
-
-
-def _most_nodes(claim: "Claim", run: Run, begins: int = 0) -> int:
-    """How many nodes a trial of the claim has at the most, with those that join by a plan which is given.
-
-    ``begins``: how many the cluster of a test begins with; as the claim's parameters say where that is not given.
-    """
-    most = max(begins, claim.nodes_for(run.settings.suite))
-    parameters = run.parameters_for(claim)
-    if run.plan is None or not (claim.changes_versions and run.plan.is_for(parameters)):
-        return most
-    declared = [int(str(value)) for value in parameters.get("nodes", ())]
-    return max(most, (begins or max(declared, default=0)) + run.plan.joining)
-
-
-def required(run: Run) -> "list[Required]":
-    """What the suite requires: of each claim that can be evaluated here each trial on each target."""
-    from plugin.required import Required
-
-    return [
-        Required(claim=claim.id, target=target, parameters=redacted_json(dict(zip(values, combination, strict=True))))
-        for claim in evaluable(run)
-        for values in (run.parameters_for(claim),)
-        for target in (("",) if claim.takes_versions and len(run.targets) > 1 else run.targets)
-        for combination in product(*values.values())
-    ]
-
-
-def left_out(tested: Set[str], run: Run) -> list[str]:
-    """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
-    from plugin.catalogue import SHIPPED
-
-    files = set(map(shown_path, SHIPPED))
-    if not any(claim.id in tested for claim in run.catalogue if claim.file in files):
-        return []
-    return [claim.id for claim in evaluable(run) if claim.file in files and claim.id not in tested]
-
-
 def _elsewhere(item: pytest.Item, run: Run) -> str | None:
     """Why the test, which asks for other hardware, cannot run here. Raises ``BadInput`` for a malformed marker."""
     names, own = _hardware(item), run.settings.profile
@@ -474,15 +344,6 @@ def check_marker_expression(expression: str, profile: str) -> None:
             f"-m {expression!r} chooses tests for other hardware than --profile {profile} is; name the same profile "
             "in -m and with --profile"
         )
-
-
-def _no_engine(engine: str, run: Run) -> str | None:
-    """Why a sabotage of this engine cannot run here. Other than a claim it needs no engine that was asked for."""
-    try:
-        run.named(engine)
-    except BadInput as error:
-        return f"no {engine} to be had: {str(error).splitlines()[0]}"
-    return None
 
 
 def _check_sentence(item: pytest.Item, claim: "Claim", config: pytest.Config) -> None:

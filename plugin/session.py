@@ -17,7 +17,7 @@ import pytest
 from clusters import hidden
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates import LOCAL, SUBSTRATES
-from plugin import options, selection
+from plugin import evaluable, options, selection
 from plugin import run as runs
 from plugin.evidence.redaction import hide_given
 from plugin.ours import register
@@ -183,7 +183,7 @@ def look_for_databases(
             changes.refuse_unavailable(run)
             changes.refuse_forbidden(items, run)
             return
-        run.required = selection.required(run) if run.settings.strict_suite else []
+        run.required = evaluable.required(run) if run.settings.strict_suite else []
         run.begin()
         if not run.controller:
             write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
@@ -288,7 +288,7 @@ def look_for_undecided(session: pytest.Session) -> None:
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
     trials = [describe_trial(o.trial) for o in decided if o.trial]
     if run.settings.strict_suite:
-        heard.undecided = heard.missing = undecided(selection.required(run), trials, skipped=skipped)
+        heard.undecided = heard.missing = undecided(evaluable.required(run), trials, skipped=skipped)
         tell_undecided(session.config, heard.missing)
     else:
         heard.undecided = sorted(left | skipped)

@@ -8,7 +8,7 @@ import pytest
 
 from clusters.engines import Engine
 from clusters.errors import BadInput
-from plugin import changes, costs, selection
+from plugin import changes, costs, evaluable, selection
 from plugin import run as runs
 from plugin.claims import Claim, Status
 from plugin.counts import noun, number_of
@@ -72,7 +72,7 @@ def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
     forbidden, notes = _changes(run)
     listed = []
     for claim in run.catalogue:
-        reason = selection.reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run)
+        reason = evaluable.reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run)
         against = f"not evaluated: {reason}" if reason is not None else None
         if claim.changes_versions and reason is None and forbidden:
             against = f"bad input: {forbidden}"

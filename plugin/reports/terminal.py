@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plugin import evaluable
 from plugin import run as runs
-from plugin import selection
 from plugin.claims import Claim
 from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
@@ -112,7 +112,7 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
 def _print_left_out(terminal: Any, claims: Iterable[TestOutcome], run: runs.Run) -> None:
     """Name what a suite would have tested, too, where none was asked for."""
     suite = run.settings.suite
-    if not run.settings.strict_suite and (left_out := selection.left_out({o.claim for o in claims}, run)):
+    if not run.settings.strict_suite and (left_out := evaluable.left_out({o.claim for o in claims}, run)):
         requires = f"which --suite {suite} (tox -e {suite}) requires"
         more = number_of(len(left_out), "more claims")
         told = f"not tested: {more} of the suite {suite}, {requires}: {', '.join(left_out)}"

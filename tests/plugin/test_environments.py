@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugin import selection
+from plugin import evaluable
 from plugin.catalogue import load
 from plugin.claims import Claim
 from plugin.profiles import profile_named
@@ -71,11 +71,11 @@ class Run:
 
 def test_a_part_of_a_suite_says_what_it_left_out() -> None:
     run: Any = Run("gate")
-    left = selection.left_out({"survivability"}, run)
+    left = evaluable.left_out({"survivability"}, run)
     assert {"survivability-quorum", "parity", "rebalance"} <= {*left}
     assert "survivability" not in left
     assert "scale-up" not in left, "of the nightly suite"
     assert "hot-swap" not in left, "planned"
-    assert set(selection.left_out({"survivability"}, Run("nightly"))) > {*left}  # type: ignore[arg-type]
-    assert selection.left_out({"survivability", *left}, run) == []
-    assert selection.left_out({"a claim of somebody's own"}, run) == []
+    assert set(evaluable.left_out({"survivability"}, Run("nightly"))) > {*left}  # type: ignore[arg-type]
+    assert evaluable.left_out({"survivability", *left}, run) == []
+    assert evaluable.left_out({"a claim of somebody's own"}, run) == []
