@@ -271,6 +271,9 @@ class SqlTraits:
     other_joins: str = ""
     """Another value of it, under which the server answers them in another way: where the two differ, one answer is
     wrong."""
+    given_up: str = ""
+    """A statement for the changes of schema that the server gave up for good, neither done nor undone: of each its
+    statement and the server's words. Empty where a server cannot leave one so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
