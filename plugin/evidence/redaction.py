@@ -31,10 +31,10 @@ def _form(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
 _KEY = (
     r"(?:passw(?:or)?d|passphrase|passcode|pwd|secret|token|credential|authorization|cookie|sslkey"
     r"|(?:api|access|account|client|encryption|master|private|secret|shared|signing|ssl|store|tls)[_-]?key"
-    r"|session[_-]?(?:id|key)|api[_-]?session)"
+    r"|session[_-]?(?:id|key)|api[_-]?session|(?:roach|cockroach|dev|enterprise|cluster)[._-]?licen[cs]e)"
 )
 """The part of a name that makes it a secret's."""
-_KEY_WORDS = ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth")
+_KEY_WORDS = ("pass", "pwd", "secret", "token", "credential", "cookie", "key", "session", "auth", "licen")
 """One of these stands in each of them."""
 _SHORT = r"(?<![A-Za-z0-9])(?:pass|auth)"  # the same, of names that are that short and end there
 _ABOUT = _form(
@@ -119,11 +119,19 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (("password", "passphrase", "identified"), _form(
         rf"(?P<sql>\b(?:password|passphrase|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
         rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I), rf"\g<sql>'{HIDDEN}'"),
-    # password x and passphrase is x of a sentence or a configuration, with what makes x more than a word.
+    # A passphrase may be several words: all of the line, or up to the end of the quotes that it stands in.
+    (("passphrase",), _form(
+        r"(?P<name>\bpassphrase[ \t]{0,9}[=:][ \t]{0,9})[^\s\"'\\=…$][^\n\"'\\]*+", re.I), rf"\g<name>{HIDDEN}"),
+    # password x and passphrase is x of a sentence or a configuration, with what makes x more than a word: letters and
+    # digits, a capital behind a small letter, a sign within.
     (("passw", "passphrase"), _form(
         r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9}(?:is[ \t]{1,9})?)(?!scram-|md5\b)"
-        r"(?=[^\s\d]{0,99}\d)(?=[^\sA-Za-z]{0,99}[A-Za-z])[^\s\"'=:…]{6,}+", re.I), rf"\g<name>{HIDDEN}"),
-    # -u user:x of any command; no numbers of a user and a group.
+        r"(?:(?=[^\s\d]{0,99}\d)(?=[^\sA-Za-z]{0,99}[A-Za-z])"
+        r"|(?=[^\s]{0,99}?(?:(?-i:[a-z][A-Z])|[a-z][!#%&*+@^~][a-z])))[^\s\"'=:…]{6,}+", re.I), rf"\g<name>{HIDDEN}"),
+    # -u user:x of any command, also as a list of words; no numbers of a user and a group.
+    (("-u", "--user"), _form(
+        r"(?P<option>[\"'](?:-u|--user)[\"']\s{0,9},\s{0,9}[\"'](?!\d{1,9}:\d{1,9}[\"'])[\w.@-]{1,64}:)[^\n\"'…]++"),
+     rf"\g<option>{HIDDEN}"),
     (("-u", "--user"), _form(
         r"(?P<option>(?<![\w-])(?:-u|--user)[ \t=]{1,9}(?!\d{1,9}:\d{1,9}(?!\S))[\w.@-]{1,64}:)[^\s\"'…]++"),
      rf"\g<option>{HIDDEN}"),
@@ -147,7 +155,8 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (_KEY_WORDS, _form(rf"(?P<option>(?<!\S)--?[\w-]{{0,40}}{_KEY}[\w-]{{0,40}}+[ \t]{{1,9}})(?!-)\S++", re.I),
      rf"\g<option>{HIDDEN}"),
     # curl -u a:b, mysql -pX, sshpass -p X
-    (("curl", "wget"), _form(r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--user)[\s=]{0,9})[^\s-]\S*+", re.I),
+    (("curl", "wget"), _form(
+        r"(?P<option>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u[\s=]{0,9}|--user[\s=]{1,9}))[^\s-]\S*+", re.I),
      rf"\g<option>{HIDDEN}"),
     (("mysql", "mariadb", "sshpass"), _form(
         r"(?P<option>\b(?:mysql\w*|mariadb)\b[^\n]{0,300}?\s-p|\bsshpass\s{1,9}-p\s{0,9})[^\s-]\S*+", re.I),
@@ -282,7 +291,7 @@ def _own_words() -> str:
 def _names_secret(name: str) -> bool:
     known = _NAME().search(name)
     if known is None:
-        return re.search(r"licen[cs]e|(?:pass|_pat|[._]key|_creds?)$", name, re.I) is not None
+        return re.search(r"licen[cs]e|(?:pass|_pat|[._]key|_creds?|(?:^|_)pw)$", name, re.I) is not None
     return not (known["tail"] and _ABOUT().fullmatch(known["tail"]))
 
 

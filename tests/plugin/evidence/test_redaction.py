@@ -68,6 +68,9 @@ SHOWN = [
     'password="{} cut off he',
     "assert password == '{}'",
     "passphrase := {}",
+    "passphrase: correct horse {} staple",
+    "ROACH_LICENSE={}",
+    "enterprise.license = '{}'",
     # Headers
     "Authorization: Basic {}==",
     "Authorization: AWS4-HMAC-SHA256 Credential=x, Signature={}",
@@ -82,6 +85,9 @@ SHOWN = [
     "curl -s -u root:{} http://db:8080/health",
     "cockroach sql -u root:{}",
     "-u root:{}",
+    "['curl', '-u', 'root:{}']",
+    '"--user", "root:{}"',
+    "curl -uroot:{} http://db:8080/health",
     "mysql -h db -uroot -p{} shop",
     "sshpass -p {} ssh db",
     # XML
@@ -115,6 +121,8 @@ PLAIN = [
     "def connect(password: str, token: str | None) -> None: ...",
     "claims: 3 pass, 1 fail; pass=3 fail=0; outcome: pass",
     "basic authentication; bearer of the name",
+    "password authentication failed; password required! passphrase needed; licence: none, license = Apache-2.0",
+    "['docker', '-u', '1000:1000']",
     "ALTER USER root WITH PASSWORD $1",
     "compass: north; author=bob; bypass=yes",
     "test_x.py::test_y[postgresql://…@db/shop] and at:postgresql://…@db",
