@@ -60,8 +60,9 @@ def configure(config: pytest.Config) -> None:
     register(config, "fixtures.registered", *FIXTURES)
     option: Any = config.option
     config.stash[MEASURES] = elsewhere = hasattr(config, "workerinput") or getattr(option, "dist", "no") != "no"
-    # allure-pytest is told where its results go before it is configured.
-    if elsewhere or getattr(option, "allure_report_dir", None) or options.any_given(config):
+    # allure-pytest is told where its results go before it is configured; what -m may not choose is refused before then.
+    early = getattr(option, "allure_report_dir", None) or "hardware" in (getattr(option, "markexpr", None) or "")
+    if elsewhere or early or options.any_given(config):
         begin(config)
 
 

@@ -1,5 +1,6 @@
 """The options that answer instead of running tests: ``--claims``, ``--judge`` and ``--dry-run``."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,34 @@ from clusters.errors import BadInput
 from plugin import run as runs
 from plugin import selection
 
+OF_TESTS = ("claim", "keep", "plan", "seed", "sign")
+"""Options that say something of tests which run. Those of a suite and an engine are none: tox gives them always."""
+
+
+def _refuse(option: Any) -> None:
+    """Raise ``UsageError`` for options that exclude each other, or that would be passed over in silence."""
+    given = [name for name in ("claims", "judge", "dry_run") if getattr(option, name)]
+    if len(given) > 1:
+        raise pytest.UsageError(f"{_named(given)} exclude each other: each answers by itself; give one of them")
+    others = [name for name in OF_TESTS if getattr(option, name) not in (None, [])]
+    if option.judge and others:
+        why = "a stored run is judged as it is, with all of its claims; leave one of them out"
+        raise pytest.UsageError(f"{_named(['judge', others[0]])} exclude each other: {why}")
+    if option.signed_by and not option.judge:
+        way_out = "give that run with --judge, or --sign to sign this one"
+        raise pytest.UsageError(f"--signed-by: says who must have signed a stored run; {way_out}")
+
+
+def _named(options: Iterable[str]) -> str:
+    return " and ".join(f"--{name.replace('_', '-')}" for name in options)
+
 
 def answer(config: pytest.Config) -> int | None:
     """Answer ``--claims`` or ``--judge`` and give the exit status; ``None`` goes on to the tests."""
     option: Any = config.option
     if option.dry_run and hasattr(option, "numprocesses"):
         option.numprocesses, option.dist, option.tx = None, "no", []
-    given = [name for name in ("claims", "judge", "dry_run") if getattr(option, name)]
-    if len(given) > 1:
-        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise pytest.UsageError(f"{names} exclude each other: each answers by itself; give one of them")
+    _refuse(option)
     if not (option.claims or option.judge):
         return None
     from _pytest.config import create_terminal_writer
@@ -56,4 +75,6 @@ def dry_run(session: pytest.Session) -> bool | None:
     for item in session.items:
         if selection.claim_id(item)[0] is not None:
             listing.print_plan(item, run)
+    if left_out := listing.left_out(session.items, run):
+        print("\n".join(["", *left_out]))
     return True

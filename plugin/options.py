@@ -154,8 +154,8 @@ def add(parser: pytest.Parser) -> None:
     option(
         "--keep",
         nargs="?",
-        choices=[*Keep],
-        const=Keep.STORES,
+        choices=[keep.value for keep in Keep],
+        const=Keep.STORES.value,
         metavar="running",
         help="keep the stores and logs of clusters after the run; --keep running leaves the cluster of a single test "
         "up, and prints how to connect to it and how to end it",

@@ -89,10 +89,11 @@ def replay(
     ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of
     before; ``junit``: where JUnit XML is wanted; ``signed_by``: the public key of who must have signed the runs.
     """
-    from plugin.reports.page_file import page_of_replay
+    from plugin.reports.page_file import page_of_replay, refuse_own_page
     from plugin.reports.stored_run import stored_run
 
     chosen = list(dict.fromkeys(run for each in directories for run in runs_below(each)))
+    refuse_own_page(chosen, run.settings.report)
     verdicts: dict[Path, Verdict] = {}
     failed: dict[Path, str] = {}
     unreadable = []

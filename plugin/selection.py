@@ -324,10 +324,17 @@ def _evaluates(profile: str, claim: "Claim", item: pytest.Item, run: Run) -> boo
     return limited and all(name in sized for name, workload in WORKLOADS.items() if _asks_for(item, workload))
 
 
-def check_marker_expression(expression: str, profile: str) -> None:
-    """Raise ``BadInput`` where ``-m`` chooses by hardware, and leaves out whatever a run of this profile is about."""
-    for name in re.findall(r"\bhardware\(\s*profile\s*=\s*[\"']([^\"']*)", expression):
+def check_marker_expression(expression: str, profile: str, *, runs: bool) -> None:
+    """Raise ``BadInput`` where ``-m`` chooses by hardware that is not known.
+
+    Where tests will run, also where it leaves out whatever a run of this profile is about.
+    """
+    for keyword, name in re.findall(r"\bhardware\(\s*(\w+)\s*=\s*[\"']([^\"']*)", expression):
+        if keyword != "profile":
+            raise BadInput(f'-m {expression!r}: hardware takes a profile, for instance hardware(profile="medium")')
         profile_named(name)
+    if not runs:
+        return
     try:
         compiled = Expression.compile(expression)
     except SyntaxError:

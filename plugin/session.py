@@ -45,8 +45,8 @@ def configure(config: pytest.Config) -> None:
             _ = run.profile
         _ = run.topology, run.plan, run.settings.at_hand_only or run.wanted_generators
         _ = run.settings.objects and run.objects
-        if not config.option.collectonly:
-            selection.check_marker_expression(config.option.markexpr, run.settings.profile)
+        runs_tests = not config.option.collectonly
+        selection.check_marker_expression(config.option.markexpr, run.settings.profile, runs=runs_tests)
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[runs.KEY] = run
@@ -197,7 +197,8 @@ def look_for_databases(
 def expected(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """See ``listing.expected``. Before it stands the header, where the first test of a claim came after its place."""
     told = [] if config.stash[KEY].headed or config.get_verbosity() < 0 else header(config)
-    if config.option.collectonly or not any(map(selection.needs_engine, items)):
+    required = runs.of(config).settings.strict_suite
+    if config.option.collectonly or not (required or any(map(selection.needs_engine, items))):
         return told
     from plugin.reports import listing
 

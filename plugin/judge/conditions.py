@@ -277,7 +277,7 @@ def _probe_on_time(a: Analysis) -> Answer:
     window, _, lines = watched(a)
     count, worst = late(lines, window)
     why = f"largest lag {worst / 1e6:.2f} s, limit {LAG_US / 1e6:.1f} s"
-    return not count, f"late in {count} seconds, {why}" if count else why
+    return not count, f"late in {number_of(count, 'seconds')}, {why}" if count else why
 
 
 def first_fault(a: Analysis) -> int | None:

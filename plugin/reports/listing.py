@@ -12,8 +12,10 @@ from plugin import changes, costs, evaluable, selection
 from plugin import run as runs
 from plugin.claims import Claim, Status
 from plugin.counts import noun, number_of
+from plugin.evidence.redaction import redacted_json
 from plugin.judge.model import Kind
 from plugin.reports.text import duration, number, wrapped
+from plugin.required import undecided
 from plugin.run import Run
 from plugin.suites import Suite
 
@@ -35,7 +37,7 @@ def print_claims(run: Run, *, in_full: bool) -> None:
 
     ``in_full``: with each one's sentence, source, disk and note instead.
     """
-    settings = run.settings
+    settings, _ = run.settings, run.chosen
     where = f"engine {settings.engine}, substrate {settings.substrate}, profile {settings.profile}"
     print("\n".join(_narrow(f"Claims of the catalogue; {where}")))
     engines, lines = _targets(run)
@@ -71,7 +73,7 @@ def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
     possible = f"can be evaluated here{mark}" if engines else "no database at hand for it (see above)"
     forbidden, notes = _changes(run)
     listed = []
-    for claim in run.catalogue:
+    for claim in (claim for claim in run.catalogue if claim.id in run.chosen):
         reason = evaluable.reason_not_evaluated(claim, claim.nodes_for(run.settings.suite), run)
         against = f"not evaluated: {reason}" if reason is not None else None
         if claim.changes_versions and reason is None and forbidden:
@@ -83,13 +85,16 @@ def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
 def _print_in_full(listed: Iterable[_Listed], run: Run) -> None:
     suite = run.settings.suite
     print("-" * NARROW)
-    for one in listed:
+    built, planned = ([one for one in listed if (one.claim.status is Status.READY) is ready] for ready in (True, False))
+    for one in [*built, *planned]:
+        if planned and one is planned[0]:
+            print(f"{'-' * NARROW}\nplanned, not built")
         claim, estimate = one.claim, one.claim.estimate_for(suite)
         cost = f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk" if estimate else "-"
         rows = [
             ("", "claim", claim.sentence),
             ("", "source", claim.source.whole if claim.source else "-"),
-            ("", "suites", ", ".join(claim.suites)),
+            ("", "suites", ", ".join(f"{suite} {_time(claim, suite)}" for suite in claim.suites)),
             ("", "here", one.here),
             ("", f"{suite}", cost),
             *([("", "note", claim.note)] if claim.note else []),
@@ -146,7 +151,28 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
         return []
     needing = [item for item in items if selection.needs_engine(item)]
     claims, seconds = {selection.claim_id(item)[0] for item in needing}, sum(selection.seconds(needing, run).values())
-    return [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
+    told = [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
+    return [*told, *left_out(items, run)]
+
+
+def left_out(items: Iterable[pytest.Item], run: Run) -> list[str]:
+    """What a suite requires and none of these tests decides, because ``-k``, ``-m`` or a path chose among them."""
+    if not run.settings.strict_suite:
+        return []
+    trials = [
+        {
+            "claim": selection.claim_id(item)[0],
+            "target": "" if run.catalogue.claim(id_).takes_versions and len(run.targets) > 1 else target,
+            "parameters": redacted_json(selection.parameters_of(item)),
+        }
+        for item in items
+        for id_, sabotage in (selection.claim_id(item),)
+        if id_ and not sabotage
+        for target in ([selection.target_of(item)] if selection.target_of(item) else run.targets)
+    ]
+    missing = undecided(evaluable.required(run), trials)
+    requires = f"required by --suite {run.settings.suite} and not chosen here"
+    return wrapped(f"{number_of(len(missing), 'trials are')} {requires}: {', '.join(missing)}", "") if missing else []
 
 
 def _seconds(claims: Iterable[Claim], run: Run, suite: Suite) -> float:
@@ -229,13 +255,14 @@ def _database(item: pytest.Item, run: Run) -> str:
 
 
 def _checks(claim: Claim, profile: str) -> Sequence[str]:
-    lines = []
-    for check in claim.checks_for(profile):
+    lines, checks = [], claim.checks_for(profile)
+    names = max((len(check.metric) for check in checks), default=0) + 1
+    for check in checks:
         if check.kind is Kind.REPORT:
             limit = "reported"
         elif check.limit is None:
             limit = "not evaluated at this profile"
         else:
             limit = f"{check.comparison} {number(check.limit)} {noun(check.limit, check.unit)}".rstrip()
-        lines.append(f"    {check.metric:<26}{limit:<18}  {check.kind}, {check.mark}")
+        lines.append(f"    {check.metric:<{names}}{limit:<18}  {check.kind}, {check.mark}")
     return lines

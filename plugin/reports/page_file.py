@@ -1,11 +1,13 @@
 """Where the page of a session or a replay goes. Nothing here raises: a verdict stands without its report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from clusters.engines import control_notice, is_control
+from clusters.errors import BadInput
 from plugin.differences import Differences
-from plugin.evidence.store import TRIAL_FILE
+from plugin.evidence.run_seal import RUN_FILE
+from plugin.evidence.store import TRIAL_FILE, stored_object
 from plugin.reports.stored_run import StoredRun
 from plugin.reports.text import typed
 from plugin.run import Run
@@ -22,6 +24,17 @@ def page_of_run(stored: StoredRun, run: Run, ended: Conclusion) -> str:
     Returns what is to be said of it; nothing without a trial.
     """
     return _page([stored], run, stored.directory / PAGE, ended) if stored.trials else ""
+
+
+def refuse_own_page(directories: Iterable[Path], place: Path | None) -> None:
+    """Raise ``BadInput`` where a page of what is judged again would take the place of a run's own."""
+    if place is None:
+        return
+    for directory in directories:
+        told = (stored_object(directory / RUN_FILE) or {}).get("settings") or {}
+        own = [directory / PAGE, *filter(None, [isinstance(told, Mapping) and told.get("report")])]
+        if any(place.resolve() == Path(str(page)).resolve() for page in own):
+            raise BadInput(f"--report {place}: is the run's own page, which stays as it is; give another file")
 
 
 def page_of_replay(stored: Sequence[StoredRun], run: Run, differs: Mapping[Path, Differences]) -> str:

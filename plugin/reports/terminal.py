@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.engines import ENGINES, SUBJECT, title
 from plugin import evaluable
 from plugin import run as runs
 from plugin.claims import Claim
@@ -14,6 +15,7 @@ from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
+from plugin.options import AUTO
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import Session, TestOutcome, said_of
 from plugin.reports import ending, source_tables
@@ -105,6 +107,9 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(line)
     if session.page:
         terminal.write_line(session.page)
+    if session.outcomes and run.settings.engine == AUTO and run.control_notice:
+        choice = ENGINES[SUBJECT].choice
+        terminal.write_line(f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself")
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
 

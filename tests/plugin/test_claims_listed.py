@@ -32,6 +32,22 @@ def test_with_v_each_claim_is_told_in_full(gate: Gate) -> None:
     assert "Blekinge Institute of Technology, 2021; http://urn.kb.se/" in " ".join(told.split())
     assert "  gate     about 65 s, 1200 MiB of disk" in told
     assert "  here     not evaluated: its test is planned, not written yet" in told
+    assert "  suites   gate 65 s, nightly 10 min, paper 33 min" in told
+    built, planned = told.split("\nplanned, not built\n")
+    assert "\ntenancy-growth\n" in built
+    assert planned.startswith("adversity\n")
+
+
+def test_chosen_claims_alone_are_listed(gate: Gate) -> None:
+    chosen = ["--claim", "survivability*", "--claim", "tenancy", "--suite", "nightly"]
+    table = gate("--claims", *chosen, "--engine=postgres", catalogue=False)
+    assert table.status == 0
+    rows = [line.split()[0] for line in table.lines if " yes [" in line]
+    kinds = ("", "-disk-lost", "-pause", "-drain", "-quorum")
+    assert rows == [*(f"survivability{kind}" for kind in kinds), "tenancy"]
+    assert "6 claims, 6 can be evaluated here" in table.text
+    assert "planned" not in table.text
+    assert "planned" not in gate("--claims", "-v", *chosen, "--engine=postgres", catalogue=False).text
 
 
 def test_what_is_said_of_a_version_fits_too(gate: Gate) -> None:

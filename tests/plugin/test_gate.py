@@ -105,6 +105,27 @@ def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
     assert not (gate.path / ".roachproof").exists()
 
 
+def test_what_a_suite_requires_and_nobody_chose_is_said_before_it_runs(gate: Gate) -> None:
+    gate.fake_cockroach("v24.1.3")
+    gate.edit(
+        "claims.toml",
+        "[claims.answer]",
+        "[claims.answer]\nparameters = { guess = { gate = [1, 2], nightly = [1], paper = [1] } }",
+    )
+    gate.edit("test_claims.py", "async def test_passes(judge", "async def test_passes(judge, guess")
+    chosen = ["--suite", "gate", "--claim", "answer", "--claim", "question", "test_claims.py"]
+    one = "1 trial is required by --suite gate and not chosen here: "
+    for options, said in (
+        (["-k", "passes"], f"{one}question"),
+        (["-k", "passes and 2 or inconclusive"], f"{one}answer (guess 1)"),
+        (["-k", "passes or inconclusive"], ""),
+    ):
+        for more in ([], ["--dry-run"]):
+            ran = gate(*chosen, *options, *more)
+            assert "passes" in ran.text
+            assert [line for line in ran.lines if "not chosen here" in line] == [said][: bool(said)], ran.text
+
+
 def test_a_run_directory_is_used_once(gate: Gate) -> None:
     assert gate(*gate.tests("passes"), "--run-dir", "out").status == 0
     ran = gate(*gate.tests("passes"), "--run-dir", "out")
@@ -279,11 +300,28 @@ def test_what_is_chosen_by_hardware_agrees_with_the_profile(marked: Gate) -> Non
             told = " ".join(ran.text.split())
             assert f"-m {expression!r} chooses tests for other hardware than --profile {profile} is" in told
     assert not marked.run_dir.exists()
-    misspelt = marked("-m", 'hardware(profile="mediun")')
-    assert misspelt.status == 4
-    assert "profile 'mediun' is unknown; did you mean 'medium'?" in misspelt.text
+    for more in ([], ["--collect-only"]):
+        for expression, told in (
+            ('hardware(profile="mediun")', "profile 'mediun' is unknown; did you mean 'medium'?"),
+            ('hardware(profil="medium")', "hardware takes a profile, for instance hardware(profile="),
+        ):
+            misspelt = marked("-m", expression, *more)
+            assert misspelt.status == 4
+            assert told in misspelt.text
     either = marked("-m", 'sabotage or hardware(profile="laptop")')
     assert either.verdicts() == ["answer  PASS", "question  PASS"]
+
+
+def test_hardware_that_is_not_to_be_had_is_said_though_no_option_of_ours_was_given(marked: Gate) -> None:
+    """The claims' tests begin the session then, in the middle of the collection."""
+    for expression, told in (
+        ('hardware(profile="mediun")', "did you mean 'medium'?"),
+        ('hardware(profile="medium")', "chooses tests for other hardware than --profile laptop is"),
+    ):
+        ran = marked("-m", expression, catalogue=False)
+        assert ran.status == 4, ran.text
+        assert told in " ".join(ran.text.split())
+        assert "INTERNALERROR" not in ran.text
 
 
 def test_what_is_required_and_left_out_by_hardware_is_not_decided(marked: Gate) -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.plugin.conftest import Gate
+from tests.plugin.conftest import Gate, Ran
 
 OPTIONS = [
     "--engine", "--substrate", "--allow-disruption", "--generators", "--generator-image",
@@ -70,7 +70,15 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (("--suite", "weekly"), ["--suite", "'weekly'", "choose from", "gate", "nightly", "paper", "curve"]),
         (("--claims", "--judge", "out"), ["--claims and --judge exclude each other", "give one of them"]),
         (("--dry-run", "--judge", "out"), ["--judge and --dry-run exclude each other", "give one of them"]),
-        (("--keep=forever",), ["--keep", "'forever'", "stores", "running"]),
+        (("--claim", "answer", "--judge", "out"), ["--judge and --claim exclude each other", "with all of its claims"]),
+        (("--keep=running", "--judge", "out"), ["--judge and --keep exclude each other", "leave one of them out"]),
+        (("--seed", "0", "--judge", "out"), ["--judge and --seed exclude each other"]),
+        (
+            ("--signed-by", "key.pub"),
+            ["--signed-by: says who must have signed a stored run", "with --judge, or --sign"],
+        ),
+        (("--claims", "--claim", "survivabilty"), ["no claim is called so; did you mean 'survivability'?"]),
+        (("--keep=forever",), ["--keep", "'forever'", "(choose from 'stores', 'running')"]),
         (
             ("--keep=running",),
             ["--keep running: leaves the cluster of one test up", "asks for the fixture cluster, by its node id"],
@@ -227,6 +235,12 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
         assert ran.text.count("CONTROL RUN") == 2
     for ran in (plain, workers):
         assert ran.text.count("why the control: no CockroachDB to test.") == 1
+        assert lines_of(ran, "next: ") == ["next: --cockroach-version X or --cockroach FILE tests CockroachDB itself"]
+    assert lines_of(quiet, "next: ") == [], "who named the control knows of it"
+
+
+def lines_of(ran: Ran, begin: str) -> list[str]:
+    return [line for line in ran.lines if line.startswith(begin)]
 
 
 @pytest.mark.parametrize("name", ["--keep", "--claim"])

@@ -53,6 +53,19 @@ def test_the_same_verdict(gate: Gate) -> None:
         assert one.text.count(SAME) == 1
 
 
+def test_the_page_of_a_replay_never_takes_the_place_of_the_runs_own(gate: Gate) -> None:
+    assert gate(*gate.tests("passes"), "--run-dir", "out", "--report", "elsewhere/own.html").status == 0
+    own = gate.path / "elsewhere" / "own.html"
+    written = own.read_bytes()
+    for place in ("elsewhere/own.html", "out/../elsewhere/own.html", "out/report.html"):
+        again = gate("--judge", "out", "--report", place)
+        assert again.status == 4
+        assert "is the run's own page, which stays as it is; give another file" in said(again.text)
+    assert own.read_bytes() == written
+    assert not (gate.run_dir / "report.html").exists()
+    assert gate("--judge", "out", "--report", "elsewhere/again.html").status == 0
+
+
 def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
     trials = run(gate, "passes", "refuted")
     gate.edit("claims.toml", "limit = 42", "limit = 41")
