@@ -1,6 +1,7 @@
 """The interactive page: one file for one or several runs, which holds all that it needs."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
@@ -116,9 +117,14 @@ def _words(claims: Iterable[Claim | None]) -> Sequence[tuple[str, str]]:
     """
     lines = GLOSSARY.read_text(encoding="utf-8").splitlines() if GLOSSARY.exists() else []
     rows = [line.strip("|").split("|", 1) for line in lines if line.startswith("| ")]
-    words = [(row[0].strip(), row[1].strip().replace("`", "")) for row in rows[1:]]
+    words = [(row[0].strip(), _unmarked(row[1].strip())) for row in rows[1:]]
     sources = (claim.source for claim in claims if claim and claim.source and claim.source.about)
     return [*words, *{source.work: source.cited for source in sources}.items()]
+
+
+def _unmarked(text: str) -> str:
+    """Without Markdown's marks; of a link its words."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", text)
 
 
 def _short(value: Any) -> Any:

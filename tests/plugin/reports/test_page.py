@@ -51,6 +51,16 @@ def two(home: Path) -> Path:
     return page_of(home / "two.html", one, other)
 
 
+def test_the_words_of_the_page_are_told_without_markdowns_marks(tmp_path: Path) -> None:
+    page = page_of(tmp_path / "page.html", run_of(tmp_path / "run")).read_text()
+    words = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page[page.index('id="words"') :]))
+    assert len(words) > 100
+    assert words["page"].startswith("report.html, one file with everything of a run")
+    assert "see not evaluated;" in words["evaluated"]
+    assert words["lag, late"]
+    assert not [meaning for meaning in words.values() if re.search(r"[`*]|\]\(", meaning)]
+
+
 def test_an_hour_is_small_and_can_be_moved_in(chromium: Any, hour: Path) -> None:
     assert hour.stat().st_size < 5_000_000
     seen = opened(chromium, hour)
