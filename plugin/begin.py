@@ -107,9 +107,13 @@ def benchmarks_of(config: pytest.Config) -> Any:
 
 def explain_shadowed(report: pytest.CollectReport) -> None:
     """Of a directory of a user's own that is called as a package of the suite's: say so instead of a traceback."""
-    found = re.search(r"No module named '((clusters|fixtures|plugin)\.[\w.]+)'", str(report.longrepr or ""))
+    said = str(report.longrepr or "")
+    found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", said) or re.search(
+        r"cannot import name '(?P<name>\w+)' from '(?P<room>clusters|fixtures|plugin)' \(", said
+    )
     if found and report.failed:
         report.longrepr = (
-            f"{report.nodeid}: there is no module {found[1]}: {found[2]} is the name of a package of Roachproof's, "
-            "beside which no other of that name can be imported. Give your directory another name."
+            f"{report.nodeid}: there is no module {found['room']}.{found['name']}: {found['room']} is the name of a "
+            "package of Roachproof's, beside which no other of that name can be imported. Give your directory another "
+            "name."
         )
