@@ -279,6 +279,8 @@
   homes.forEach((home) => home !== comparison && keys(home));
   const seen = new IntersectionObserver((entries) => entries.forEach((e) => e.isIntersecting && draw(e.target)), { rootMargin: "300px" });
   homes.forEach((home) => seen.observe(home));
+  // What is on the screen at first waits for no observer, which tells nobody's screenshots in time.
+  homes.forEach((home) => home.clientWidth && home.getBoundingClientRect().top < innerHeight && draw(home));
   const fit = () => drawn.forEach((charts, home) => charts.forEach((u) => u.setSize({ width: paper || home.clientWidth, height: u.height })));
   // Paper is white, narrower than a screen, and unfolds nothing.
   const folded = [];
