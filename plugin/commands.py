@@ -75,6 +75,6 @@ def dry_run(session: pytest.Session) -> bool | None:
     for item in session.items:
         if selection.claim_id(item)[0] is not None:
             listing.print_plan(item, run)
-    if left_out := listing.left_out(session.items, run):
-        print("\n".join(["", *left_out]))
+    if told := [*listing.in_all(session.items, run), *listing.lacking(session.items, run)]:
+        print("\n".join(["", *told]))
     return True

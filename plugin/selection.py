@@ -126,7 +126,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
 
 def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     """Check every test's markers and keep those the suite asks for. Raises ``BadInput`` naming file and way out."""
-    kept, dropped = list[pytest.Item](), list[pytest.Item]()
+    kept, dropped, found = list[pytest.Item](), list[pytest.Item](), set[str]()
     for item in items:
         id_, sabotage = claim_id(item)
         if id_ is None:
@@ -145,6 +145,7 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
         if not sabotage:
+            found.add(id_)
             _check_sentence(item, claim, config)
         if id_ not in run.chosen or (not sabotage and run.settings.suite not in claim.suites):
             dropped.append(item)
@@ -164,6 +165,11 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 from plugin.costs import check_room
 
                 check_room(claim, run, where(item, run))
+    if run.settings.claims and not run.settings.strict_suite and not found & run.chosen:  # of a suite it is undecided
+        raise BadInput(
+            f"--claim {', '.join(run.settings.claims)}: no test of it was found in "
+            f"{', '.join(map(str, config.args))}; give the directory of its test, too"
+        )
     if run.plan and kept:
         _take_plan(kept, run)
     if run.settings.keep is Keep.RUNNING and not config.option.collectonly:

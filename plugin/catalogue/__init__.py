@@ -77,8 +77,9 @@ class Catalogue:
     def claim(self, claim_id: str) -> Claim:
         """The claim of that id. Raises ``BadInput`` with what may have been meant."""
         if claim_id not in self.claims:
+            hint = suggestion(claim_id, self.claims)
             raise BadInput(
-                f"claim {claim_id!r} is in no catalogue; {suggestion(claim_id, self.claims)} "
+                f"claim {claim_id!r} is in no catalogue; {hint}{'' if hint.endswith('?') else '.'} "
                 "Claims of your own are declared in a file given with --catalogue."
             )
         return self.claims[claim_id]

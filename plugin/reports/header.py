@@ -23,8 +23,8 @@ def header(config: pytest.Config) -> list[str]:
         f"suite {settings.suite}, seed {settings.seed}"
         + (f"; load from {number_of(run.generators, 'generators')}" if run.generators else ""),
         f"host: {number_of(f'{host.cores:g}', 'cores')}, {host.memory_gib:.1f} GiB memory and "
-        f"{host.disk_gib:.0f} GiB disk free; "
-        f"evidence: {typed(settings.run_dir, config.rootpath)}",
+        f"{host.disk_gib:.0f} GiB disk free"
+        + ("" if settings.dry_run else f"; evidence: {typed(settings.run_dir, config.rootpath)}"),
     ]
     return [part for line in lines for part in wrapped(line, "")]
 

@@ -149,10 +149,25 @@ def expected(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     run = config.stash.get(runs.KEY, None)
     if run is None or run.settings.dry_run or config.option.collectonly:
         return []
+    return in_all(items, run)
+
+
+def in_all(items: Sequence[pytest.Item], run: Run) -> list[str]:
+    """How long these tests take together, and what of a suite they leave out."""
     needing = [item for item in items if selection.needs_engine(item)]
     claims, seconds = {selection.claim_id(item)[0] for item in needing}, sum(selection.seconds(needing, run).values())
     told = [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
     return [*told, *left_out(items, run)]
+
+
+def lacking(items: Iterable[pytest.Item], run: Run) -> list[str]:
+    """What ``--dry-run`` says of databases that tests need and that are not at hand: a plan downloads nothing."""
+    if not any(selection.needs_engine(item) and not selection.sabotaged_engine(item) for item in items):
+        return []
+    engines, lines = _targets(run)
+    if len(engines) == len(run.targets):
+        return []
+    return [*lines, "a run downloads what is lacking where it can, and ends with 4 where it cannot"]
 
 
 def left_out(items: Iterable[pytest.Item], run: Run) -> list[str]:

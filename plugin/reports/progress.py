@@ -197,10 +197,10 @@ def time_left(said: Mapping[str, Any], now: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """A time that is left: ``0:48``, ``1:02:10``; ``over`` where it is up, ``-`` where nobody knows."""
+    """A time that is left: ``0:48``, ``1:02:10``; ``late`` where it is up, ``-`` where nobody knows."""
     if seconds is None:
         return "-"
     if seconds < 0:
-        return "over"
+        return "late"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

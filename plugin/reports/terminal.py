@@ -234,6 +234,7 @@ def verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
                 lines += textwrap.wrap(example, WIDTH, initial_indent="      - ", subsequent_indent="        ")
         elif check["limit"] and measured["note"]:
             lines += wrapped(measured["note"], "      ")
+    lines += wrapped("marks: S printed in the source, D derived from it, R our own choice")
     for condition in verdict["conditions"]:
         if not condition["met"]:
             lines += wrapped(f"evidence: {condition['name']} not met: {condition['why']}")

@@ -86,7 +86,7 @@ def charts(series: Series) -> list[Chart]:
             compared=("Latency p99 (logarithmic)", "p99"),
         ),
         Chart(
-            title="Operations a second that failed, or whose outcome is unknown", height=150,
+            title="Operations a second of load and probe that failed, or whose outcome is unknown", height=150,
             seconds=series.seconds, behind=faults, room=1.4,
             lines=[Line(label="errors", values=series.errors, colour="b", shape="bars")],
             empty="neither load nor probe recorded anything",

@@ -45,6 +45,14 @@ def test_what_cannot_be_chosen_is_bad_input(gate: Gate, options: list[str], told
     assert not gate.run_dir.exists()
 
 
+def test_one_whose_test_is_elsewhere_is_said(gate: Gate) -> None:
+    """As with a catalogue of one's own, and without the directory of its test."""
+    ran = gate(*gate.tests("passes"), "--claim", "question")
+    assert ran.status == 4
+    told = " ".join(ran.text.split())
+    assert "--claim question: no test of it was found in test_claims.py::test_passes; give the directory" in told
+
+
 def test_workers_choose_alike_and_a_default_keyword_steps_back(gate: Gate) -> None:
     ran = gate(
         "--claim", "answer", "--default-keyword", "nothing_is_called_so", "-k", "passes or inconclusive", "-n", "2"

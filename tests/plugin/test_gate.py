@@ -98,11 +98,15 @@ def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
         "would disturb: Nothing is disturbed.",
         "would check:",
         "(of the run: 7)",
+        "1 claim to be tested, about ",
+        "no engine: ",
+        "a run downloads what is lacking where it can, and ends with 4 where it cannot",
     ]
     places = [ran.text.index(text) for text in order]
     assert places == sorted(places)
     assert re.search(r"answer +== 42 +absolute, R", ran.text)
     assert not (gate.path / ".roachproof").exists()
+    assert "evidence: " not in ran.text
 
 
 def test_what_a_suite_requires_and_nobody_chose_is_said_before_it_runs(gate: Gate) -> None:

@@ -62,9 +62,10 @@ def test_a_page_that_cannot_be_written_changes_nothing(gate: Gate) -> None:
         ran.text,
         re.MULTILINE,
     )
-    again = gate("--judge", "out", "--report", "taken.html")
+    (gate.path / "another.html").mkdir()
+    again = gate("--judge", "out", "--report", "another.html")
     assert again.status == 0, again.text
-    assert "report: not written: taken.html: " in again.text
+    assert "report: not written: another.html: " in again.text
 
 
 def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> None:
@@ -127,7 +128,7 @@ def test_two_runs_are_judged_and_compared(gate: Gate) -> None:
     page = (gate.path / "comparison.html").read_text()
     assert "Trials: 1 refuted, 1 pass" in page
     assert f"{gate.path}/a/run" in page
-    assert "pytest --judge=a/run --judge=b/run" in page
+    assert "tox -e gate -- --judge=a/run --judge=b/run" in page
     assert gate("--judge", "a/run", "--judge", "nowhere").status == 4
 
 

@@ -261,13 +261,13 @@ def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytes
     times = rf"  \[ +\d+ s\] 1/4 start   {LEFT}  thinking \(test_it\)"
     lefts = [found.groups() for line in text.splitlines() if (found := re.fullmatch(times, line))]
     assert len(lefts) >= 2
-    assert set(lefts) == {("over", "1:06:40")}, "what is over is not waited for, a test that has not begun is"
+    assert set(lefts) == {("late", "1:06:40")}, "what is late is not waited for, a test that has not begun is"
     assert len(re.findall(r"^  \[ +\d+ s\] gw1 thinking, about \d+ s left$", text, re.MULTILINE)) >= 2
 
 
 @pytest.mark.parametrize(
     ("seconds", "told"),
-    [(None, "-"), (-0.1, "over"), (0, "0:00"), (59.6, "1:00"), (3599.4, "59:59"), (3600, "1:00:00")],
+    [(None, "-"), (-0.1, "late"), (0, "0:00"), (59.6, "1:00"), (3599.4, "59:59"), (3600, "1:00:00")],
 )
 def test_how_a_time_that_is_left_is_told(seconds: float | None, told: str) -> None:
     assert clock(seconds) == told
