@@ -7,7 +7,7 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.model import Health
-from clusters.sql import SqlError, quoted
+from clusters.sql import Connection, SqlError, quoted
 from clusters.waiting import wait_until
 from fixtures.fault import Faults
 from fixtures.judge import Judge
@@ -22,6 +22,7 @@ from fixtures.workloads.tenants.isolation.attempts import Attempt
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.schema_change import INDEX
 from fixtures.workloads.tenants.site import Spoken
+from fixtures.workloads.tenants.tenant import Tenant
 from tests.claims.test_survivability import write_through
 from tests.sabotage.test_survivability_cockroach import LONGER_S, healed, keep_one_replica
 from tests.slow import slow
@@ -29,6 +30,9 @@ from tests.slow import slow
 pytestmark = pytest.mark.topology(nodes=3)
 
 OBJECTS = "sql.schema.approx_max_object_count"
+MERGING = "kv.range_merge.queue_enabled"
+"""Newer servers call it kv.range_merge.queue.enabled, and know this name, too."""
+
 FEW = {"connect", "read-table", "count-table", "view", "set-role", "insert"}
 """What suffices to tell these sabotages: all of it takes minutes."""
 
@@ -118,6 +122,23 @@ async def test_dropped_tables_keep_their_rows(
             await few_tenants.administer(one.database, longer)
         await few_tenants.drop()
     assert judge.refuted("tables_uncleared")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-drop", engine="cockroach")
+async def test_ranges_of_dropped_tenants_are_not_merged(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody split their tables by hand, and turned merging off so that they stay split; what they had is cleared."""
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=75))
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.administer("system", f"SET CLUSTER SETTING {MERGING} = false")
+        for one in few_tenants.plan:
+            split = f"ALTER TABLE {TABLE} SPLIT AT SELECT 100 * i FROM generate_series(1, 9) AS g (i)"
+            await few_tenants.administer(one.database, split)
+        await few_tenants.drop()
+    assert judge.refuted("ranges_kept")
 
 
 async def written_too_early(cluster: Cluster, few_tenants: Tenants) -> None:
@@ -214,6 +235,27 @@ async def test_a_membership_leaks(all_pairs: Tenants, judge: Judge) -> None:
     """Every other tenant's role is a member of the first's."""
     await leaking(all_pairs)
     assert judge.refuted("foreign_objects_read", "isolation_granted")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
+async def test_a_migration_goes_to_the_wrong_database(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes to another's database is refused; its migration, which an administrator runs, is not."""
+    as_tenant, migrated = few_tenants._as_tenant, list[str]()
+
+    async def coming(database: str, tenant: Tenant | None) -> Connection:
+        if not migrated and tenant is not None and tenant.database != database:
+            migrated.append(database)
+            await few_tenants.administer(database, f"ALTER TABLE {TABLE} ADD COLUMN other_s INT8")
+        return await as_tenant(database, tenant)
+
+    monkeypatch.setattr(few_tenants, "_as_tenant", coming)
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.attack(few)
+    assert judge.refuted("isolation_changed")
 
 
 @slow
