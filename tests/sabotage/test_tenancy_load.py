@@ -1,6 +1,8 @@
 """Many tenants that are loaded, and treated badly on purpose: throttled, kept waiting, changed in part."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,20 +10,24 @@ from typing import Any
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.sql import quoted
+from clusters.sql import Connection, quoted
+from fixtures.background import beside
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
-from fixtures.workloads.tenants.key_value import TABLE
+from fixtures.workloads.tenants.key_value import INSERTED, TABLE
 from fixtures.workloads.tenants.load import Span, TenantLoad
 from fixtures.workloads.tenants.load_fixture import TenantLoads
-from fixtures.workloads.tenants.load_records import NOISY
+from fixtures.workloads.tenants.load_records import NOISY, SECOND, WARM_UP
 from fixtures.workloads.tenants.load_workload import KIND as LOAD
+from fixtures.workloads.tenants.mix import MIXES
+from fixtures.workloads.tenants.player import GRACE_US
 from fixtures.workloads.tenants.schema_change import KEY
 from fixtures.workloads.tenants.spec import TenantsSpec
+from fixtures.workloads.tenants.templates import Templates
 from fixtures.workloads.tenants.tenant import Tenant
 from tests.claims.test_survivability import write_through
 from tests.sabotage.throttle import detour, late
@@ -33,6 +39,9 @@ MIX = "key_value"
 
 HALF = 0.5
 """The part of the tenants that is made: what is wrong shows among few, and other work comes between less often."""
+
+REPORT_S = 15
+"""Longer than a client waits for an answer: what it sends after that waits for as long as is left."""
 
 ONE_ASKS_MUCH = (
     "EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "
@@ -53,6 +62,65 @@ def more_pairs(few_at_once: None, noisy_load: TenantLoads, monkeypatch: pytest.M
     """Eight tenants do not wait as long in each pair: of three pairs the interval goes below the limit (seen)."""
     more = replace(noisy_load.sizes, blocks=6)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: more))
+
+
+@pytest.fixture
+def most_at_once(trial: Trial, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Tenants:
+    """As many tenants as the highest level loads, and all of them loaded: what one is not served is little of it."""
+    sizes = trial.run.size(LOAD)
+    most = replace(sizes, levels=(max(sizes.levels),))
+    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: most))
+    return Tenants(trial, cluster, Templates(), {MIXES[MIX].template: max(sizes.levels)})
+
+
+ByHand = Callable[[Sequence[Connection], Span], Awaitable[None]]
+"""What somebody does in databases to which he is connected, given the window that is measured."""
+
+
+async def loaded_while(
+    do: ByHand, tenants: Tenants, load: TenantLoads, monkeypatch: pytest.MonkeyPatch, *, of: int | None = None
+) -> None:
+    """Load all of them, while somebody does this in the databases of so many of them, or of all."""
+    measured: asyncio.Future[Span] = asyncio.get_running_loop().create_future()
+    ordered = load._ordered
+
+    def heard(loaded: TenantLoad, span: Span) -> None:
+        if span.side != WARM_UP:
+            measured.set_result(span)
+        ordered(loaded, span)
+
+    async def doing(some: Sequence[Tenant]) -> None:
+        async with AsyncExitStack() as opened:
+            sessions = [await opened.enter_async_context(await tenants._admin(one.database)) for one in some]
+            await do(sessions, await measured)
+
+    monkeypatch.setattr(load, "_ordered", heard)
+    async with tenants.provisioning():
+        await tenants.provision()
+        loaded = tenants.made_for(MIX)
+        async with beside(doing(loaded[:of])):
+            await load.levels(loaded, mix=MIX)
+
+
+def left_open(trial: Trial, part: float) -> ByHand:
+    """A transaction that changed all rows is not ended in the last ``part`` of the window, nor as long as more is sent.
+
+    What changes a row waits for it, and what the same tenant asks after that.
+    """
+
+    async def do(sessions: Sequence[Connection], span: Span) -> None:
+        await at(trial, span.until - int(part * (span.until - span.begin)))
+        for session in sessions:
+            await session.execute("BEGIN")
+            await session.execute(f"UPDATE {TABLE} SET version = version")
+        await at(trial, span.until + GRACE_US + SECOND // 2)
+
+    return do
+
+
+async def at(trial: Trial, moment: int) -> None:
+    """Wait until a moment on the trial's timeline."""
+    await asyncio.sleep(max(0, moment - trial.store.now()) / SECOND)
 
 
 async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
@@ -80,6 +148,56 @@ async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads,
         await throttle(tenants, loaded[:2])
         await tenant_load.levels(loaded, mix=MIX)
     assert judge.refuted("tenant_slowest")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_transaction_is_left_open_in_one_tenant(
+    trial: Trial, most_at_once: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About half of what came due at it is not served, of all tenants together next to nothing."""
+    await loaded_while(left_open(trial, 0.6), most_at_once, tenant_load, monkeypatch, of=1)
+    assert judge.refuted("tenant_worst")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_transactions_are_left_open_in_all_tenants(
+    trial: Trial, most_at_once: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are served alike, and none of them to the end."""
+    await loaded_while(left_open(trial, 0.2), most_at_once, tenant_load, monkeypatch)
+    assert judge.refuted("tenant_efficiency")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_constraint_forbids_what_tenants_do(
+    most_at_once: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody's migration lets no tenant insert what it used to: of all that they do one of twenty fails."""
+
+    async def constrained(sessions: Sequence[Connection], _: Span) -> None:
+        for session in sessions:
+            await session.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT few_keys CHECK (k < {INSERTED}) NOT VALID")
+
+    await loaded_while(constrained, most_at_once, tenant_load, monkeypatch)
+    assert judge.refuted("tenant_errors_not_retryable", "tenant_failed_share")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_rows_of_a_tenant_are_deleted(
+    most_at_once: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads what it has not deleted itself, and does not find it."""
+
+    async def deleted(sessions: Sequence[Connection], _: Span) -> None:
+        for session in sessions:
+            await session.execute(f"DELETE FROM {TABLE} WHERE k % 20 = 3")
+
+    await loaded_while(deleted, most_at_once, tenant_load, monkeypatch, of=1)
+    assert judge.refuted("tenant_inconsistent_answers")
 
 
 @slow
@@ -188,3 +306,27 @@ async def test_a_change_of_schema_is_parted_in_one_tenant(
             await tenants.administer(tenants.made_for(MIX)[0].database, parted)
             await changing.completed()
     assert judge.refuted("schema_change_half", "schema_change_not_whole")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-schema-change", engine="postgres")
+async def test_a_change_of_schema_waits_for_a_report(
+    tenants: Tenants, tenant_load: TenantLoads, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Somebody's transaction has read a table, and is left open; what its tenant asks waits behind the change."""
+    async with tenants.provisioning():
+        await tenants.provision()
+        loaded = tenants.made_for(MIX)[:8]  # as many as are loaded at once
+        async with tenants.changing() as changing:
+
+            async def beside_a_report() -> None:
+                async with asyncio.TaskGroup() as group, await tenants._admin(loaded[0].database) as session:
+                    await session.execute("BEGIN")
+                    await session.query(f"SELECT count(*) FROM {TABLE}")
+                    group.create_task(changing.everywhere())
+                    await asyncio.sleep(REPORT_S)
+
+            await tenant_load.beside(beside_a_report(), loaded, mix=MIX)
+            await write_through(partial(changing.cut, fault.kill), ledger=ledger, probe=probe, inserts=inserts)
+            await changing.completed()
+    assert judge.refuted("tenant_wait_s")
