@@ -34,6 +34,8 @@ DRAIN_S = 120.0
 for both."""
 GO_BACK_S = 240.0
 """How long a cluster that was changed may take to be whole before its next node goes back."""
+LOST_S = 60.0
+"""Within this time it is known that a machine is lost: Kubernetes says so when nothing was heard of one for 50 s."""
 REMOVE_TIMEOUT_S = 600.0
 """Moving 174 replicas off a node took 190 s at the default pace (CockroachDB v20.2, two busy cores)."""
 
@@ -67,6 +69,8 @@ class Cluster(Watched):
         self.cut_links: set[tuple[str, str]] = set()
         """Each as sender and receiver."""
         self._leave: Callable[[], Awaitable[None]] | None = None
+        self._read = set[str]()
+        """The nodes whose clocks were read."""
 
     @classmethod
     async def provision(
@@ -111,7 +115,7 @@ class Cluster(Watched):
         leave, self._leave = self._leave, None
         if leave is None:
             return
-        self.record = lambda _: None
+        self.record, self.measured = lambda _: None, False
         try:
             for node in [node for node in self.nodes if self._changed(node)]:
                 await self._go_back(node)
@@ -130,8 +134,11 @@ class Cluster(Watched):
         await self.restart(node)
 
     def compare_clocks(self) -> None:
-        """Record how the clocks of all nodes that run stand to the harness's."""
-        sources, unread = {}, {}
+        """Record how the clocks of all nodes that run stand to the harness's.
+
+        Raises ``HarnessError`` where the machine of one was lost; for that is waited where one is silent that was not.
+        """
+        sources, unread = dict[str, clocks.Offset](), dict[str, str]()
         for node in self.nodes:
             if self.substrate.state(node) is not ProcessState.RUNNING:
                 continue
@@ -139,6 +146,12 @@ class Cluster(Watched):
                 sources[node] = clocks.compare(functools.partial(self.substrate.clock, node))
             except HarnessError as error:
                 unread[node] = str(error)
+        until = time.monotonic() + LOST_S
+        while self._read & unread.keys() and time.monotonic() < until:
+            self.refuse_lost_machines()
+            time.sleep(0.5)
+        self.refuse_lost_machines()
+        self._read.update(sources)
         self.record(events.ClocksCompared(own=clocks.own(), sources=sources, unread=unread))
 
     @property
@@ -193,11 +206,6 @@ class Cluster(Watched):
         await self.substrate.resume(node)
         self.mark(node, down=False)
         await self.accepting(node)
-
-    @property
-    def linked(self) -> tuple[str, ...]:
-        """Everything that nodes may have to reach: the nodes, and the services beside them."""
-        return (*self.nodes, *(service.name for service in self.deployment.services))
 
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one node or service to another any more, clients aside; returns the proof."""

@@ -62,6 +62,8 @@ class Watched:
         """Every node that was ever placed, removed ones too."""
         self.down: set[str] = set()
         """The nodes that were taken down on purpose and are not back yet; ``watch`` looks at all others."""
+        self.measured = True
+        """Whether what is seen is evidence: not while a cluster of others is left as it was found."""
         self._up = False
 
     def mark(self, node: str, *, down: bool) -> None:
@@ -77,9 +79,11 @@ class Watched:
         """Raise when this cluster cannot be waited for any longer, because a node died that nobody killed.
 
         Raises ``NodeDied``, or ``HarnessError`` before the cluster was up, or when something outside the database ended
-        the node: a signal that was sent, a lack of disk or memory, the death of whoever watched over it.
+        the node: a signal that was sent, a lack of disk or memory, the death of whoever watched over it; or where its
+        machine was lost.
         """
-        for name in (*self.nodes, *(service.name for service in self.deployment.services)):
+        self.refuse_lost_machines()
+        for name in self.linked:
             ended = self.substrate.state(name) in (ProcessState.EXITED, ProcessState.ABSENT)
             if name in self.down or not ended:
                 continue
@@ -92,6 +96,17 @@ class Watched:
                 self.record(events.NodeDeath(node=name, code=code))
                 raise NodeDied(message)
             raise HarnessError(message)
+
+    def refuse_lost_machines(self) -> None:
+        """Raise ``HarnessError`` where the machine of a node was lost: its silence is none of the database's."""
+        for name in self.linked if self.measured else ():
+            if lost := self.substrate.machine_lost(name):
+                raise HarnessError(f"{name}: {lost}; what the node did then says nothing of the database")
+
+    @property
+    def linked(self) -> tuple[str, ...]:
+        """Everything that nodes may have to reach: the nodes, and the services beside them."""
+        return (*self.nodes, *(service.name for service in self.deployment.services))
 
     def _outside(self, name: str, code: int | None, last: str) -> str | None:
         """What, if not the database, ended a node; ``None`` when nothing is known but that it ended."""

@@ -115,6 +115,12 @@ class Substrate(Nodes, Protocol):
     def ended_by(self, name: str) -> str:
         """What, other than itself, ended a node's process that has ended, where that was seen; else nothing."""
 
+    def machine_lost(self, name: str) -> str:
+        """What became of the machine of a node since that was placed, where it was lost; it may be back. Else nothing.
+
+        A node on such a machine is not heard of, whatever it does: its process runs, as far as anybody knows.
+        """
+
     async def cut(self, sender: str, receiver: str) -> str:
         """Let nothing pass from one node or service to another any more; returns the proof, in words.
 

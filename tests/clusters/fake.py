@@ -72,6 +72,7 @@ class FakeSubstrate:
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
         self.outside: dict[str, str] = {}
+        self.lost: dict[str, str] = {}
         self.wiped: set[str] = set()
         self.placed: set[str] = set()
         self.services: set[str] = set()
@@ -218,6 +219,9 @@ class FakeSubstrate:
 
     def ended_by(self, name: str) -> str:
         return self.outside.get(name, "")
+
+    def machine_lost(self, name: str) -> str:
+        return self.lost.get(name, "")
 
     async def cut(self, sender: str, receiver: str) -> str:
         await self._link("cut", sender, receiver)

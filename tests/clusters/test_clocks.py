@@ -2,7 +2,7 @@
 
 import pytest
 
-from clusters import clocks
+from clusters import clocks, cluster
 from clusters.clocks import Reading
 from clusters.errors import HarnessError
 from tests.clusters.fake import Fake
@@ -34,7 +34,8 @@ def test_the_same_clock_is_no_further_away_however_long_it_takes(monkeypatch: py
     assert (found.offset_s, found.uncertainty_s) == (0.0, 0.0)
 
 
-async def test_all_that_runs_is_compared_and_what_does_not_answer_is_named() -> None:
+async def test_all_that_runs_is_compared_and_what_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LOST_S", 0.0)
     fake = await Fake().up()
     fake.cluster.compare_clocks()
     name, begin = fake.events[-1]
@@ -58,3 +59,25 @@ async def test_all_that_runs_is_compared_and_what_does_not_answer_is_named() -> 
     assert set(end["sources"]) == {"n2"}
     assert end["sources"]["n2"]["offset_s"] < -1e9
     assert end["unread"] == {"n3": "n3 is silent"}
+
+
+async def test_where_a_node_falls_silent_it_is_waited_until_its_machine_is_known_to_be_lost() -> None:
+    """Kubernetes says so long after it: until then the silence would be the database's, and refute it."""
+    fake = await Fake().up()
+    silent, looks = set[str](), list[str]()
+
+    def clock(name: str) -> Reading:
+        if name in silent:
+            raise HarnessError(f"{name} is silent")
+        return clocks.here()
+
+    def lost(name: str) -> str:
+        looks.append(name)
+        return "its machine was not ready" if len(looks) > 5 and name == "n2" else ""
+
+    fake.substrate.clock = clock  # type: ignore[method-assign]
+    fake.cluster.compare_clocks()
+    silent.add("n2")
+    fake.substrate.machine_lost = lost  # type: ignore[method-assign]
+    with pytest.raises(HarnessError, match="n2: its machine was not ready"):
+        fake.cluster.compare_clocks()

@@ -128,6 +128,18 @@ async def test_nodes_that_were_added_are_taken_out_the_newest_first(there: Adopt
     assert there.deployment.forgotten == ["n5", "n4"]
 
 
+async def test_one_of_whose_machines_was_lost_is_left_as_it_was_all_the_same(there: Adopted) -> None:
+    """That ended the trial; what is done now is no evidence."""
+    await there.cluster.add(NodeSpec(name="n4"))
+    there.substrate.lost["n2"] = "its machine was not ready"
+    with pytest.raises(HarnessError, match="its machine was not ready"):
+        there.cluster.watch()
+    there.substrate.orders.clear()
+    await there.cluster.leave()
+    there.cluster.watch()
+    assert there.substrate.orders == ["n4 stays away", "stop n4", "left"]
+
+
 async def test_one_that_cannot_be_taken_out_is_not_stopped(there: Adopted) -> None:
     await there.cluster.add(NodeSpec(name="n4"))
     there.deployment.unmoved = True

@@ -1,5 +1,6 @@
 """A machine that is lost or drained, with volumes that only it has: a node waits for it, and has all that it wrote."""
 
+import asyncio
 import json
 import secrets
 import subprocess
@@ -11,7 +12,23 @@ from typing import Any
 import pytest
 
 from clusters.model import NodeSpec, ProcessState
-from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, history, kubectl, opened, pod_of, spec
+from clusters.substrates.kubernetes.rights import MACHINES, MANIFEST
+from tests.kubernetes.at_hand import (
+    ADMIN,
+    AT_HAND,
+    apply,
+    as_account,
+    begun,
+    eventually,
+    history,
+    kubectl,
+    namespaces,
+    opened,
+    pod_of,
+    spec,
+)
+from tests.kubernetes.running import Running
+from tests.slow import slow
 
 pytestmark = AT_HAND
 WRITES = "trap 'exit 0' TERM; i=$(cat store/last 2>/dev/null || echo 0); while :; do i=$((i + 1)); " \
@@ -112,12 +129,64 @@ async def test_a_machine_that_is_lost_and_comes_back(place: Any, tmp_path: Path)
         assert told(place, "n2")["metadata"]["uid"] == former, "nobody else may have its volume"
         assert await last(place, "n1") >= before
         assert place.state("n1") is place.state("n3") is ProcessState.RUNNING
+        lost = place.machine_lost("n2")
+        assert lost.startswith(f"its machine {machine} was not ready since 20"), "so that no claim is refuted by it"
+        assert "(Ready Unknown: NodeStatusUnknown Kubelet stopped posting node status.)" in lost
+        assert place.machine_lost("n1") == place.machine_lost("n3") == ""
     kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
     await eventually("another pod", lambda: told(place, "n2").get("metadata", {"uid": former})["uid"] != former)
     await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
     assert machine_of(place, "n2") == machine
     assert await last(place, "n2") >= wrote
-    assert "to be deleted" in history(tmp_path)
+    assert place.machine_lost("n2") == lost, "it was silent all the same"
+    assert place.machine_lost("n1") == place.machine_lost("n3") == ""
+    for kept in ("to be deleted", f"machine {machine} was not ready since", f"machine {machine} is ready again"):
+        assert kept in history(tmp_path)
+
+
+async def test_a_machine_that_is_lost_is_known_to_an_account_of_a_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may not look at machines: what Kubernetes says of the pods is enough."""
+    kubectl("apply", "-f", str(MANIFEST))
+    kubectl("delete", "clusterrolebinding", MACHINES)
+    token = kubectl("-n", "roachproof", "create", "token", "roachproof").strip()
+    as_account(tmp_path / "kubeconfig", token, monkeypatch)
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
+    substrate = await opened(tmp_path)
+    try:
+        await begun(substrate)
+        machine = machine_of(substrate, "n1")
+        with isolated(machine):
+            await eventually("Kubernetes' word", lambda: substrate.machine_lost("n1"))
+        assert f"its machine {machine} was not ready (NodeNotReady: Node is not ready, since 20" in (
+            substrate.machine_lost("n1")
+        )
+        kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+    finally:
+        await substrate.close()
+        kubectl("delete", "--wait=false", "-f", str(MANIFEST))
+    assert "by events of its pods alone; to see why takes: list nodes, watch nodes" in capsys.readouterr().out
+
+
+@slow
+async def test_a_machine_that_is_lost_refutes_no_claim(tmp_path: Path) -> None:
+    """In the middle of one, whose silence would be an outage: the harness has failed, and the machine is named."""
+    run = Running(tmp_path)
+    try:
+        await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
+        (namespace,) = namespaces().split()
+        of = ("-n", namespace.partition("/")[2], "get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
+        machine = kubectl(*of).strip()
+        with isolated(machine):
+            status = await asyncio.to_thread(run.process.wait)
+    finally:
+        run.end()
+    assert status == 7, run.said
+    assert "REFUTED" not in run.said
+    assert f"its machine {machine} was not ready since 20" in " ".join(run.said.split())
+    kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+    await eventually("all that it made to go", lambda: not namespaces())
 
 
 async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from clusters.substrates.adopted.untouched import Untouched
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
+from clusters.substrates.kubernetes.machines import Machines
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from clusters.substrates.kubernetes.rights import ADOPTED_CHANGES, refuse_without
 from clusters.substrates.kubernetes.settings import IMAGES, Given
@@ -58,10 +59,11 @@ class Places(Untouched):
         """The image with which a node that is ended next comes back; ``None``: it does not."""
         self._out: set[str] = set()
         """The nodes that were taken out."""
-        self._pods = Pods(api, found)
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
         of = re.compile(rf"([a-z0-9.-]+-)?{re.escape(found.name)}(-\d+)?$|{GENERATORS}")
         self._history = History(api, found.namespace, logs, of=of)
+        self._machines = Machines(api, self._history)
+        self._pods = Pods(api, found, self._machines.on)
         self._beside: Beside | None = None
         # Reads until we close it, or are killed: nobody else is to find a key of root there.
         clears = ["/bin/sh", "-c", 'read -r _; rm -rf "$0"', str(scratch)]
@@ -112,6 +114,7 @@ class Places(Untouched):
             if self._pods.unheard:
                 raise self._pods.unheard
             await self._history.begin()
+            await self._machines.begin(say)
             if generators:
                 self._beside = await Beside.begin(
                     api,
@@ -221,6 +224,7 @@ class Places(Untouched):
                     await asyncio.to_thread(self._save_log, name)
             self._keep_logs = None
             self._pods.close()
+            self._machines.close()
             self._history.close()
             beside, self._beside = self._beside, None
             try:

@@ -1,7 +1,7 @@
 """What became of a cluster's pods, as one watch of them tells it: which container runs in each, how others ended."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,10 @@ class Pod:
 
 
 class Pods:
-    """All pods of a cluster, from ``begin`` to ``close``."""
+    """All pods of a cluster, from ``begin`` to ``close``. ``on`` is told on which machine each is."""
 
-    def __init__(self, api: Api, found: Found) -> None:
-        self._api, self._found = api, found
+    def __init__(self, api: Api, found: Found, on: Callable[[str, str], None] = lambda *_: None) -> None:
+        self._api, self._found, self._on = api, found, on
         self._pods: dict[str, Pod] = {}
         self._ended = threading.Event()
         self.listed = threading.Event()
@@ -91,6 +91,7 @@ class Pods:
         if pod.uid not in ("", seen.metadata.uid):
             _gone(pod)
         pod.uid = seen.metadata.uid
+        self._on(seen.metadata.name, seen.spec.node_name or "")
         pod.image = spec.image
         pod.limits = (spec.resources and spec.resources.limits) or {}
         status = next((one for one in seen.status.container_statuses or () if one.name == self._found.container), None)

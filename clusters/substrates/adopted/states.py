@@ -47,6 +47,10 @@ class States(Places):
         probed = self._history.probed(self._names[name]) if runs in pod.codes else ""
         return f"by Kubernetes ({probed})" if probed else OUTSIDE if runs in pod.outside else ""
 
+    def machine_lost(self, name: str) -> str:
+        """That the machine of its pod was not ready since that was taken over, and since when; it may be back."""
+        return self._machines.lost(self._names[name]) if name in self._names else ""
+
     def limits(self, name: str) -> Mapping[str, float]:
         """What the pod's container may use, as it says."""
         limits = self._pods[self._names[name]].limits

@@ -147,7 +147,7 @@ class Api:
         self,
         what: str,
         listing: Callable[..., Any],
-        namespace: str,
+        namespace: str | None,
         ended: threading.Event,
         *,
         away: Callable[[float], None] = lambda _: None,
@@ -155,21 +155,20 @@ class Api:
     ) -> Iterator[tuple[str, Any]]:
         """What becomes of objects until ``ended``: first (``LISTED``, those that are there), then each change of one.
 
-        Begins anew by itself where the connection is lost; ``away`` is told for how many seconds it was. Raises
-        ``BadInput`` where they may not be watched.
+        Without ``namespace``: of what is in none. Begins anew by itself where the connection is lost; ``away`` is told
+        for how many seconds it was. Raises ``BadInput`` where they may not be watched.
         """
+        where = () if namespace is None else (namespace,)
         lost_at: float | None = None
         while not ended.is_set():
             try:
-                listed = listing(namespace, **selected)
+                listed = listing(*where, **selected)
                 if lost_at is not None:
                     away(time.monotonic() - lost_at)
                     lost_at = None
                 yield "LISTED", listed.items
                 since = listed.metadata.resource_version
-                watched = watch.Watch().stream(
-                    listing, namespace, resource_version=since, timeout_seconds=300, **selected
-                )
+                watched = watch.Watch().stream(listing, *where, resource_version=since, timeout_seconds=300, **selected)
                 for event in watched:
                     yield event["type"], event["object"]
                     if ended.is_set():

@@ -28,6 +28,7 @@ class History:
         self._heard: set[tuple[str, str]] = set()
         self._warnings: dict[str, str] = {}
         self._probed: dict[str, str] = {}
+        self._unready: dict[str, str] = {}
 
     async def begin(self) -> None:
         """Listen from now on: what is there already is of others. Raises ``BadInput``, ``HarnessError``."""
@@ -58,6 +59,10 @@ class History:
         """That a container of a pod is ended as it fails a probe, in the words of Kubernetes, if it is."""
         return self._probed.get(pod, "")
 
+    def unready(self, pod: str) -> str:
+        """That a pod's machine was not ready, in the words of Kubernetes and with the time, if it was."""
+        return self._unready.get(pod, "")
+
     def begins(self, pod: str) -> None:
         """Another container runs in a pod: what was said of the former one is over."""
         self._probed.pop(pod, None)
@@ -81,6 +86,9 @@ class History:
             self._warnings[of.name] = words
         if event.reason == "Killing" and " probe" in words:
             self._probed[of.name] = words
+        if event.reason == "NodeNotReady":
+            since = event.first_timestamp or datetime.now(UTC)
+            self._unready.setdefault(of.name, f"{words}, since {since:%Y-%m-%d %H:%M:%S} UTC")
         times = f" (time {event.count})" if (event.count or 1) > 1 else ""
         self.write(f"{event.type} {of.kind} {of.name}: {words}{times}")
 

@@ -20,6 +20,7 @@ from clusters.substrates.kubernetes.forwarding import Forwards, forwarded
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.links import Links
+from clusters.substrates.kubernetes.machines import Machines
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
@@ -84,7 +85,8 @@ class Places:
         self._files = Files(api, settings.namespace)
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
         self._history = History(api, settings.namespace, logs)
-        self._pods = Pods(api, settings, self._history)
+        self._machines = Machines(api, self._history)
+        self._pods = Pods(api, settings, self._history, self._machines.on)
         if settings.cuts and given.cutter:
             self._links = Links(api, settings.namespace, self._pods, given.cutter)
         self._forwards: Forwards | None = None
@@ -174,6 +176,7 @@ class Places:
     async def _begin(self, say: Callable[[str], None], *, keep: bool) -> None:
         api, settings = self._api, self._settings
         await self._history.begin()
+        await self._machines.begin(say)
         if not keep:
             self._guard = cleanup.Guard(settings, self._given.context, own=self._own, keep_logs=self._keep_logs)
         if self._own:
@@ -403,6 +406,7 @@ class Places:
             ends = [shell.close for shell in shells] + ([self._links.close] if self._links is not None else [])
             await asyncio.gather(*map(asyncio.to_thread, ends))  # each waits for the other side's word
             self._pods.close()
+            self._machines.close()
             self._history.close()
             if self._forwards is not None:
                 await asyncio.to_thread(self._forwards.close)

@@ -101,10 +101,19 @@ class UnfitImage(HarnessError):  # noqa: N818 - what was found
 
 
 class Pods:
-    """All pods of a cluster. Belongs to the event loop that made it."""
+    """All pods of a cluster. Belongs to the event loop that made it.
 
-    def __init__(self, api: Api, settings: Settings, history: History) -> None:
-        self._api, self._history = api, history
+    ``on`` is told on which machine the pod of a node is.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        settings: Settings,
+        history: History,
+        on: Callable[[str, str], None] = lambda *_: None,
+    ) -> None:
+        self._api, self._history, self._on = api, history, on
         self._settings = settings
         self._pods: dict[str, Pod] = {}
         self._lock = threading.Lock()
@@ -207,6 +216,7 @@ class Pods:
         pod.uid = pod.container = ""
         pod.ready, pod.template = False, None
         self._container_ended(pod, code, _OUTSIDE)
+        self._on(pod.name, "")
         self._describe(pod, "gone")
 
     def _seen(self, seen: Any) -> None:
@@ -218,6 +228,7 @@ class Pods:
             pod.container = _running(seen)
             self._describe(pod, _described(seen))
             return
+        self._on(pod.name, seen.spec.node_name or "")
         pod.template = _template(seen)
         pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
         pod.cutter, pod.cutter_stuck = _cutter(seen)

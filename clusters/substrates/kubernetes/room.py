@@ -254,7 +254,8 @@ async def refuse_shortage(
         lacks += beyond_limit_ranges(
             asked, await api.told("look at limits", api.core.list_namespaced_limit_range, settings.namespace)
         )
-    hidden = await lacking(api, [*granted(MACHINES), _ALL_PODS], None)
+    looks = [right for right in granted(MACHINES) if right.verb == "list"]
+    hidden = await lacking(api, [*looks, _ALL_PODS], None)
     if nodes and not any(right.resource == "storageclasses" for right in hidden):
         lacks += without_storage(asked, await api.told("look at storage classes", api.storage.list_storage_class))
     if not any(right.resource == "nodes" for right in hidden):

@@ -230,6 +230,11 @@ class Kubernetes(Places):
         node = self._nodes.get(name)
         return self._pods[node.pod].ended_by if node else ""
 
+    def machine_lost(self, name: str) -> str:
+        """That the machine of a node's pod was not ready since that was placed, and since when; it may be back."""
+        node = self._nodes.get(name)
+        return self._machines.lost(node.pod) if node else ""
+
     # ---- looking --------------------------------------------------------------------------------------------------
 
     def limits(self, name: str) -> Mapping[str, float]:

@@ -67,6 +67,10 @@ class Homes:
         """Nothing: nobody here sees more of it than the exit code tells."""
         return ""
 
+    def machine_lost(self, name: str) -> str:
+        """Nothing: a harness whose machine is lost asks no more."""
+        return ""
+
     def free_bytes(self, name: str) -> int | None:
         """Room on the disk of the node's home; ``None`` where that is gone."""
         with suppress(OSError):

@@ -291,6 +291,24 @@ async def test_a_node_that_the_substrate_saw_ended_from_outside_refutes_nothing(
     assert "node.died" not in fake.names
 
 
+@pytest.mark.parametrize("down", [False, True])
+async def test_a_node_whose_machine_is_lost_refutes_nothing(down: bool) -> None:
+    """Its process runs, as far as anybody knows; a node that is down on purpose cannot come back either."""
+    fake = await Fake().up()
+    if down:
+        await fake.cluster.kill("n2")
+    fake.substrate.lost["n2"] = "its machine m was not ready"
+    lost = r"^n2: its machine m was not ready; what the node did then says nothing of the database$"
+    for look in (fake.cluster.watch, fake.cluster.compare_clocks):
+        with pytest.raises(HarnessError, match=lost):
+            look()
+    fake.deployment.deaf.add("n2")
+    with pytest.raises(HarnessError, match=lost) as late:
+        await fake.cluster.accepting("n2", timeout=0)
+    assert not isinstance(late.value, TimedOut)
+    assert "node.died" not in fake.names
+
+
 async def test_a_node_that_ends_on_a_full_disk_refutes_nothing() -> None:
     fake = await Fake().up()
     fake.substrate.states["n2"], fake.substrate.codes["n2"] = ProcessState.EXITED, 7

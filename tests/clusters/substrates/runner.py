@@ -148,6 +148,9 @@ class Runner:
     def ended_by(self, name: str) -> str:
         return self._processes.ended_by(name)
 
+    def machine_lost(self, name: str) -> str:
+        return self._processes.machine_lost(name)
+
     async def cut(self, sender: str, receiver: str) -> str:
         return await self._processes.cut(sender, receiver)
 

@@ -195,6 +195,7 @@ async def test_what_a_node_was_never_is_refused(substrate: Substrate) -> None:
             substrate.limits(name)
         assert substrate.state(name) is ProcessState.ABSENT
         assert substrate.exit_code(name) is None
+        assert substrate.machine_lost(name) == ""
         assert substrate.log_tail(name) == ""
     await substrate.wipe("n1")
 

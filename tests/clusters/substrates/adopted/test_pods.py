@@ -71,6 +71,16 @@ def test_what_ended_it_is_known_as_soon_as_it_is_seen_to_have_ended(seen: Any, c
     assert (place.exit_code("n1"), place.ended_by("n1")) == (code, by)
 
 
+def test_the_machine_of_each_pod_is_told() -> None:
+    """By which it is known whether it was lost under it."""
+    core, heard = SimpleNamespace(list_namespaced_pod=None), list[tuple[str, str]]()
+    seen = pod(RUNS)
+    seen.spec.node_name = "m1"
+    api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", seen)])
+    Pods(api, found("shop", [RELEASE]), lambda *told: heard.append(told))._watching.join()
+    assert heard == [("shop-cockroachdb-0", "m1")]
+
+
 def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
     place = told(("ADDED", None))
     with pytest.raises(HarnessError, match="pods are not watched any more: AttributeError"):

@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from clusters.errors import BadInput, HarnessError, TimedOut
-from clusters.substrates.kubernetes.manifests import CONTAINER, CUTTER, Settings, Template
+from clusters.substrates.kubernetes.manifests import COMPONENT, CONTAINER, CUTTER, GENERATOR, Settings, Template
 from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
@@ -26,21 +26,22 @@ def status(name: str, state: Any) -> Any:
     )
 
 
-def watched(watch: Any, logs: Iterable[str] = ()) -> Pods:
+def watched(watch: Any, logs: Iterable[str] = (), on: Any = lambda *_: None) -> Pods:
     """All pods of a cluster of which the watch says this, and each log."""
     api: Any = SimpleNamespace(
         core=SimpleNamespace(list_namespaced_pod=None), watch=lambda *_, **__: watch, follow_log=lambda *_: logs
     )
     history: Any = SimpleNamespace(write=lambda line: None, warnings=lambda name: "")
-    return Pods(api, Settings(namespace="space", cluster="c"), history)
+    return Pods(api, Settings(namespace="space", cluster="c"), history, on)
 
 
-async def seen(cutter: Any, **limited: str) -> Pod:
+def of_node(cutter: Any = None, *, labels: Any = None, machine: str | None = None, **limited: str) -> Any:
     """A node's pod with two addresses, and what it says of its container that cuts links."""
     limits = client.V1ResourceRequirements(limits=limited or None)
-    pod = client.V1Pod(
-        metadata=client.V1ObjectMeta(name="node-0", uid="u"),
-        spec=client.V1PodSpec(containers=[client.V1Container(name=CONTAINER, image="db:1", resources=limits)]),
+    container = client.V1Container(name=CONTAINER, image="db:1", resources=limits)
+    return client.V1Pod(
+        metadata=client.V1ObjectMeta(name="node-0", uid="u", labels=labels),
+        spec=client.V1PodSpec(containers=[container], node_name=machine),
         status=client.V1PodStatus(
             phase="Running",
             pod_ips=[client.V1PodIP(ip="10.0.0.1"), client.V1PodIP(ip="fd00::1")],
@@ -48,7 +49,11 @@ async def seen(cutter: Any, **limited: str) -> Pod:
             ephemeral_container_statuses=cutter and [status("other", RUNNING), status(CUTTER, cutter)],
         ),
     )
-    pods = watched([("ADDED", pod)])
+
+
+async def seen(cutter: Any, **limited: str) -> Pod:
+    """Such a pod, as it was seen."""
+    pods = watched([("ADDED", of_node(cutter, **limited))])
     found = pods["node-0"]
     await pods.until("it to be seen", found, lambda: bool(found.described), timeout=60)
     pods.close()
@@ -90,6 +95,17 @@ async def test_what_the_container_that_cuts_links_does(state: Any, cutter: str, 
 )
 async def test_what_a_pod_was_made_of(limits: dict[str, str], cpus: float | None, memory_mib: int | None) -> None:
     assert (await seen(None, **limits)).template == Template(image="db:1", cpus=cpus, memory_mib=memory_mib)
+
+
+async def test_the_machine_of_each_nodes_pod_is_told() -> None:
+    """By which it is known whether it was lost under it. A load generator that is lost is known by its silence."""
+    heard = list[tuple[str, str]]()
+    there, gone = of_node(machine="m1"), of_node(machine="m1")
+    generator = of_node(labels={COMPONENT: GENERATOR}, machine="m2")
+    generator.metadata.name = "generator-0"
+    said = [("ADDED", of_node()), ("ADDED", generator), ("MODIFIED", there), ("DELETED", gone)]
+    watched(said, on=lambda *told: heard.append(told))._watching.join()
+    assert heard == [("node-0", ""), ("node-0", "m1"), ("node-0", "")]
 
 
 async def test_whoever_sees_that_it_has_ended_sees_what_by() -> None:

@@ -18,7 +18,7 @@ CALL = re.compile(
 )
 OPTIONAL = Right(verb="list", resource="pods/forallnamespaces")
 """Whoever lacks it is told less of whether there is room."""
-NOT_BY_NAME = {Right(verb="watch", resource="pods"), Right(verb="watch", resource="events")} | {
+NOT_BY_NAME = {Right(verb="watch", resource=of) for of in ("pods", "events", "nodes")} | {
     Right(verb="create", resource=f"pods/{part}") for part in ("exec", "portforward")
 }
 """What calls do besides: lists that are watched, and what Kubernetes asks for since 1.35."""
