@@ -223,6 +223,14 @@ def job(settings: Settings, wanted: WantedGenerators) -> Object:
 
 
 _NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_NOBODY = {
+    "runAsUser": NOBODY,
+    "runAsGroup": NOBODY,
+    "fsGroup": NOBODY,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""With ``_NO_RIGHTS`` of each container all that the level ``restricted`` of pod security asks of a pod."""
 
 
 def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
@@ -241,7 +249,7 @@ def _apart(settings: Settings) -> Object:
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {"runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY, "runAsNonRoot": True},
+        "securityContext": _NOBODY,
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
     }
 

@@ -10,6 +10,7 @@ from clusters.engines.cockroach.version import Version
 from clusters.substrates.kubernetes import settings
 from clusters.substrates.kubernetes.rights import MANIFEST
 from clusters.substrates.kubernetes.settings import Given
+from tests.clusters.substrates.kubernetes.pod_security import violations
 from tests.docs import containerfile
 
 VOLUME, SETTINGS, JOB = yaml.safe_load_all(MANIFEST.with_name("gate.yaml").read_text())
@@ -22,6 +23,10 @@ def test_its_account_is_that_of_the_rights() -> None:
     accounts = [one["metadata"] for one in rights if one["kind"] == "ServiceAccount"]
     assert {"name": POD["serviceAccountName"], "namespace": JOB["metadata"]["namespace"]} in accounts
     assert len({one["metadata"]["namespace"] for one in (VOLUME, SETTINGS, JOB)}) == 1
+
+
+def test_a_restricted_namespace_takes_it() -> None:
+    assert list(violations(POD)) == []
 
 
 def test_what_the_suite_writes_is_kept() -> None:

@@ -1,6 +1,8 @@
 """What the API server is given: pure functions of what was placed."""
 
+import copy
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ from clusters.generators import WantedGenerators
 from clusters.model import NodeSpec
 from clusters.substrates.kubernetes import manifests
 from clusters.substrates.kubernetes.manifests import Settings, Template
+from tests.clusters.substrates.kubernetes.pod_security import violations
 
 SETTINGS = Settings(namespace="own", cluster="roachproof-x-1")
 
@@ -69,7 +72,7 @@ def test_load_generators_are_an_indexed_job_of_pods_without_rights() -> None:
         container["resources"]["limits"] == {"cpu": "2000m", "memory": "1024Mi"} == container["resources"]["requests"]
     )
     assert pod["restartPolicy"] == "Never"
-    assert pod["securityContext"]["runAsNonRoot"]
+    assert list(violations(pod)) == []
     assert not pod["automountServiceAccountToken"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True,
@@ -106,10 +109,45 @@ def test_pods_get_what_their_template_says_and_no_rights() -> None:
     assert container["image"] == "db:1"
     assert container["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"} == container["resources"]["requests"]
     assert pod["nodeSelector"] == {"zone": "a"}
-    assert pod["securityContext"]["runAsNonRoot"]
+    assert list(violations(pod)) == []
     assert not pod["automountServiceAccountToken"]
     unlimited = made(Template(image="db:1"))["spec"]["template"]["spec"]["containers"][0]
     assert unlimited["resources"] == {"limits": {}, "requests": {}}
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda pod, one: pod["securityContext"].pop("seccompProfile"), "node: seccompProfile"),
+        (lambda pod, one: pod["securityContext"].update(seccompProfile={"type": "Unconfined"}), "node: seccompProfile"),
+        (lambda pod, one: pod["securityContext"].pop("runAsNonRoot"), "node: runAsNonRoot"),
+        (lambda pod, one: one["securityContext"].update(runAsUser=0), "node: runAsNonRoot"),
+        (lambda pod, one: one["securityContext"].pop("allowPrivilegeEscalation"), "node: allowPrivilegeEscalation"),
+        (lambda pod, one: one["securityContext"].update(privileged=True), "node is privileged"),
+        (lambda pod, one: one["securityContext"]["capabilities"].update(add=["NET_ADMIN"]), "node: capabilities"),
+        (lambda pod, one: one["securityContext"]["capabilities"].update(drop=["CHOWN"]), "node: capabilities"),
+        (lambda pod, one: one.update(ports=[{"hostPort": 1}]), "node: hostPort"),
+        (lambda pod, one: pod["volumes"].append({"name": "disk", "hostPath": {"path": "/"}}), "volume disk: hostPath"),
+        (lambda pod, one: pod.update(hostNetwork=True), "hostNetwork"),
+    ],
+    ids=[
+        "no profile",
+        "unconfined",
+        "any user",
+        "root",
+        "escalation",
+        "privileged",
+        "a capability more",
+        "not all dropped",
+        "a port of the machine",
+        "a directory of the machine",
+        "the machine's network",
+    ],
+)
+def test_what_a_restricted_namespace_would_refuse_is_seen(harm: Callable[[Any, Any], object], said: str) -> None:
+    pod = copy.deepcopy(made(Template(image="db:1"))["spec"]["template"]["spec"])
+    harm(pod, pod["containers"][0])
+    assert list(violations(pod)) == [said]
 
 
 def test_what_cuts_links_may_change_its_pods_network_and_nothing_else() -> None:
