@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, TypeVar
 import urllib3
 from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
-from kubernetes.stream import portforward, stream
+from kubernetes.stream import portforward, stream, ws_client
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
-from websocket import WebSocketException
+from websocket import WebSocket, WebSocketException
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.reached import KEPT_ALIVE, configuration
@@ -295,6 +295,18 @@ def _keep_alive(websocket: Any) -> None:
     with suppress(OSError, AttributeError):
         for option in KEPT_ALIVE:
             websocket.sock.setsockopt(*option)
+
+
+class _Connecting(WebSocket):
+    """As the client's own, which waits for ever for an API server that takes a connection and says nothing."""
+
+    def connect(self, url: str, **options: Any) -> None:
+        self.settimeout(_CALL_S)
+        super().connect(url, **options)  # type: ignore[no-untyped-call]
+        self.settimeout(None)
+
+
+ws_client.WebSocket = _Connecting  # it takes no time-out by which it connects
 
 
 class _Nowhere:

@@ -1,8 +1,13 @@
 """Calls that are made again, and what commands in containers say, which arrives whole over a socket that pretends."""
 
+import base64
+import hashlib
 import io
 import json
 import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -181,6 +186,62 @@ def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> No
             assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
         opened.sock = None  # ended by the pod as soon as it was there
         ports()
+
+
+@contextmanager
+def taking(scheme: str, answer: Callable[[bytes], bytes]) -> Iterator[tuple[Any, list[socket.socket]]]:
+    """The client of an API server that takes connections, and those: each is answered this, and then nothing more."""
+    taken = list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(listens.accept()[0])
+                    taken[-1].sendall(answer(taken[-1].recv(4096)))
+
+        threading.Thread(target=take, daemon=True).start()
+        api = server(f"{scheme}://127.0.0.1:{listens.getsockname()[1]}")
+        api._configuration = client.Configuration(host=api._configuration.host)
+        api._configuration.verify_ssl = False
+        try:
+            yield api, taken
+        finally:
+            for there in taken:
+                there.close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [("http", b""), ("http", b"HTTP/1.1 101 "), ("https", b"")],
+    ids=["nothing", "half an answer", "nothing to TLS"],
+)
+def test_an_api_server_that_takes_a_connection_and_says_nothing_is_not_waited_for_for_ever(
+    scheme: str, answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a command, or to a port: both are connections of the client's that know no time-out."""
+    monkeypatch.setattr(api_module, "_CALL_S", 0.2)
+    with taking(scheme, lambda _: answer) as (api, taken):
+        with pytest.raises(HarnessError, match=r"context lab: cannot run a command in node-0: .*timed out"):
+            api.open_exec("team", "node-0", ["true"], stdin=False)
+        with pytest.raises(HarnessError, match=r"context lab: cannot reach port 1 of node-0: .*timed out"):
+            api.open_port("team", "node-0", 1)
+        assert len(taken) == 2
+
+
+def test_a_connection_that_was_made_waits_as_long_as_it_takes() -> None:
+    """For what a node says, which may be nothing for hours."""
+
+    def agrees(request: bytes) -> bytes:
+        (key,) = (line.split()[1] for line in request.splitlines() if line.lower().startswith(b"sec-websocket-key"))
+        accepted = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+        agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n"
+        return b"HTTP/1.1 101 OK\r\n" + agreed + b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
+
+    with taking("http", agrees) as (api, _):
+        opened = api.open_exec("team", "node-0", ["true"], stdin=True)
+        assert opened.is_open()
+        assert opened.sock.sock.gettimeout() is None
 
 
 def killing(name: str, words: str) -> Any:
