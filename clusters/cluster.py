@@ -196,6 +196,11 @@ class Cluster(Watched):
         self.mark(node, down=True)
         await self.substrate.kill(node)
 
+    async def delete_pod(self, node: str) -> str:
+        """Delete the pod that a node runs in; returns the proof, once another is in its place."""
+        self.mark(node, down=True)
+        return await self.substrate.delete_pod(node)
+
     async def pause(self, node: str) -> None:
         """Freeze everything a node is."""
         self.mark(node, down=True)

@@ -18,6 +18,8 @@ class Capability(StrEnum):
     """A dead node can be started again with its store."""
     REPLACE = "replace"
     """A node can be started with an empty store in the place of one whose store is lost."""
+    DELETE_POD = "delete_pod"
+    """The pod that a node runs in can be deleted; another is made in its place, with its store."""
     PAUSE = "pause"
     """A node can be frozen and thawed."""
     DRAIN = "drain"

@@ -1,4 +1,4 @@
-"""Faults of a whole node: it is killed, drained, frozen, or lost with its disk; resizing drains it, too."""
+"""Faults of a whole node: it is killed, drained, frozen, or lost with its pod or disk; resizing drains it, too."""
 
 from contextlib import suppress
 
@@ -45,6 +45,23 @@ async def restart_dead(cluster: Cluster, node: str, *, up_s: float = START_TIMEO
 
 KILL = Fault(name="kill", capabilities=frozenset({Capability.KILL, Capability.RESTART}), bite=_kill, undo=restart_dead)
 """SIGKILL of everything a node is; undone by starting it again with its store."""
+
+
+async def _delete_pod(cluster: Cluster, node: str) -> str:
+    proof = await cluster.delete_pod(node)
+    if (state := cluster.substrate.state(node)) is not ProcessState.EXITED:
+        raise HarnessError(f"{node} was deleted with its pod and is {state}")
+    return proof
+
+
+DELETE_POD = Fault(
+    name="delete_pod",
+    capabilities=frozenset({Capability.DELETE_POD, Capability.RESTART}),
+    bite=_delete_pod,
+    undo=restart_dead,
+)
+"""The pod that a node runs in is deleted, as by its owner in haste: another is made, with the node's store and another
+address. Undone by starting the node in it."""
 
 
 async def _lose_disk(cluster: Cluster, node: str) -> str:

@@ -100,6 +100,13 @@ class Substrate(Nodes, Protocol):
     async def kill(self, name: str) -> None:
         """SIGKILL everything the node is; returns when all of it is gone. Nothing where it is gone."""
 
+    async def delete_pod(self, name: str) -> str:
+        """Delete the pod that the node runs in; returns the proof, in words, once another is in its place.
+
+        What was started is gone then, and is down until it is started again. Raises ``HarnessError`` where that cannot
+        be done or proven.
+        """
+
     async def pause(self, name: str) -> None:
         """SIGSTOP everything the node is, which must not have ended; returns when all of it is stopped."""
 

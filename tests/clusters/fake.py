@@ -197,6 +197,11 @@ class FakeSubstrate:
         code = self.codes[name] if self._started(name) is ProcessState.EXITED else -9
         await self._order("kill", name, ProcessState.EXITED, code)
 
+    async def delete_pod(self, name: str) -> str:
+        self._started(name)
+        await self._order("delete", name, ProcessState.EXITED, -9)
+        return f"pod of {name} deleted"
+
     async def pause(self, name: str) -> None:
         if self._started(name) is ProcessState.EXITED:
             raise HarnessError(f"{name} cannot be paused, it is exited")

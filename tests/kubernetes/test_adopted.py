@@ -14,7 +14,7 @@ from clusters.cluster import Cluster
 from clusters.engines import ENGINES, Wanted
 from clusters.errors import BadInput, HarnessError
 from clusters.faults.disturbance import disturb
-from clusters.faults.node import DRAIN, KILL
+from clusters.faults.node import DELETE_POD, DRAIN, KILL
 from clusters.faults.swap import swap
 from clusters.model import NodeResources, NodeSpec, ProcessState, Topology
 from clusters.substrates import SUBSTRATES
@@ -145,7 +145,7 @@ def test_it_is_described_and_nothing_is_done_unless_that_is_allowed(release: Pat
     assert (everything(), pods(), databases(release)) == before
 
 
-async def test_two_faults_touch_two_pods_and_all_else_is_left_as_it_was(release: Path, tmp_path: Path) -> None:
+async def test_faults_touch_a_pod_each_and_all_else_is_left_as_it_was(release: Path, tmp_path: Path) -> None:
     before, were, had = everything(), pods(), databases(release)
     place = await opened(tmp_path)
     try:
@@ -161,6 +161,9 @@ async def test_two_faults_touch_two_pods_and_all_else_is_left_as_it_was(release:
         async with disturb(cluster, DRAIN, ["n2"]):
             assert place.exit_code("n2") == 0, "in good order"
         await cluster.healthy()
+        async with disturb(cluster, DELETE_POD, ["n3"]):
+            assert place.state("n3") is ProcessState.EXITED
+        await cluster.healthy()
         another = await opened(tmp_path)
         with pytest.raises(BadInput, match="database roachproof is there already"):
             await taken_over(another)
@@ -169,7 +172,7 @@ async def test_two_faults_touch_two_pods_and_all_else_is_left_as_it_was(release:
     finally:
         await place.close()
     now = pods()
-    assert {name[-1] for name, uid in were.items() if now[name] != uid} == {"0", "1"}
+    assert {name[-1] for name, uid in were.items() if now[name] != uid} == {"0", "1", "2"}
     assert (everything(), databases(release)) == (before, had)
     assert "Active" in kubectl("get", "namespace", NAMESPACE)
     assert kept(tmp_path) == (["n1", "n2", "n3"], []), "the nodes' logs, and no key of root"

@@ -43,6 +43,7 @@ KIND = EngineKind(
         {
             Capability.REPLICATE,
             Capability.KILL,
+            Capability.DELETE_POD,
             Capability.RESTART,
             Capability.REPLACE,
             Capability.PAUSE,

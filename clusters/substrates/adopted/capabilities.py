@@ -3,7 +3,14 @@
 from clusters.model import Capability
 
 CAPABILITIES = frozenset(
-    {Capability.REPLICATE, Capability.KILL, Capability.RESTART, Capability.DRAIN, Capability.REPORT_RANGES}
+    {
+        Capability.REPLICATE,
+        Capability.KILL,
+        Capability.DELETE_POD,
+        Capability.RESTART,
+        Capability.DRAIN,
+        Capability.REPORT_RANGES,
+    }
 )
 """What is done to all clusters of others: what Kubernetes itself undoes, and a load in a database, which is dropped."""
 

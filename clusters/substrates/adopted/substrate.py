@@ -7,10 +7,9 @@ from pathlib import Path
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.states import States
+from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
 from clusters.waiting import wait_until
 
-_KILL_S = 1
-"""The grace of a pod that is killed. With none the API server forgets it at once, and nobody says that it has ended."""
 _END_S, _START_S = 60.0, 300.0
 
 
@@ -47,7 +46,7 @@ class Adopted(States):
         await _until(f"{name} to be made anew", there, _START_S)
         if pod.image != image:
             await self._changes.ask(image=image)
-            await self._delete(name, _KILL_S)
+            await self._delete(name, LEAST_GRACE_S)
             await _until(f"{name} to be made anew", there, _START_S)
         await _until(f"{name} to run {image}", another, _START_S)
         self._runs[name] = pod.container
@@ -70,7 +69,7 @@ class Adopted(States):
 
     async def stop(self, name: str, *, timeout: float) -> int:
         """Delete its pod, with its own grace, at most ``timeout`` seconds; returns the exit code of its container."""
-        await self._end(name, max(_KILL_S, int(min(timeout, self._found.grace_s))))
+        await self._end(name, max(LEAST_GRACE_S, int(min(timeout, self._found.grace_s))))
         code = self.exit_code(name)
         if code is None:
             raise HarnessError(f"nobody saw how {name} ended")
@@ -78,7 +77,20 @@ class Adopted(States):
 
     async def kill(self, name: str) -> None:
         """Delete its pod, with the least grace; returns when Kubernetes says that its container has ended."""
-        await self._end(name, _KILL_S)
+        await self._end(name, LEAST_GRACE_S)
+
+    async def delete_pod(self, name: str) -> str:
+        """The same; returns once its StatefulSet has made another."""
+        pod, former = self._pods[self._names[name]], self._pods[self._names[name]].uid
+        if self.state(name) is not ProcessState.RUNNING:
+            raise HarnessError(f"{name} has no pod that could be deleted: it is {self.state(name)}")
+        await self._end(name, LEAST_GRACE_S)
+
+        async def another() -> Health:
+            return Health(ok=pod.uid not in ("", former), why="its pod is not there")
+
+        await _until(f"another pod {self._names[name]}", another, _START_S)
+        return f"pod {self._names[name]} deleted: its UID was {former} and is {pod.uid}"
 
     async def _end(self, name: str, grace_s: int) -> None:
         pod, runs = self._pods[self._names[name]], self._runs[name]

@@ -43,6 +43,9 @@ _NODE = {"roachproof/node": "true"}
 """A label of all pods but load generators: selectors of services know no exceptions."""
 _DEADLINE_S = 24 * 3600
 """Load generators that nobody ends end by themselves after a day."""
+LEAST_GRACE_S = 1
+"""The grace of a pod that is to end at once. With none the API server forgets it, and makes another while it may still
+run: nobody says that it has ended."""
 _GRACE_S = 60
 """A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
 _LONGEST = 52

@@ -338,12 +338,12 @@ class Places:
             await api.call("change a StatefulSet", patch, node.group, settings.namespace, changed)
         self._sets[node.group] = (template, replicas)
 
-    async def _replaced(self, node: Node, pod: Pod) -> None:
-        """Have the pod made anew, from what its StatefulSet says now."""
+    async def _replaced(self, node: Node, pod: Pod, *, grace_s: int | None = None) -> None:
+        """Have the pod made anew, from what its StatefulSet says now; by default it has its own grace."""
         former, end = pod.uid, self._api.core.delete_namespaced_pod
         await asyncio.gather(*(asyncio.to_thread(shell.close) for shell in (node.shell, node.looks)))
         where = (node.pod, self._settings.namespace)
-        await asyncio.to_thread(self._api.delete_now, "end a pod", end, *where, uid=former)
+        await asyncio.to_thread(self._api.delete_now, "end a pod", end, *where, uid=former, grace_s=grace_s)
         another = f"another pod {node.pod}"
         await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=_START_S)
 

@@ -15,7 +15,7 @@ from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
-from clusters.substrates.kubernetes.manifests import BASE, HOME, ORDER, Template
+from clusters.substrates.kubernetes.manifests import BASE, HOME, LEAST_GRACE_S, ORDER, Template
 from clusters.substrates.kubernetes.places import Node, Places
 from clusters.substrates.kubernetes.pods import Pod
 
@@ -188,6 +188,20 @@ class Kubernetes(Places):
             await self._up(name)  # a pod that is being made anew would go on with the node's order
         await self._asked(node, "eval", f"rm -f {ORDER}; signalled KILL '[ZX]'")
         await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
+
+    async def delete_pod(self, name: str) -> str:
+        """Delete the node's pod; returns once another of the same template is in its place, in which nothing runs."""
+        node, pod = self._started(name)
+        former, template = pod.uid, pod.template
+        if template is None:
+            raise HarnessError(f"{self._cluster}: {name} has no pod that could be deleted")
+        await self._asked(node, "eval", f"rm -f {ORDER}")
+        async with self._locks.setdefault(node.group, asyncio.Lock()):
+            self._opened()
+            await self._declared(node, template)
+            await self._replaced(node, pod, grace_s=LEAST_GRACE_S)
+        await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
+        return f"pod {node.pod} deleted: its UID was {former} and is {pod.uid}"
 
     async def pause(self, name: str) -> None:
         """SIGSTOP everything the node is. Raises ``HarnessError`` where something goes on; then all does."""

@@ -169,6 +169,11 @@ class Programs(Homes):
         await self._linked().carry_out("kill", name=name)
         await started.ended.wait()
 
+    async def delete_pod(self, name: str) -> str:
+        """Raises ``HarnessError``: a process has none."""
+        self._watch.started(name)
+        raise HarnessError(f"{name} runs in no pod")
+
     async def pause(self, name: str) -> None:
         """SIGSTOP every thread of everything the node is. Raises ``HarnessError`` where one goes on; then all do."""
         self._watch.started(name)

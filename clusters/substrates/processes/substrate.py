@@ -23,7 +23,7 @@ from clusters.waiting import to_the_end
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOSE_S = 120.0
 """How long clearing away may take: mostly the deletion of the stores."""
-_ALWAYS = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS, Capability.NODE_RESOURCES}
+_ALWAYS = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS, Capability.NODE_RESOURCES, Capability.DELETE_POD}
 CAPABILITIES = _ALWAYS | ({Capability.NODE_RESOURCES} if cgroups.parents() else frozenset())
 """What can be done to nodes of any cluster on this machine.
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from clusters.cluster import Cluster, KeptOut
 from clusters.errors import BadInput, CommandTimedOut, HarnessError, NodeDied, NotDrained, TimedOut
 from clusters.faults.disturbance import Fault, disturb
-from clusters.faults.node import DRAIN, KILL, LOSE_DISK, PAUSE, resize
+from clusters.faults.node import DELETE_POD, DRAIN, KILL, LOSE_DISK, PAUSE, resize
 from clusters.faults.swap import Meant, swap
 from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec, ProcessState
 from clusters.waiting import wait_until
 from tests.clusters.fake import Fake, FakeEngine
 
-FAULTS = (KILL, PAUSE, DRAIN, LOSE_DISK)
-ORDERS = ("kill", "pause", "stop", "start", "resume")
+FAULTS = (KILL, DELETE_POD, PAUSE, DRAIN, LOSE_DISK)
+ORDERS = ("kill", "delete", "pause", "stop", "start", "resume")
 by_name = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
 
@@ -103,7 +103,7 @@ async def test_a_bite_that_cannot_be_proven_is_an_error_and_is_undone(fault: Fau
 @pytest.mark.parametrize("half", [False, True], ids=["not at all", "half-way"])
 async def test_a_bite_that_fails_is_undone(fault: Fault, half: bool) -> None:
     fake = await Fake().up()
-    order = {"pause": "pause", "drain": "stop"}.get(fault.name, "kill")
+    order = {"delete_pod": "delete", "pause": "pause", "drain": "stop"}.get(fault.name, "kill")
     fake.substrate.fails, fake.substrate.half = {f"{order} n2": 1}, half
     with pytest.raises(HarnessError, match=f"{order} n2 was refused"):
         async with disturb(fake.cluster, fault, ["n1", "n2"]):

@@ -133,6 +133,9 @@ class Runner:
     async def kill(self, name: str) -> None:
         await self._processes.kill(name)
 
+    async def delete_pod(self, name: str) -> str:
+        return await self._processes.delete_pod(name)
+
     async def pause(self, name: str) -> None:
         await self._processes.pause(name)
 

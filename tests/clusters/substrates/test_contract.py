@@ -236,6 +236,26 @@ async def test_a_node_goes_from_state_to_state(substrate: Substrate) -> None:
     assert substrate.state("n1") is ProcessState.RUNNING
 
 
+async def test_a_node_is_down_once_its_pod_was_deleted_and_goes_on_in_another(substrate: Substrate) -> None:
+    at = await one(substrate)
+    with refuses("never started"):
+        await substrate.delete_pod("n1")
+    await substrate.start(shell(at))
+    if Capability.DELETE_POD not in substrate.capabilities:
+        with refuses("runs in no pod"):
+            await substrate.delete_pod("n1")
+        assert substrate.state("n1") is ProcessState.RUNNING
+        return
+    await substrate.put("n1", at.store / "kept", b"it")
+    for _ in range(2):
+        assert await substrate.delete_pod("n1")
+        assert substrate.state("n1") is ProcessState.EXITED
+    await substrate.start(shell(at))
+    assert substrate.state("n1") is ProcessState.RUNNING
+    with tempfile.TemporaryFile() as file:
+        await substrate.archive("n1", at.store, file)
+
+
 async def test_files_are_put_and_taken_along(substrate: Substrate) -> None:
     at, other = await one(substrate), await one(substrate, "n2")
     await substrate.put("n1", at.home / "kept" / "a", b"one")

@@ -122,3 +122,31 @@ async def test_what_kubernetes_is_late_with_or_refuses_is_no_evidence_of_a_datab
         place._runs["n1"] = ran
         with pytest.raises(raised, match="its token has expired"):
             await place.start(spec)
+
+
+async def test_a_pod_that_is_deleted_is_known_by_its_uid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former container has ended, and another pod is there: nothing else is proof of it."""
+    monkeypatch.setattr(substrate, "_START_S", 0.0)
+    place: Any = told()
+    place._found, place._allowed, place._next, place._ended = found("shop", [RELEASE]), True, {}, {}
+    at, asked = place._pods["shop-cockroachdb-0"], list[object]()
+    uid = "u"
+
+    async def ask(**changes: object) -> None:
+        asked.append(changes)
+
+    def delete(_what: str, _delete: object, *where: str, uid: str, grace_s: int) -> None:
+        asked.append((where[0], uid, grace_s))
+        at.codes["one"], at.container, at.uid = 0, "", made
+
+    place._changes = SimpleNamespace(ask=ask)
+    place._api = SimpleNamespace(delete_now=delete, core=SimpleNamespace(delete_namespaced_pod=None))
+    made = uid
+    with pytest.raises(HarnessError, match="another pod shop-cockroachdb-0: not after"):
+        await place.delete_pod("n1")
+    at.container, at.codes, made = "one", {}, "v"
+    assert await place.delete_pod("n1") == "pod shop-cockroachdb-0 deleted: its UID was u and is v"
+    assert asked == [{"image": "db:1"}, ("shop-cockroachdb-0", "u", 1)] * 2
+    assert (place.state("n1"), place.ended_by("n1")) == (ProcessState.EXITED, "")
+    with pytest.raises(HarnessError, match="n1 has no pod that could be deleted: it is exited"):
+        await place.delete_pod("n1")

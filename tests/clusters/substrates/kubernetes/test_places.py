@@ -1,6 +1,8 @@
 """Nodes in pods, without a Kubernetes: what is asked again, refused, and not made up."""
 
 import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, Placement
 from clusters.substrates.kubernetes import places
-from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Template
+from clusters.substrates.kubernetes.manifests import HOME, LOGS, ORDER, STORE, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
 from clusters.substrates.kubernetes.questions import Shell
@@ -108,6 +110,62 @@ async def test_a_token_that_runs_out_is_not_what_keeps_a_node_from_its_new_versi
         monkeypatch.setattr(there, "_made", made)
         with pytest.raises(raised, match="its token has expired; log in again"):
             await there._up("n1")
+
+
+class Remade:
+    """A StatefulSet's pod, which is made anew as soon as it is deleted; what is done to it, in words."""
+
+    def __init__(self, there: Any, pod: Pod, *, anew: bool = True) -> None:
+        self.did = list[str]()
+        there._settings, there._api = SimpleNamespace(namespace="team"), SimpleNamespace(delete_now=self.delete)
+        there._api.core = SimpleNamespace(delete_namespaced_pod=None)
+        self._pod, self._anew = pod, anew
+        for shell in (there._nodes["n1"].shell, there._nodes["n1"].looks):
+            shell.close = lambda: None
+        there._declared, there._asked = self.declared, self.asked
+        there._pods = Watched({"node-0": pod})
+
+    async def asked(self, _: object, *question: str) -> str:
+        self.did.append(question[-1])
+        return ""
+
+    async def declared(self, _: object, template: Template) -> None:
+        self.did.append(f"declared {template.image}")
+
+    def delete(self, _what: str, _delete: object, name: str, _namespace: str, *, uid: str, grace_s: int) -> None:
+        self.did.append(f"deleted {name} {uid} {grace_s}")
+        self._pod.uid, self._pod.alive = "v" if self._anew else "", False
+
+
+class Watched(dict[str, Pod]):
+    """Pods that do not wait."""
+
+    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
+        if not check():
+            raise HarnessError(f"waiting for {what}: not after {timeout:g} s")
+
+
+async def test_a_pod_that_is_deleted_comes_back_as_it_was_without_its_process() -> None:
+    """Of the template that its StatefulSet was told last it might be another version's; with an order it would run."""
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, starts=1)
+    there = place(pod=pod)
+    remade = Remade(there, pod)
+    assert await there.delete_pod("n1") == "pod node-0 deleted: its UID was u and is v"
+    assert remade.did == [f"rm -f {ORDER}", "declared db:1", "deleted node-0 u 1"]
+    assert there._nodes["n1"].pod == "node-0"
+
+
+async def test_a_pod_that_is_not_made_anew_is_no_fault_that_bit() -> None:
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, starts=1)
+    there = place(pod=pod)
+    remade = Remade(there, pod, anew=False)
+    with pytest.raises(HarnessError, match="another pod node-0: not after"):
+        await there.delete_pod("n1")
+    pod.template = None
+    remade.did.clear()
+    with pytest.raises(HarnessError, match="n1 has no pod that could be deleted"):
+        await there.delete_pod("n1")
+    assert remade.did == []
 
 
 def test_what_crashes_again_and_again_is_not_said_of_its_image() -> None:
