@@ -56,6 +56,15 @@ async def test_a_node_lost_with_its_disk(
     assert judge.decide()
 
 
+@pytest.mark.claim("survivability-pod-deleted")
+async def test_a_node_whose_pod_is_deleted(
+    ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """Every acknowledged insert is present exactly once and readable after the serving node's pod is deleted."""
+    await write_through(fault.delete_pod, ledger=ledger, probe=probe, inserts=inserts)
+    assert judge.decide()
+
+
 @pytest.mark.claim("survivability-pause")
 async def test_a_frozen_node(ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int) -> None:
     """Every acknowledged insert is present exactly once and readable after the serving node froze and thawed again."""

@@ -20,7 +20,7 @@ from tests.plugin.conftest import CHECKOUT
 
 GROWTH = ["rebalance", "rebalance-scale-in", "scale-up"]
 THROUGHPUT = ["parity", "parity-resources", "stress", "regression"]
-SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pause", "-drain", "-quorum")]
+SURVIVABILITY = [f"survivability{end}" for end in ("", "-disk-lost", "-pod-deleted", "-pause", "-drain", "-quorum")]
 TENANCY = [
     *("tenancy", "tenancy-drop", "tenancy-larger-not-slower", "tenancy-noisy-tenant", "tenancy-survivability"),
     *("tenancy-schema-change", "tenancy-isolation", "tenancy-growth"),

@@ -108,7 +108,7 @@ def test_what_is_offered_is_implemented() -> None:
         {one for claim in catalogue for one in claim.capabilities if (claim.status == "ready") is tested}
         for tested in (True, False)
     )
-    others = {Capability.CUT_LINKS, Capability.DELETE_POD, Capability.ZONES, Capability.REGIONS, Capability.BACKUP}
+    others = {Capability.CUT_LINKS, Capability.ZONES, Capability.REGIONS, Capability.BACKUP}
     assert ENGINES["cockroach"].capabilities == ready | others
     assert ENGINES["postgres"].capabilities <= ready | others
     assert SUBSTRATES["processes"].offered(frozenset(Capability)) <= ready | others

@@ -99,6 +99,22 @@ async def test_a_single_replica_is_away_as_long_as_its_node(
 
 
 @slow
+@pytest.mark.sabotage("survivability-pod-deleted", engine="cockroach")
+async def test_a_single_replica_is_away_until_its_node_is_started_in_another_pod(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """With num_replicas = 1 nobody takes over from a node whose pod is deleted."""
+    await keep_one_replica(cluster, ledger)
+    await write_through(
+        lambda node: healed(cluster, ledger, fault.delete_pod(node), longer_s=LONGER_S),
+        ledger=ledger,
+        probe=probe,
+        inserts=inserts,
+    )
+    assert judge.refuted("gap_s")
+
+
+@slow
 @pytest.mark.sabotage("survivability-drain", engine="cockroach")
 async def test_a_single_replica_cannot_be_drained_away(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

@@ -110,6 +110,21 @@ async def test_a_frozen_primary_that_acknowledged_alone(
 
 
 @slow
+@pytest.mark.sabotage("survivability-pod-deleted", engine="postgres")
+async def test_a_deleted_pod_of_a_primary_that_acknowledged_alone(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """A primary that acknowledges alone and is deleted with its pod is followed by one that knows less."""
+    await write_through(
+        lambda node: unsent(cluster, ledger, node, fault.delete_pod(node)),
+        ledger=ledger,
+        probe=probe,
+        inserts=inserts,
+    )
+    assert judge.refuted("lost")
+
+
+@slow
 @pytest.mark.sabotage("survivability-disk-lost", engine="postgres")
 async def test_a_lost_disk_of_a_primary_that_acknowledged_alone(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

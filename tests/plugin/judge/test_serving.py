@@ -78,7 +78,14 @@ def test_operations_that_fail_while_the_cluster_changes_its_size_are_not_undistu
     assert measure(whole(history=lines, events=[*told[:2], grows, *told[2:]]), "failed_undisturbed").value == 0
 
 
-SERVE = ("survivability", "survivability-disk-lost", "survivability-pause", "survivability-drain", "rebalance")
+SERVE = (
+    "survivability",
+    "survivability-disk-lost",
+    "survivability-pod-deleted",
+    "survivability-pause",
+    "survivability-drain",
+    "rebalance",
+)
 
 
 @pytest.mark.parametrize("claim", SERVE)
