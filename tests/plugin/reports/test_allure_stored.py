@@ -117,7 +117,7 @@ def test_the_picture(tmp_path: Path) -> None:
     for shown in (
         "Acknowledged writes a second",
         "Latency of the probe",
-        "Operations a second that failed",
+        "Operations a second of load and probe that failed",
         "20:00",
         "kill n1",
         "pause n2",
