@@ -60,7 +60,6 @@ TENANCY = Tenancy(
         Setting(name="spanconfig.range_coalescing.system.enabled", value="true", why=_SUCCESSOR, lasting=True),
         Setting(name="spanconfig.range_coalescing.application.enabled", value="true", why=_SUCCESSOR, lasting=True),
         Setting(name="kv.range_merge.queue_interval", value="50ms", why=_ARTICLE),
-        Setting(name="kv.range_merge.queue.interval", value="50ms", why=_SUCCESSOR),
         Setting(name="jobs.registry.interval.gc", value="30s", why=_ARTICLE),
         Setting(name="jobs.registry.interval.cancel", value="180s", why=_ARTICLE),
         Setting(name="jobs.retention_time", value="15s", why=_ARTICLE),
@@ -88,6 +87,12 @@ TENANCY = Tenancy(
             name="sql.gc_job.wait_for_gc.interval",
             value="5s",
             why="how often the job that clears dropped tables away looks whether it is done; five minutes by default",
+        ),
+        Setting(
+            name="kv.range_split.by_load_merge_delay",
+            value="10s",
+            why="how long a range's load is measured before it is merged away; five minutes by default, which v26.1 "
+            "waits of every range",
         ),
     ),
     read_settings="SELECT * FROM [SHOW ALL CLUSTER SETTINGS]",
