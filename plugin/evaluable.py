@@ -105,11 +105,11 @@ def offered(run: Run, claim: "Claim", engine: str | None = None) -> frozenset[Ca
     return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
 
 
-def claims(run: Run) -> "list[Claim]":
-    """The claims of the suite that can be evaluated here."""
+def claims(run: Run, *, whole: bool = False) -> "list[Claim]":
+    """The claims of the suite that can be evaluated here; of the ``whole`` suite also those that nobody chose."""
     suite = run.settings.suite
-    chosen = (claim for claim in run.catalogue if suite in claim.suites and claim.id in run.chosen)
-    return [claim for claim in chosen if reason_not_evaluated(claim, most_nodes(claim, run), run) is None]
+    asked = (claim for claim in run.catalogue if suite in claim.suites and (whole or claim.id in run.chosen))
+    return [claim for claim in asked if reason_not_evaluated(claim, most_nodes(claim, run), run) is None]
 
 
 def most_nodes(claim: "Claim", run: Run, begins: int = 0) -> int:
@@ -139,13 +139,16 @@ def required(run: Run) -> "list[Required]":
 
 
 def left_out(tested: Set[str], run: Run) -> list[str]:
-    """The claims of the suite that can be evaluated here and were not tested; none where no claim of ours was."""
+    """The claims of the whole suite that can be evaluated here and are not among these; none where none of ours is.
+
+    ``tested``: with what is required, of which is said by itself that nobody decided it.
+    """
     from plugin.catalogue import SHIPPED
 
     files = set(map(shown_path, SHIPPED))
     if not any(claim.id in tested for claim in run.catalogue if claim.file in files):
         return []
-    return [claim.id for claim in claims(run) if claim.file in files and claim.id not in tested]
+    return [claim.id for claim in claims(run, whole=True) if claim.file in files and claim.id not in tested]
 
 
 def _no_engine(engine: str, run: Run) -> str | None:

@@ -44,6 +44,8 @@ class Session:
     """What was required and nobody decided; without a suite, what was collected is required."""
     missing: list[str] = field(default_factory=list)
     """What of it a suite requires. No test of the session need stand for it, so that reports name it themselves."""
+    not_tested: list[str] = field(default_factory=list)
+    """The claims of the suite that were neither tested nor required, though they could be evaluated here."""
     headed: bool = False
     """Whether the header was printed."""
     ticker: "Ticker | None" = None

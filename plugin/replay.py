@@ -23,6 +23,7 @@ from plugin.judge.model import Check, Outcome, Verdict
 from plugin.profiles import profile_named
 from plugin.reports import ending, terminal
 from plugin.reports.text import wrapped
+from plugin.required import required_of
 from plugin.result import BAD_INPUT, HARNESS, NOT_AS_EXPECTED
 from plugin.run import Run
 from plugin.status import Status, exit_status, status_told
@@ -139,6 +140,7 @@ def replay(
 
         writer.line(write_junit(junit, stored))
     terminal.print_undecided(writer, [one for each in stored for one in each.undecided])
+    terminal.print_not_tested(writer, ending.left_out(stored))
     for directory, verdict in verdicts.items():
         if defects := dict.fromkeys(map(str, verdict.failures)):
             failed[directory] = f"{'; '.join(defects)}; please report it with the trial"
@@ -159,7 +161,8 @@ def replay(
     if ended := ending.concluded(stored, control=bool(notice)):
         writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
     counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
-    writer.line(status_told(status, {**counts, "undecided": sum(len(each.undecided) for each in stored)}))
+    counts["undecided"] = sum(len(each.undecided) for each in stored)
+    writer.line(status_told(status, counts, required=any(required_of(each.described) for each in stored)))
     if notice:
         writer.line(f"\n{notice}")
     return status

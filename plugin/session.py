@@ -283,7 +283,6 @@ def look_for_undecided(session: pytest.Session) -> None:
     claims = [o for o in heard.outcomes if not o.sabotage]
     described = [stored_object(o.trial / TRIAL_FILE) or {} for o in claims if o.trial]
     about = {"settings": asdict(run.settings), **(stored_object(run.settings.run_dir / RUN_FILE) or {})}
-    tell_run(session.config, properties_of_run(about, described, run.settings.run_dir))
     decided = [o for o in claims if o.result.outcome in DECIDED]
     skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
@@ -293,6 +292,9 @@ def look_for_undecided(session: pytest.Session) -> None:
         tell_undecided(session.config, heard.missing)
     else:
         heard.undecided = sorted(left | skipped)
+    required = run.chosen if run.settings.strict_suite else frozenset[str]()
+    heard.not_tested = evaluable.left_out({o.claim for o in claims} | required, run) if heard.outcomes else []
+    tell_run(session.config, properties_of_run(about, described, run.settings.run_dir, heard.not_tested))
 
 
 def finish(session: pytest.Session) -> None:
@@ -318,7 +320,7 @@ def finish(session: pytest.Session) -> None:
         gate=run.settings.strict_suite,
     )
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
-    heard.told = status_told(heard.status, _counted(heard))
+    heard.told = status_told(heard.status, _counted(heard), required=run.settings.strict_suite)
     if not (claims or heard.undecided or run.begun):
         return  # nobody asks what it came to
     from plugin.reports import ending
@@ -337,7 +339,7 @@ def finish(session: pytest.Session) -> None:
 
         # A test that left no trial is known by the seal alone.
         left_none = [o.claim for o in claims if not o.trial and o.result.outcome not in (*DECIDED, "not evaluated")]
-        seal_run(run.settings.run_dir, [*dict.fromkeys([*heard.missing, *left_none])])
+        seal_run(run.settings.run_dir, [*dict.fromkeys([*heard.missing, *left_none])], heard.not_tested)
         if run.settings.sign:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
@@ -379,8 +381,9 @@ def _conclude(heard: Session, run: runs.Run) -> None:
         "seed": settings.seed,
         "suite_revision": heard.stored.described.get("suite_revision", "") if heard.stored else "",
         "undecided": heard.undecided,
+        "not_tested": heard.not_tested,
     }
-    ending.write(settings.run_dir, ended, told)
+    ending.write(settings.run_dir, ended, told, notice=run.control_notice)
 
 
 def summarise(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:

@@ -39,6 +39,9 @@ MEANING: Mapping[int, str] = {
 }
 """In words, where nothing more is known of the session."""
 
+NOTHING_REQUIRED = "every claim that was tested passed"
+"""The same of a pass, where no suite required anything."""
+
 _BECAUSE: Mapping[int, Mapping[str, str]] = {
     Status.REFUTED: {
         "refuted": "claims are refuted",
@@ -54,10 +57,15 @@ _BECAUSE: Mapping[int, Mapping[str, str]] = {
 """By status and what was counted."""
 
 
-def status_told(status: int, counts: Mapping[str, int] = MappingProxyType({})) -> str:
-    """An exit status in words. ``counts``: of what led to it how many there were, by the names above."""
+def status_told(status: int, counts: Mapping[str, int] = MappingProxyType({}), *, required: bool = True) -> str:
+    """An exit status in words. ``counts``: of what led to it how many there were, by the names above.
+
+    ``required``: whether a suite required claims.
+    """
     told = [number_of(counts[what], words) for what, words in _BECAUSE.get(status, {}).items() if counts.get(what)]
-    return f"exit status {status}: {' and '.join(told) or MEANING.get(status, 'pytest ended early')}"
+    passed = status == Status.PASSED and not required
+    meaning = NOTHING_REQUIRED if passed else MEANING.get(status, "pytest ended early")
+    return f"exit status {status}: {' and '.join(told) or meaning}"
 
 
 def exit_status(

@@ -1,4 +1,4 @@
-"""The seal of a run: what was required of it and not decided, and digests of its description and of its trials' seals.
+"""The seal of a run: what it left undecided and untested, and digests of its description and of its trials' seals.
 
 A trial that vanished, or was sealed anew, is noticed, also where ``run.json`` vanished with it: a run is known by its
 seal or its signature alone. It is noticed where only a part of the run is judged, too. Digests find accidents, not
@@ -22,10 +22,14 @@ MARKS = (RUN_FILE, RUN_SEAL, SIGNATURE)
 LOST = f"has lost its {TRIAL_FILE}, without which it is no trial and is not judged"
 
 
-def seal_run(directory: Path, undecided: Sequence[str]) -> None:
-    """Write the seal, once the session is over. ``undecided``: what was required, or begun and left no trial."""
+def seal_run(directory: Path, undecided: Sequence[str], not_tested: Sequence[str] = ()) -> None:
+    """Write the seal, once the session is over. ``undecided``: what was required, or begun and left no trial.
+
+    ``not_tested``: the claims of the suite that were neither tested nor required.
+    """
     sealed = {name: sha256(directory / name) for name in (RUN_FILE, *_of_trials(directory))}
-    write_json(directory / RUN_SEAL, {"schema": SCHEMA, "undecided": [*undecided], "sha256": sealed})
+    told = {"undecided": [*undecided], "not_tested": [*not_tested]}
+    write_json(directory / RUN_SEAL, {"schema": SCHEMA, **told, "sha256": sealed})
 
 
 def _of_trials(directory: Path) -> list[str]:
@@ -118,5 +122,14 @@ def digests_of(sealed: Mapping[str, Any]) -> Mapping[str, str]:
 
 def undecided_of(directory: Path) -> tuple[str, ...]:
     """What the run's own session found required and not decided."""
-    found = (stored_object(directory / RUN_SEAL) or {}).get("undecided")
+    return _listed(directory, "undecided")
+
+
+def not_tested_of(directory: Path) -> tuple[str, ...]:
+    """The claims of its suite that the run's own session neither tested nor required."""
+    return _listed(directory, "not_tested")
+
+
+def _listed(directory: Path, name: str) -> tuple[str, ...]:
+    found = (stored_object(directory / RUN_SEAL) or {}).get(name)
     return tuple(map(str, found)) if isinstance(found, list) else ()

@@ -178,6 +178,7 @@ class AllureReports:
                 Path(self._config.option.allure_report_dir),
                 [run_of(home)],
                 [stored_object(trial / TRIAL_FILE) or {} for trial in trials_in(home / "claims")],
+                self._config.stash[KEY].not_tested,
             )
         except OSError as error:
             self._problems.append(f"categories and environment: {error.strerror or error}")

@@ -122,7 +122,8 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     control = any(is_control(trial.context.get("engine", SUBJECT)) for trial, _ in trials if not trial.sabotage)
     if ended := concluded(runs, control=control):
         write_conclusion(ended, sink)
-    write_surroundings(directory, [run.described for run in runs], [trial.described for trial, _ in trials])
+    described = [trial.described for trial, _ in trials]
+    write_surroundings(directory, [run.described for run in runs], described, told_of(runs, "not_tested"))
     return len(trials) + len(beside)
 
 
@@ -145,8 +146,13 @@ def write_replay(directory: Path, runs: Sequence[StoredRun], *, clean: bool) -> 
     return f"Allure results: {count} written to {directory}"
 
 
-def write_surroundings(directory: Path, runs: Sequence[Mapping[str, Any]], trials: Iterable[Mapping[str, Any]]) -> None:
-    """Write ``categories.json`` and ``environment.properties``. Raises ``OSError``."""
+def write_surroundings(
+    directory: Path, runs: Sequence[Mapping[str, Any]], trials: Iterable[Mapping[str, Any]], not_tested: Sequence[str]
+) -> None:
+    """Write ``categories.json`` and ``environment.properties``. Raises ``OSError``.
+
+    ``not_tested``: the claims of the suite that were neither tested nor required.
+    """
     write(directory / "categories.json", CATEGORIES.read_text(encoding="utf-8"))
     facts: dict[str, dict[str, None]] = {}
 
@@ -169,6 +175,7 @@ def write_surroundings(directory: Path, runs: Sequence[Mapping[str, Any]], trial
             value = host.get(name)
             known(name, f"{value:.3g}" if isinstance(value, float) else value)
         known("suite_revision", run.get("suite_revision"))
+    known("not_tested", ", ".join(not_tested))
     lines = [f"{name}={_escaped(', '.join(values))}\n" for name, values in facts.items()]
     write(directory / "environment.properties", "".join(lines))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.outcomes import TestOutcome
-from plugin.reports.text import word
+from plugin.reports.text import capital, word
 from plugin.status import Conclusion
 
 if TYPE_CHECKING:
@@ -115,6 +115,22 @@ def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | Non
     return conclusion(outcomes, undecided, gate=gate, passed=passed, control=control)
 
 
+def not_tested(claims: Sequence[str], suite: object) -> str:
+    """That these claims of the suite were not tested, in a sentence without a full stop; nothing of none."""
+    whole = f"which a whole run of it (--suite {suite}, without --claim) requires"
+    more = number_of(len(claims), "more claims")
+    return f"not tested: {more} of the suite {suite}, {whole}: {', '.join(claims)}" if claims else ""
+
+
+def left_out(runs: "Sequence[StoredRun]") -> list[str]:
+    """The same of stored runs; where there are several, after each one's name."""
+    from plugin.reports.stored_run import names_of
+
+    told = [not_tested(run.not_tested, (run.described.get("settings") or {}).get("suite")) for run in runs]
+    named = zip(names_of(runs), told, strict=True)
+    return [f"{name}: {said}" if len(runs) > 1 else said for name, said in named if said]
+
+
 def _is_gate(run: "StoredRun") -> bool:
     """Whether it is a whole run that asked for all that a suite requires."""
     from plugin.evidence.run_seal import RUN_FILE
@@ -123,17 +139,23 @@ def _is_gate(run: "StoredRun") -> bool:
     return (run.directory / RUN_FILE).exists() and bool(settings.get("strict_suite")) and not settings.get("claims")
 
 
-def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any]) -> None:
-    """Write both files. ``told``: status, conclusion, what was tested and how, and what was not decided."""
+def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any], *, notice: str = "") -> None:
+    """Write both files. ``told``: status, conclusion, what was tested and how, and what was not decided or not tested.
+
+    ``notice``: of a control, that it says nothing about CockroachDB.
+    """
     from plugin.evidence.store import write_json
 
     found = redacted_json({"schema": 1, **told, "claims": [asdict(row) for row in rows]})
     write_json(directory / RESULT_FILE, found)
-    (directory / SUMMARY_FILE).write_text(_markdown(found), encoding="utf-8")
+    (directory / SUMMARY_FILE).write_text(_markdown(found, notice), encoding="utf-8")
 
 
-def _markdown(told: Mapping[str, Any]) -> str:
-    lines = [f"## {told['conclusion']}", "", f"{told['tested']}, {told['status_told']}", ""]
+def _markdown(told: Mapping[str, Any], notice: str) -> str:
+    lines = [f"## {told['conclusion']}", ""]
+    for warning in filter(None, [notice, capital(not_tested(told["not_tested"], told["suite"]))]):
+        lines += [f"**{warning}**", ""]
+    lines += [f"{told['tested']}, {told['status_told']}", ""]
     about = f"seed {told['seed']}, profile {told['profile']}, suite {told['suite']}"
     lines += [f"{about}, Roachproof {told['suite_revision']}", ""]
     lines += ["| verdict | claim | s | reason |", "|---|---|---|---|"]

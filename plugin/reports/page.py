@@ -19,12 +19,12 @@ from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, as_told, clock
-from plugin.reports.ending import concluded
+from plugin.reports.ending import concluded, left_out
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
 from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, told_of
-from plugin.reports.text import ASSETS, SIGNS, limit_text, machine, measured_text, rendered, word
+from plugin.reports.text import ASSETS, SIGNS, capital, limit_text, machine, measured_text, rendered, word
 from plugin.reports.text import shown as shown_result
 from plugin.reports.timeline import timeline_of
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED
@@ -81,6 +81,7 @@ def write_page(
         groups=(("", claims), (SABOTAGES, sabotages)),
         summary="; ".join(filter(None, [_counted("Trials", claims), _counted("sabotages", sabotages)])),
         undecided=told_of(runs, "undecided"),
+        not_tested=[f"{capital(told)}." for told in left_out(runs)],
         problems=told_of(runs, "problems"),
         not_as_left=NOT_AS_LEFT,
         control=control,

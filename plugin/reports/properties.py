@@ -36,12 +36,12 @@ def properties(
 
 
 def properties_of_run(
-    run: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path
+    run: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path, not_tested: Sequence[str] = ()
 ) -> Sequence[tuple[str, str]]:
     """Names and values of a run's own: what was tested, how, with which seed, and where its evidence is.
 
     ``run`` is its ``run.json``, ``described`` the ``trial.json`` of each trial. Engine and version are what trials ran,
-    else what was asked for.
+    else what was asked for. ``not_tested``: the claims of its suite that were neither tested nor required.
     """
     settings: Mapping[str, Any] = run.get("settings") or {}
     contexts = [trial.get("context") or {} for trial in described]
@@ -57,6 +57,7 @@ def properties_of_run(
         **{name: str(settings.get(name, "")) for name in ("seed", "profile", "suite", "substrate")},
         "suite's revision": str(run.get("suite_revision", "")),
         "run directory": str(directory),
+        **({"not tested": ", ".join(not_tested)} if not_tested else {}),
     }
     return [(name, redacted(value)) for name, value in found.items()]
 

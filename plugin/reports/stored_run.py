@@ -17,7 +17,7 @@ from plugin.evidence import events
 from plugin.evidence.events import Event
 from plugin.evidence.load import Described, describe_trial, load_trial
 from plugin.evidence.redaction import redacted, redacted_json
-from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, home_of, undecided_of
+from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, home_of, not_tested_of, undecided_of
 from plugin.evidence.signature import broken_signature, not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
@@ -100,14 +100,16 @@ class StoredTrial:
 class StoredRun:
     """One run directory: its name, ``run.json``, and its trials.
 
-    ``undecided``: what was required and nobody decided. ``problems``: why the directory is not as the run left it, or
-    not as it was signed; with one, no run passes.
+    ``undecided``: what was required and nobody decided. ``not_tested``: the claims of its suite that were neither
+    tested nor required. ``problems``: why the directory is not as the run left it, or not as it was signed; with one,
+    no run passes.
     """
 
     directory: Path
     described: Mapping[str, Any]
     trials: Sequence[StoredTrial]
     undecided: Sequence[str] = ()
+    not_tested: Sequence[str] = ()
     problems: Sequence[str] = ()
 
 
@@ -208,6 +210,7 @@ def stored_run(
         described=run_of(directory),
         trials=trials,
         undecided=[*dict.fromkeys([*undecided_of(directory), *missing])],
+        not_tested=redacted_json(not_tested_of(directory)),
         problems=[*broken_run_seal(directory), *filter(None, [forged])],
     )
 
@@ -228,7 +231,7 @@ def names_of(runs: Sequence[StoredRun]) -> list[str]:
     return [name if short.count(name) == 1 else str(run.directory) for run, name in zip(runs, short, strict=True)]
 
 
-def told_of(runs: Sequence[StoredRun], what: Literal["undecided", "problems"]) -> list[str]:
+def told_of(runs: Sequence[StoredRun], what: Literal["undecided", "not_tested", "problems"]) -> list[str]:
     """What these runs say beside their trials; where there are several, after each one's name."""
     named = zip(runs, names_of(runs), strict=True)
     return [f"{name}: {told}" if len(runs) > 1 else told for run, name in named for told in getattr(run, what)]

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.engines import ENGINES, SUBJECT, title
-from plugin import evaluable
 from plugin import run as runs
 from plugin.claims import Claim
-from plugin.counts import number_of
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
@@ -92,7 +90,7 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     print_undecided(terminal, session.undecided)
     if session.outcomes or session.undecided:
         terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
-        _print_left_out(terminal, claims, run)
+        print_not_tested(terminal, [ending.not_tested(session.not_tested, run.settings.suite)])
     if claims or session.undecided:
         ended = session.conclusion
         terminal.write_line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=session.status == 1)
@@ -114,14 +112,10 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(f"ERROR: {message}", red=True)
 
 
-def _print_left_out(terminal: Any, claims: Iterable[TestOutcome], run: runs.Run) -> None:
-    """Name what a suite would have tested, too, where none was asked for."""
-    suite = run.settings.suite
-    if not run.settings.strict_suite and (left_out := evaluable.left_out({o.claim for o in claims}, run)):
-        requires = f"which --suite {suite} (tox -e {suite}) requires"
-        more = number_of(len(left_out), "more claims")
-        told = f"not tested: {more} of the suite {suite}, {requires}: {', '.join(left_out)}"
-        terminal.write_line("\n".join(wrapped(told, "")))
+def print_not_tested(terminal: Any, told: Iterable[str]) -> None:
+    """Name what a suite would have tested, too; ``told``: as ``ending`` tells it, nothing where it is nothing."""
+    for sentence in filter(None, told):
+        terminal.line("\n".join(wrapped(sentence, "")))
 
 
 def kept(run_dir: Path, root: Path) -> list[str]:

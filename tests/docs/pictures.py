@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from plugin.evidence.run_seal import seal_run, undecided_of
+from plugin.evidence.run_seal import not_tested_of, seal_run, undecided_of
 from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
 from plugin.reports.page_file import JUDGED_AGAIN
@@ -60,7 +60,7 @@ def keep(run: Path) -> None:
         shutil.copytree(run, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
         for trial in copy.rglob(TRIAL_FILE):
             seal(trial.parent)
-        seal_run(copy, undecided_of(copy))
+        seal_run(copy, undecided_of(copy), not_tested_of(copy))
         with tarfile.open(SAMPLE, "w:xz", preset=9) as archive:
             archive.add(copy, copy.name)
 

@@ -1,11 +1,29 @@
-"""``--claim``: only these are run and required."""
+"""``--claim``: only these are run and required; what of the suite was not tested is told wherever the run is."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
 
 import pytest
 
+from plugin.evidence.run_seal import RUN_SEAL
+from plugin.reports.ending import RESULT_FILE, SUMMARY_FILE
+from plugin.reports.page_file import JUDGED_AGAIN, PAGE
 from tests.plugin.conftest import Gate
 
 VERSION = "v24.1.3"
 GATE = ["--suite", "gate", "--cockroach-version", VERSION]
+TOLD = re.compile(
+    r"ot tested: (\d+) more claims of the suite gate, which a whole run of it \(--suite gate, without --claim\) "
+    r"requires: ((?:[\w-]+, )*[\w-]+)"
+)
+OF_THE_SUITE = """
+import pytest
+
+@pytest.mark.claim("survivability")
+async def test_it(judge):
+    assert judge.decide()
+"""
 
 
 @pytest.mark.parametrize("suite", [[], GATE], ids=["without a suite", "with a suite"])
@@ -62,3 +80,46 @@ def test_workers_choose_alike_and_a_default_keyword_steps_back(gate: Gate) -> No
     ran = gate(".", "--claim", "question", "--collect-only", "-q", "--default-keyword", "nothing_is_called_so")
     assert "test_inconclusive" in ran.text
     assert "test_passes" not in ran.text
+
+
+def told(text: str) -> list[str]:
+    """The claims that were not tested, as a report says it; their number and their names agree."""
+    (found,) = TOLD.findall(" ".join(text.split()))
+    claims: list[str] = found[1].split(", ")
+    assert len(claims) == int(found[0])
+    return claims
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [["--engine", "auto"], [*GATE, "--claim", "survivability"], [*GATE, "--claim", "survivability", "-n", "2"]],
+    ids=["without a suite", "with a suite", "workers"],
+)
+def test_what_of_the_suite_was_not_tested_is_told_by_every_report_and_by_a_replay(gate: Gate, suite: list[str]) -> None:
+    gate.fake_cockroach(VERSION)
+    (gate.path / "test_claims.py").write_text(OF_THE_SUITE)
+    ran = gate(*suite, "--run-dir", "out", "--junit-xml", "first.xml", "--alluredir", "first")
+    left = told(ran.text)
+    assert {"survivability-quorum", "parity", "rebalance"} <= {*left}
+    assert not {"survivability", "answer", "question"} & {*left}
+    result = json.loads((gate.run_dir / RESULT_FILE).read_text())
+    assert (result["not_tested"], result["undecided"]) == (left, [])
+    assert json.loads((gate.run_dir / RUN_SEAL).read_text())["not_tested"] == left
+    again = gate("--judge", "out", "--junit-xml", "second.xml", "--alluredir", "second")
+    texts = [again.text, *((gate.run_dir / name).read_text() for name in (SUMMARY_FILE, PAGE, JUDGED_AGAIN))]
+    assert [told(text) for text in texts] == [left] * 4
+    for name in ("first", "second"):
+        every = [s.findall("properties/property") for s in ET.parse(gate.path / f"{name}.xml").iter("testsuite")]
+        values = [p.get("value") for each in every for p in each if p.get("name") == "not tested"]
+        assert values == [", ".join(left)]
+        assert f"\nnot_tested={', '.join(left)}\n" in (gate.path / name / "environment.properties").read_text()
+
+
+def test_without_a_suite_nothing_is_said_to_have_been_required(gate: Gate) -> None:
+    told = "exit status 0: every claim that was tested passed"
+    assert told in gate(*gate.tests("passes"), "--run-dir", "out").lines
+    assert told in gate("--judge", "out").lines
+    gate.fake_cockroach(VERSION)
+    told = "exit status 0: every required claim passed"
+    assert told in gate(*gate.tests("passes"), "--claim", "answer", *GATE, "--run-dir", "suite").lines
+    assert told in gate("--judge", "suite").lines

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from plugin.reports.ending import SUMMARY_FILE
 from tests.plugin.conftest import Gate, Ran
 
 OPTIONS = [
@@ -225,7 +226,8 @@ def test_auto_passes_over_no_binary_that_was_named(
 
 def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
     """Once each, for ``--engine postgres`` as for ``auto`` where no CockroachDB is to be had."""
-    plain, workers = gate.both(*gate.tests("passes"), "--engine", "auto")
+    options = [*gate.tests("passes"), "--engine", "auto"]
+    plain, workers = gate(*options, "--run-dir", "out"), gate(*options, "-n", "2")
     quiet = gate(*gate.tests("refuted"), "--engine", "postgres", "-q")
     notice = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
     for ran, status in ((plain, 0), (workers, 0), (quiet, 1)):
@@ -233,6 +235,7 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
         lines = [line for line in ran.lines if line]
         assert lines[0] == lines[-1] == notice, ran.text
         assert ran.text.count("CONTROL RUN") == 2
+    assert f"\n**{notice}**\n" in (gate.run_dir / SUMMARY_FILE).read_text()
     for ran in (plain, workers):
         assert ran.text.count("why the control: no CockroachDB to test.") == 1
         assert lines_of(ran, "next: ") == ["next: --cockroach-version X or --cockroach FILE tests CockroachDB itself"]

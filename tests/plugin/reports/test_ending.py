@@ -171,7 +171,7 @@ def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
 def test_a_reason_in_the_summary_is_short_enough_for_a_table(tmp_path: Path) -> None:
     long = Ended(claim="a", test="t", outcome="refuted", why="a | b: " + "word " * 200, seconds=1.0)
     about = dict.fromkeys(("conclusion", "tested", "status_told", "profile", "suite", "suite_revision"), "x")
-    write(tmp_path, [long], {**about, "status": 1, "seed": 7, "undecided": []})
+    write(tmp_path, [long], {**about, "status": 1, "seed": 7, "undecided": [], "not_tested": []})
     row = next(line for line in (tmp_path / "summary.md").read_text().splitlines() if "REFUTED" in line)
     assert len(row) < 150
     assert row.endswith("… |")
