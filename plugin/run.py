@@ -246,6 +246,11 @@ class Run:
         return ", ".join(map(named_in_full, self._engines.values()))
 
     @property
+    def fingerprints(self) -> tuple[Mapping[str, object], ...]:
+        """What identifies the databases that were found so far."""
+        return tuple(engine.fingerprint for engine in self._engines.values())
+
+    @property
     def tested(self) -> tuple[str, ...]:
         """The names of the engines that were found so far."""
         return tuple(dict.fromkeys(engine.kind.name for engine in self._engines.values()))

@@ -335,6 +335,7 @@ def finish(session: pytest.Session) -> None:
     if run.begun:
         from plugin.evidence.run_seal import seal_run
         from plugin.reports.page_file import page_of_run
+        from plugin.reports.result_files import leave_results
         from plugin.reports.stored_run import stored_run
 
         # A test that left no trial is known by the seal alone.
@@ -344,7 +345,7 @@ def finish(session: pytest.Session) -> None:
             _sign(config, run.settings.sign, run.settings.run_dir)
         heard.stored = stored_run(run.settings.run_dir, run.catalogue)
         heard.page = page_of_run(heard.stored, run, heard.conclusion)
-        _conclude(heard, run)
+        leave_results(heard, heard.stored, run)
 
 
 def _counted(heard: Session) -> dict[str, int]:
@@ -361,29 +362,6 @@ def _counted(heard: Session) -> dict[str, int]:
         "undecided": len(heard.undecided),
         "harness": sum(one.result.outcome in NO_VERDICT for one in heard.outcomes) + heard.plain["harness"],
     }
-
-
-def _conclude(heard: Session, run: runs.Run) -> None:
-    """Leave what the run came to for programs and for the page of a CI's job."""
-    from plugin.reports import ending
-
-    ended, settings = ending.ended_of(heard.outcomes, run.settings.run_dir), run.settings
-    if not ended and not heard.undecided:
-        return
-    told = {
-        "status": heard.status,
-        "status_told": heard.told,
-        "conclusion": heard.conclusion.text,
-        "gate": settings.strict_suite and not settings.claims,
-        "tested": run.found or settings.engine,
-        "control": bool(run.control_notice),
-        **{name: str(getattr(settings, name)) for name in ("engine", "substrate", "profile", "suite")},
-        "seed": settings.seed,
-        "suite_revision": heard.stored.described.get("suite_revision", "") if heard.stored else "",
-        "undecided": heard.undecided,
-        "not_tested": heard.not_tested,
-    }
-    ending.write(settings.run_dir, ended, told, notice=run.control_notice)
 
 
 def summarise(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:

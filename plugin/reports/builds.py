@@ -1,6 +1,6 @@
 """Which builds a trial tested, as every report shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -16,16 +16,33 @@ def named(context: Mapping[str, Any]) -> str:
 
 def builds_of(described: Mapping[str, Any]) -> Mapping[str, str]:
     """Facts of the builds in a ``trial.json``: commit, digests, origin, settings; by version of several."""
-    own = described.get("fingerprint") or {}
-    observed = {name.rpartition(", ")[2]: seen for name, seen in (described.get("observed") or {}).items()}
-    sides = {name: {**one, **observed.get(name, {})} for name, one in (described.get("sides") or {}).items()}
-    prints = [own, *sides.values()]
-    by_version = {str(one.get("version") or ""): one for one in prints if one}
+    by_version = {str(one.get("version") or ""): one for one in fingerprints_of(described)}
     return {
         f"{name} of {version}" if len(by_version) > 1 else name: value
         for version, one in by_version.items()
         for name, value in _build(one).items()
     }
+
+
+def fingerprints_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What identifies each build of a ``trial.json``; nothing where no database was started."""
+    own = described.get("fingerprint") or {}
+    observed = {name.rpartition(", ")[2]: seen for name, seen in (described.get("observed") or {}).items()}
+    sides = {name: {**one, **observed.get(name, {})} for name, one in (described.get("sides") or {}).items()}
+    return [one for one in (own, *sides.values()) if one]
+
+
+def targets_of(fingerprints: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, str | None]]:
+    """Each of these builds once, for programs: engine, version, day and commit of the build, digest of its program.
+
+    ``None`` stands for what is not known. Of an engine of several programs the digest is the server's own.
+    """
+    found = {}
+    for one in fingerprints:
+        known = {name: str(one[name]) if one.get(name) else None for name in ("engine", "version", "date", "commit")}
+        digest = next((str(value) for name, value in one.items() if name.endswith("sha256")), None)
+        found[*known.values(), digest] = {**known, "sha256": digest, "origin": one.get("origin") or None}
+    return [*found.values()]
 
 
 def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:

@@ -1,27 +1,18 @@
-"""How a run ended: one conclusion and one line a claim, told alike by the terminal, the page and two small files.
-
-``result.json`` in the run directory is for programs, ``summary.md`` for the page that a CI shows of a job.
-"""
+"""How a run ended: one conclusion and one line a claim, told alike by the terminal, the page and two small files."""
 
 import re
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plugin.counts import number_of
-from plugin.evidence.redaction import redacted_json
 from plugin.outcomes import TestOutcome
-from plugin.reports.text import capital, word
+from plugin.reports.text import word
 from plugin.status import Conclusion
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredRun
-
-RESULT_FILE, SUMMARY_FILE = "result.json", "summary.md"
-CELL = 100
-"""Characters of a reason that a table has room for; ``result.json`` has all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +29,12 @@ class Ended:
     @property
     def reason(self) -> str:
         """Its first sentence or line; none of a pass."""
-        return "" if self.outcome == "pass" else self.why.strip().partition("\n")[0]
+        return reason(self.outcome, self.why)
+
+
+def reason(outcome: str, why: str) -> str:
+    """The first sentence or line of why something came out so; none of a pass."""
+    return "" if outcome == "pass" else why.strip().partition("\n")[0]
 
 
 def test_named(nodeid: str) -> str:
@@ -137,30 +133,3 @@ def _is_gate(run: "StoredRun") -> bool:
 
     settings = run.described.get("settings") or {}
     return (run.directory / RUN_FILE).exists() and bool(settings.get("strict_suite")) and not settings.get("claims")
-
-
-def write(directory: Path, rows: Sequence[Ended], told: Mapping[str, Any], *, notice: str = "") -> None:
-    """Write both files. ``told``: status, conclusion, what was tested and how, and what was not decided or not tested.
-
-    ``notice``: of a control, that it says nothing about CockroachDB.
-    """
-    from plugin.evidence.store import write_json
-
-    found = redacted_json({"schema": 1, **told, "claims": [asdict(row) for row in rows]})
-    write_json(directory / RESULT_FILE, found)
-    (directory / SUMMARY_FILE).write_text(_markdown(found, notice), encoding="utf-8")
-
-
-def _markdown(told: Mapping[str, Any], notice: str) -> str:
-    lines = [f"## {told['conclusion']}", ""]
-    for warning in filter(None, [notice, capital(not_tested(told["not_tested"], told["suite"]))]):
-        lines += [f"**{warning}**", ""]
-    lines += [f"{told['tested']}, {told['status_told']}", ""]
-    about = f"seed {told['seed']}, profile {told['profile']}, suite {told['suite']}"
-    lines += [f"{about}, Roachproof {told['suite_revision']}", ""]
-    lines += ["| verdict | claim | s | reason |", "|---|---|---|---|"]
-    for row in told["claims"]:
-        reason = textwrap.shorten(Ended(**row).reason, CELL, placeholder=" …").replace("|", "\\|")
-        lines.append(f"| {word(row['outcome'])} | {row['claim']} | {row['seconds']:.0f} | {reason} |")
-    lines += [f"| NOT DECIDED | {missing} | | |" for missing in told["undecided"]]
-    return "\n".join([*lines, ""])

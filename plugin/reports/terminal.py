@@ -18,6 +18,7 @@ from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import Session, TestOutcome, said_of
 from plugin.reports import ending, source_tables
 from plugin.reports.builds import named
+from plugin.reports.result_files import RESULT_FILE, SUMMARY_FILE
 from plugin.reports.section import Section
 from plugin.reports.text import WIDTH, measured_text, number, shown, typed, word, wrapped
 from plugin.required import NOT_DECIDED
@@ -98,7 +99,7 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     if session.outcomes:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}  (--judge {evidence} judges it again)")
-    files = [run.settings.run_dir / name for name in (ending.RESULT_FILE, ending.SUMMARY_FILE)]
+    files = [run.settings.run_dir / name for name in (RESULT_FILE, SUMMARY_FILE)]
     if written := [typed(file, config.rootpath) for file in files if file.exists()]:
         terminal.write_line(f"results: {', '.join(written)}")
     for line in kept(run.settings.run_dir, config.rootpath):

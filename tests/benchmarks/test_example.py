@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from plugin.reports.ending import RESULT_FILE
+from plugin.reports.result_files import RESULT_FILE
 from tests.benchmarks.measuring import ROOT, Figure, used_by
 from tests.benchmarks.test_collection import clean_environment
 from tests.docs.extending.pages import example

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plugin.release import DESCRIBE
-from plugin.reports.ending import SUMMARY_FILE
+from plugin.reports.result_files import SUMMARY_FILE
 from tests.docs import commands, containerfile
 from tests.docs.commands import CHECKOUT, Words
 from tests.docs.pictures import SAMPLE, unpacked

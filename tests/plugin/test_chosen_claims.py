@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from plugin.evidence.run_seal import RUN_SEAL
-from plugin.reports.ending import RESULT_FILE, SUMMARY_FILE
 from plugin.reports.page_file import JUDGED_AGAIN, PAGE
+from plugin.reports.result_files import RESULT_FILE, SUMMARY_FILE
 from tests.plugin.conftest import Gate
 
 VERSION = "v24.1.3"

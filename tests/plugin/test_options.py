@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from plugin.reports.ending import SUMMARY_FILE
+from plugin.reports.result_files import SUMMARY_FILE
 from tests.plugin.conftest import Gate, Ran
 
 OPTIONS = [

@@ -14,7 +14,7 @@ import pytest
 from clusters.engines import control_notice
 from plugin import catalogue
 from plugin.evidence.store import VERDICT
-from plugin.reports.ending import RESULT_FILE
+from plugin.reports.result_files import RESULT_FILE
 from plugin.suites import EVERY
 from tests.benchmarks.test_example import MOST_S
 from tests.docs.commands import environment
