@@ -18,7 +18,7 @@ from plugin.reports.series import Resilience
 from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import StoredTrial
 from plugin.reports.terminal import verdict_lines
-from plugin.reports.text import machine, number, rendered, shown
+from plugin.reports.text import capital, machine, number, rendered, shown
 
 KEPT = ("host", "thread", "language", "package")
 """Labels of allure-pytest that stay; all others are the catalogue's."""
@@ -178,6 +178,7 @@ def _description(trial: StoredTrial, run: Mapping[str, Any], why: str) -> str:
         rows.append(("A control", f"{engine} was tested. This says nothing about {title_of(SUBJECT)}."))
     rows += [
         ("Verdict", why if trial.result.expected else f"{shown(trial.result)}: {why}"),
+        ("Note", " ".join(f"{capital(note)}." for note in trial.notes)),
         ("What was found", " ".join(f"{told}." for each in sections for told in each.sentences)),
         ("What was tested", "; ".join(filter(None, about))),
         ("Tuned", "; ".join(map(str, described.get("tuned") or ()))),

@@ -12,7 +12,7 @@ from plugin.reports.text import word
 from plugin.status import Conclusion
 
 if TYPE_CHECKING:
-    from plugin.reports.stored_run import StoredRun
+    from plugin.reports.stored_run import StoredRun, StoredTrial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +125,13 @@ def left_out(runs: "Sequence[StoredRun]") -> list[str]:
     told = [not_tested(run.not_tested, (run.described.get("settings") or {}).get("suite")) for run in runs]
     named = zip(names_of(runs), told, strict=True)
     return [f"{name}: {said}" if len(runs) > 1 else said for name, said in named if said]
+
+
+def noted(trials: "Sequence[StoredTrial]") -> str:
+    """What is noted of these trials but their sabotages, in one line; nothing where nothing is."""
+    told = [f"{trial.claim_id}: {note}" for trial in trials if not trial.sabotage for note in trial.notes]
+    more = f"; summary.md has {number_of(len(told) - 1, 'more notes')}" if len(told) > 1 else ""
+    return f"note: {told[0]}{more}" if told else ""
 
 
 def _is_gate(run: "StoredRun") -> bool:

@@ -190,6 +190,7 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         "style": STYLES.get(trial.result.outcome, "none"),
         "why": why,
         "points": points,
+        "notes": [f"{capital(note)}." for note in trial.notes],
         "found": [told for each in sections for told in each.sentences if told not in each.notices],
         "problems": [c["why"] for c in broken if c["name"] not in {point.name for point in points}]
         + [trial.problem] * bool(trial.problem),

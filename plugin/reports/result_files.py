@@ -59,7 +59,7 @@ def leave_results(heard: "Session", stored: "StoredRun", run: "Run") -> None:
 
 
 def row_of(row: Ended, trial: "StoredTrial | None", sentence: str) -> Mapping[str, Any]:
-    """What ``result.json`` says of one test of a claim: what it came to, what is claimed, and each judged check."""
+    """What ``result.json`` says of one test of a claim: what it came to, what is claimed, each judged check, notes."""
     verdict = trial.verdict if trial else None
     checks = [
         {
@@ -71,7 +71,7 @@ def row_of(row: Ended, trial: "StoredTrial | None", sentence: str) -> Mapping[st
         for result in (verdict["results"] if verdict else ())
         if result["outcome"] in DECIDED
     ]
-    return {**asdict(row), "sentence": sentence, "checks": checks}
+    return {**asdict(row), "sentence": sentence, "checks": checks, "notes": [*trial.notes] if trial else []}
 
 
 def write(directory: Path, rows: Sequence[Mapping[str, Any]], told: Mapping[str, Any], *, notice: str = "") -> None:
@@ -97,7 +97,8 @@ def _markdown(told: Mapping[str, Any], notice: str) -> str:
         cells += [f"{row['seconds']:.0f}", _cell(reason(row["outcome"], row["why"]), CELL)]
         lines.append(f"| {' | '.join(cells)} |")
     lines += [f"| NOT DECIDED | {missing} | | | | |" for missing in told["undecided"]]
-    return "\n".join([*lines, ""])
+    notes = [f"- {row['claim']}, {row['test']}: {note}." for row in told["claims"] for note in row["notes"]]
+    return "\n".join([*lines, "", *notes, *([""] if notes else [])])
 
 
 def _passed(checks: Sequence[Mapping[str, Any]]) -> str:

@@ -22,6 +22,7 @@ from plugin.evidence.signature import broken_signature, not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
 from plugin.judge.model import Verdict
 from plugin.judge.moments import zero_of
+from plugin.judge.notes import notes
 from plugin.judge.trial import TrialEvidence
 from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
@@ -40,7 +41,8 @@ class StoredTrial:
     """One trial, without what looks like a secret.
 
     ``described`` is its ``trial.json``; ``verdict`` as it is stored, ``None`` where none was reached; ``result`` what
-    it came to. ``problem`` says why its evidence cannot be read at all (another schema, no description) or drawn.
+    it came to. ``notes``: what a reader must know whatever that is. ``problem`` says why its evidence cannot be read at
+    all (another schema, no description) or drawn.
     """
 
     directory: Path
@@ -50,6 +52,7 @@ class StoredTrial:
     series: Series | None
     events: Sequence[Event]
     result: Result
+    notes: Sequence[str] = ()
     problem: str = ""
     sections: Mapping[str, Section] = field(default_factory=dict)
     """What workloads show of it, by their names; before them, what is shown of versions that were changed."""
@@ -135,9 +138,10 @@ def stored_trial(
     told = redacted_json(as_stored(verdict) if verdict is not None else stored)
     kept = stored_result(directory) if told and verdict is None else None
     evidence = without_secrets(evidence)
-    seen, sections, problem = None, dict[str, Section](), unjudged
+    seen, sections, problem, noted = None, dict[str, Section](), unjudged, tuple[str, ...]()
     try:
         sections = sections_of(evidence, limits_of(described, told))
+        noted = () if _told_of_other_work(told) else notes(evidence)
         seen = series(evidence)
         sections = {**swapped(seen), **sections}
     except Exception as error:  # whatever somebody wrote into the files: verdict and events are shown all the same
@@ -153,9 +157,16 @@ def stored_trial(
         or result_of(
             sabotage=bool(described.get("sabotage")), verdict=told, events=evidence.events, problem=redacted(problem)
         ),
+        notes=noted,
         problem=redacted(problem),
         sections=sections,
     )
+
+
+def _told_of_other_work(verdict: Mapping[str, Any] | None) -> bool:
+    """Whether the verdict's reason is that other work had the machine: that is not said twice."""
+    unmet = (one for one in (verdict or {}).get("conditions", ()) if one["name"] == "machine_free" and not one["met"])
+    return verdict is not None and any(str(one["why"]) in verdict["why"] for one in unmet)
 
 
 def without_secrets(evidence: TrialEvidence) -> TrialEvidence:

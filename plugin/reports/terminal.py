@@ -92,6 +92,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     if session.outcomes or session.undecided:
         terminal.write_line(counted([outcome.result.outcome for outcome in claims]))
         print_not_tested(terminal, [ending.not_tested(session.not_tested, run.settings.suite)])
+    if told := ending.noted(session.stored.trials if session.stored else ()):
+        terminal.write_line("\n".join(wrapped(told, "")))
     if claims or session.undecided:
         ended = session.conclusion
         terminal.write_line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=session.status == 1)
@@ -248,7 +250,8 @@ def print_trial(writer: Any, trial: "StoredTrial", *, title: str) -> None:
     writer.line("\n".join(["", *wrapped(title, ""), *(wrapped(sabotage, "") if trial.sabotage else [])]))
     result = trial.result
     writer.line(f"claim {trial.claim_id}: {shown(result)}", **MARKUP.get(result.outcome, {}))
-    writer.line("\n".join(_told(result, trial, origin=True)))
+    lines = [part for note in trial.notes for part in wrapped(f"note: {note}")]
+    writer.line("\n".join([*_told(result, trial, origin=True), *lines]))
 
 
 def counted(outcomes: Sequence[str]) -> str:
