@@ -50,6 +50,11 @@ def test_its_python_is_one_of_ours() -> None:
     assert tuple(map(int, found[1].split("."))) >= tuple(map(int, least.split(".")))
 
 
+def test_to_stop_it_is_to_interrupt_pytest() -> None:
+    """Else the first process of a container waits for SIGKILL, which gives it no time to record the end."""
+    assert of("STOPSIGNAL") == ["SIGINT"]
+
+
 def test_what_it_writes_lies_where_it_may() -> None:
     environment = dict(word.split("=", 1) for line in of("ENV") for word in line.split())
     assert environment["ROACHPROOF_CACHE"] in writable()
