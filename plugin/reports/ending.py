@@ -128,8 +128,10 @@ def left_out(runs: "Sequence[StoredRun]") -> list[str]:
 
 
 def noted(trials: "Sequence[StoredTrial]") -> str:
-    """What is noted of these trials but their sabotages, in one line; nothing where nothing is."""
-    told = [f"{trial.claim_id}: {note}" for trial in trials if not trial.sabotage for note in trial.notes]
+    """What is noted of these trials but their sabotages, in one sentence; nothing where nothing is."""
+    claims = [trial for trial in trials if not trial.sabotage]
+    whose = [f"{trial.claim_id}: " if len(claims) > 1 else "" for trial in claims]
+    told = [f"{name}{note}" for trial, name in zip(claims, whose, strict=True) for note in trial.notes]
     more = f"; summary.md has {number_of(len(told) - 1, 'more notes')}" if len(told) > 1 else ""
     return f"note: {told[0]}{more}" if told else ""
 

@@ -137,7 +137,7 @@ def test_it_is_described_and_nothing_is_done_unless_that_is_allowed(release: Pat
         f"nodes: {NAME}-0 on machine-",
         f"image {IMAGE}",
         f"services: {NAME}; disruption budgets: {NAME}-budget; certificate of root: secret {NAME}-client-secret",
-        "kill, restart: deletes a pod",
+        "kill, delete pod, restart: deletes a pod",
         "and nothing without --allow-disruption",
         "adopted clusters are loaded and disturbed only with --allow-disruption",
     ):

@@ -25,7 +25,7 @@ def test_a_pass_is_noted_by_every_report_and_by_a_replay(gate: Gate) -> None:
     (gate.path / "test_claims.py").write_text(TESTS + BUSY)
     ran = gate("test_claims.py::test_busy[60.0]", "--run-dir", "out", "--alluredir", "allure")
     assert ran.status == 0, ran.text
-    assert ran.lines.count(f"note: answer: {NOTE}") == 1
+    assert ran.lines.count(f"note: {NOTE}") == 1
     assert ran.text.count("other work had the machine") == 1
     told = NOTE[0].upper() + NOTE[1:]
     escaped = told.replace("'", "&#39;")

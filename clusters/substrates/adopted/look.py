@@ -32,8 +32,8 @@ async def describe() -> Sequence[str]:
             f"{_selecting(budgets, found, 'matchLabels') or 'none'}; certificate of {found.charted.user}: "
             f"secret {secret}",
             "any load: makes database roachproof, writes to it through every pod, and drops it",
-            "kill, restart: deletes a pod, with a second's grace; its StatefulSet makes it anew at once, with its "
-            "volume",
+            "kill, delete pod, restart: deletes a pod, with a second's grace; its StatefulSet makes it anew at once, "
+            "with its volume",
             f"drain, restart: `{found.charted.drain}`, and deletes the pod with its own grace of {found.grace_s} s",
             *_changing(found),
             f"--generators: makes a Job {GENERATORS} beside it, which goes with the run",

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from plugin.reports.builds import targets_of
@@ -87,12 +88,14 @@ def test_only_judged_checks_are_told_and_counted(tmp_path: Path) -> None:
         return {"check": check, "measurement": {"value": value}, "outcome": outcome}
 
     outcomes = ("pass", "refuted", "inconclusive", "reported", "not evaluated")
-    trial: Any = type("Trial", (), {"verdict": {"results": [result(outcome, "inf") for outcome in outcomes]}})
+    verdict = {"results": [result(outcome, "inf") for outcome in outcomes]}
+    trial: Any = SimpleNamespace(verdict=verdict, notes=["the machine was busy"])
     row = row_of(Ended(claim="a", test="t", outcome="refuted", why="w", seconds=1.0), trial, "A | b.")
     assert [check["outcome"] for check in row["checks"]] == ["pass", "refuted", "inconclusive"]
     assert {check["value"] for check in row["checks"]} == {"inf"}
     write(tmp_path, [row], about())
     assert "| REFUTED | a | A \\| b. | 1 of 3 | 1 | w |" in (tmp_path / SUMMARY_FILE).read_text().splitlines()
+    assert (tmp_path / SUMMARY_FILE).read_text().endswith(" |\n\n- a, t: the machine was busy.\n")
 
 
 def test_a_reason_in_the_summary_is_short_enough_for_a_table(tmp_path: Path) -> None:
