@@ -160,6 +160,9 @@ def replay(
     )
     if ended := ending.concluded(stored, control=bool(notice)):
         writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
+    if changed := [found for found in differs.values() if found.changed]:
+        of = f"{len(changed)} of {number_of(len(differs), 'trials')}"
+        writer.line(f"judged with today's limits: {of} came out in another way than was stored")
     counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
     counts["undecided"] = sum(len(each.undecided) for each in stored)
     writer.line(status_told(status, counts, required=any(required_of(each.described) for each in stored)))

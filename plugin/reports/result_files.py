@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RESULT_FILE, SUMMARY_FILE = "result.json", "summary.md"
 SCHEMA = 1
 """Of ``result.json``; fields may be added to it, and one that changes its meaning or goes makes another of it."""
-CELL = 100
+CELL = 600
 """Characters of a reason that a table has room for; ``result.json`` has all of it."""
 
 

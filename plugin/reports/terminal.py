@@ -138,7 +138,7 @@ def ended_line(row: ending.Ended) -> str:
     if len(whole) <= WIDTH:
         return whole
     told = told if len(told) <= WIDTH else f"{told[: WIDTH - 2]} …"
-    return "\n".join([told, *(wrapped(row.reason, " " * 24, most=2) if row.reason else [])])
+    return "\n".join([told, *(wrapped(row.reason, " " * 24, most=6) if row.reason else [])])
 
 
 def print_undecided(terminal: Any, undecided: Iterable[str]) -> None:

@@ -82,6 +82,7 @@ def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
     other = gate("--judge", str(trials["refuted"]))
     assert other.status == 0, other.text
     assert "differs: verdict: was refuted, is pass" in other.text
+    assert "judged with today's limits: 1 of 1 trial came out in another way than was stored" in other.text
 
 
 def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:
