@@ -156,7 +156,7 @@ async def test_a_transaction_is_left_open_in_one_tenant(
     trial: Trial, most_at_once: Tenants, tenant_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two fifths of what came due at it are not served, of all tenants together next to nothing."""
-    await loaded_while(left_open(trial, 0.45), most_at_once, tenant_load, monkeypatch, of=1)
+    await loaded_while(left_open(trial, 0.4), most_at_once, tenant_load, monkeypatch, of=1)
     assert judge.refuted("tenant_worst")
 
 
