@@ -45,7 +45,7 @@ def test_chosen_claims_alone_are_listed(gate: Gate) -> None:
     rows = [line.split()[0] for line in table.lines if " yes [" in line]
     kinds = ("", "-disk-lost", "-pause", "-drain", "-quorum")
     assert rows == [*(f"survivability{kind}" for kind in kinds), "tenancy"]
-    assert "6 claims, 6 can be evaluated here" in table.text
+    assert "7 claims, 6 can be evaluated here" in table.text
     assert "planned" not in table.text
     assert "planned" not in gate("--claims", "-v", *chosen, "--engine=postgres", catalogue=False).text
 
