@@ -33,7 +33,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
 
     A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
-    of each stretch. What compares sides that were measured at different times says that itself (``taken``).
+    of each stretch, or of all together where they are summed. What compares sides that were measured at different times
+    says that itself (``taken``).
     """
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
     if info is None or evidence.host_problems or check.limit is None or check.comparison is None:
@@ -48,7 +49,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
         left_s = (sum if info.summed else max)(lasted_s([window]) - spent for window, spent in spent_s.items())
         enough = HOLDS[check.comparison](left_s / TIMES[check.unit], check.limit)
     else:
-        enough = all(2 * spent >= lasted_s([window]) for window, spent in spent_s.items())
+        parts = [[window] for window in spent_s] if not info.summed else [[*spent_s]]
+        enough = all(2 * sum(spent_s[window] for window in part) >= lasted_s(part) for part in parts)
     begin, end = worst = max(spent_s, key=lambda window: spent_s[window])
     told = f"for {spent_s[worst]:.0f} s from {a.moment(begin)} to {a.moment(end)}"
     if info.others_only:

@@ -285,6 +285,20 @@ def test_seconds_that_were_well_served_excuse_no_degraded_ones() -> None:
         assert outcome("degraded_s", host=host) is is_
 
 
+@pytest.mark.parametrize(
+    ("taken", "is_"),
+    [(range(12, 22), Outcome.REFUTED), (range(12, 34), Outcome.INCONCLUSIVE), (range(44, 60), Outcome.REFUTED)],
+)
+def test_half_of_the_time_of_buckets_that_are_too_low_excuses_them(taken: range, is_: Outcome) -> None:
+    """As when a fourth node joins on two cores: those buckets lie after a change, where the machine has nothing left.
+
+    They are too low from 12 s to 44 s.
+    """
+    quiet, full = {"cpu": 50.0, "others": 1.0}, {"cpu": 99.0, "others": 1.0}
+    host = [HostSecond(t=s * SECOND, **(full if s in taken else quiet)) for s in range(1, END)]
+    assert outcome("throughput_buckets_kept", host=host) is is_
+
+
 def test_other_work_in_the_other_half_of_a_trial_excuses_nothing() -> None:
     """Before the first fault nobody answered for long; after it other work had the machine."""
     limit, fields = EARLY["gap_undisturbed_s"]
