@@ -48,9 +48,10 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     if check.unit in TIMES:
         left_s = (sum if info.summed else max)(lasted_s([window]) - spent for window, spent in spent_s.items())
         enough = HOLDS[check.comparison](left_s / TIMES[check.unit], check.limit)
+    elif info.summed:
+        enough = 2 * sum(spent_s.values()) >= lasted_s(spent_s)
     else:
-        parts = [[window] for window in spent_s] if not info.summed else [[*spent_s]]
-        enough = all(2 * sum(spent_s[window] for window in part) >= lasted_s(part) for part in parts)
+        enough = all(2 * spent >= lasted_s([window]) for window, spent in spent_s.items())
     begin, end = worst = max(spent_s, key=lambda window: spent_s[window])
     told = f"for {spent_s[worst]:.0f} s from {a.moment(begin)} to {a.moment(end)}"
     if info.others_only:
