@@ -246,8 +246,8 @@ def print_plan(item: pytest.Item, run: Run) -> None:
 
 
 def _print_costs(item: pytest.Item, claim: Claim, run: Run) -> None:
-    """What the test takes on this profile, also where this machine does not carry it."""
-    estimate = claim.estimate_for(run.settings.suite)
+    """What this one test takes on this profile, also where this machine does not carry it."""
+    estimate = claim.estimate.get(run.settings.suite)
     figures = [f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk"] if estimate else []
     for place, line in enumerate(costs.told(claim, run, selection.where(item, run)) or figures):
         print("\n".join(wrapped(line, "    ") if place else wrapped(f"would take: {line}")))

@@ -120,6 +120,7 @@ def test_a_path_that_is_named_is_drawn_instead_of_the_suite_s(changes: Gate) -> 
     assert [plan["path"] for plan in plans] == ["drawn", "drawn"]
     assert plans[0]["steps"] != plans[1]["steps"]
     again = changes(*changes.tests("change"), *BOTH, "--plan", "drawn", "--seed", "1", "--dry-run")
+    assert "would take: about 1 s, 1 MiB of disk" in again.text, "it is one trial of the claim's"
     (stored_plan,) = changes.path.glob("1/claims/*/*/plan.json")
     lines = msgspec.json.decode(stored_plan.read_bytes(), type=Plan).lines()
     assert "\n".join(f"    {line}" for line in lines) in again.text, "the same seed draws it again, step by step"
