@@ -6,7 +6,7 @@ from operator import eq, ge, gt, le, lt
 from plugin.judge.analysis import Analysis, analysis
 from plugin.judge.conditions import first_fault
 from plugin.judge.definitions import MetricInfo, NotRecorded
-from plugin.judge.machine import crowded, lasted_s, nothing_left, stretches
+from plugin.judge.machine import crowded, lasted_s, nothing_left, stretches, too_full
 from plugin.judge.metrics import KNOWN_METRICS
 from plugin.judge.model import Check, Comparison
 from plugin.judge.trial import TrialEvidence, Window
@@ -33,8 +33,9 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
     """What the machine lacked while the time was lost, in words, where that alone explains that it was too long.
 
     A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
-    of each stretch, or of all together where they are summed. What compares sides that were measured at different times
-    says that itself (``taken``).
+    of each stretch. Of a pace, whose stretches are summed, it is that of all together, or that the machine was too full
+    in them on average, as for TPC-C: work queues before nothing is left. What compares sides that were measured at
+    different times says that itself (``taken``).
     """
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
     if info is None or evidence.host_problems or check.limit is None or check.comparison is None:
@@ -43,6 +44,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
         return info.taken(a)
     spent_in = crowded if info.others_only else nothing_left
     spent_s = {window: lasted_s(stretches(evidence.host, spent_in, window)) for window in _of_metric(a, info)}
+    if info.summed and check.unit not in TIMES and (full := too_full(evidence.host, spent_s)):
+        return f"in the {lasted_s(spent_s):.0f} s of it {full}"
     if not any(spent_s.values()):
         return ""
     if check.unit in TIMES:

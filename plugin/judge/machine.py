@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from plugin.judge.trial import SECOND, HostSecond, Window
 
@@ -24,6 +25,11 @@ a neighbour has the same disk, or a volume is throttled."""
 EXHAUSTED_NETWORK = 90.0
 """The same of its network: percent of what its fullest interface can pass in one direction (our own choice). It
 is recorded where nodes run elsewhere, which are behind it."""
+
+FULL_CPU, FULL_DISK = 90.0, 50.0
+"""From when on, on average over some time, the machine was too full to tell how fast anything on it is (our own
+choices): percent of the CPU in use, the machine's or that of a side's own limits, and of the time in which all work
+waited for disks. Work queues long before each second is exhausted. Of the network it is ``EXHAUSTED_NETWORK``."""
 
 
 def cpu_taken(second: HostSecond) -> bool:
@@ -49,6 +55,20 @@ def nothing_left(second: HostSecond) -> bool:
     """
     disks, network = (second.stalled or 0.0) >= EXHAUSTED_STALLED, (second.network or 0.0) >= EXHAUSTED_NETWORK
     return second.cpu >= EXHAUSTED_CPU or disks or network or crowded(second)
+
+
+def too_full(host: Sequence[HostSecond], windows: Iterable[Window]) -> str:
+    """That the machine was too full in these stretches to tell how fast anything was, in words; "" where not."""
+    seconds = [second for begin, end in windows for second in host if begin < second.t <= end]
+    for what, limit, of in (
+        ("of the machine's CPU was in use", FULL_CPU, attrgetter("cpu")),
+        ("of the time everything waited for the machine's disks", FULL_DISK, attrgetter("stalled")),
+        ("of the machine's network was in use", EXHAUSTED_NETWORK, attrgetter("network")),
+    ):
+        mean = sum(of(second) or 0.0 for second in seconds) / max(1, len(seconds))
+        if mean >= limit:
+            return f"{mean:.0f} % {what}, limit {limit:g} %: it is asked for too much"
+    return ""
 
 
 def stretches(host: Sequence[HostSecond], of: Callable[[HostSecond], bool], window: Window) -> Iterator[Window]:

@@ -256,6 +256,11 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
         lambda: {"history": history(quiet=range(5, 6), rate=OFTEN)},
         "10.0% of them",
     ),
+    "unsteady baseline on a full machine": (
+        "baseline_steady",
+        lambda: {"history": history(quiet=range(5, 6), rate=OFTEN), "host": host(others=1.0)},
+        "10.0% of them below 80% of it (limit 1%); 92 % of the machine's CPU was in use, limit 90 %: it is asked for",
+    ),
     "short baseline": (
         "baseline_steady",
         lambda: {"history": history(rate=OFTEN), "events": events(baseline_end={"at": 5.0})},
