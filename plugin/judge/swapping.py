@@ -319,9 +319,15 @@ def _until_not_final(a: Analysis) -> Sequence[Window]:
     return [(max((at for at in asked if at <= t), default=t), t) for t, _ in seen(a.evidence.events, NotFinal)]
 
 
-@measures("not_final", "", ("integrity", "fault_bit"), timed=True, stretches=_until_not_final, elsewhere=_none_final)
+@measures(
+    "not_final", "", ("integrity", "fault_bit"), safety=True, timed=True, stretches=_until_not_final,
+    elsewhere=_none_final,
+)  # fmt: skip
 def _not_final(a: Analysis) -> Measured:
-    """1 when a version that was made final was not in force everywhere within the profile's limit."""
+    """1 when a version that was made final was not in force everywhere within the profile's limit.
+
+    The plan ends there, so that it is not followed to its end: that excuses nothing.
+    """
     asked = _begun(a, FINALISE)
     if not asked:
         return nothing(_none_final(a))
