@@ -262,12 +262,15 @@ def _changed_after_failure(a: Analysis) -> Measured:
 
 @measures("restarts_before_whole", "restarts", ("integrity", "fault_bit"), safety=True)
 def _before_whole(a: Analysis) -> Measured:
-    """Nodes that were taken down before the cluster was whole again after the one before."""
+    """Nodes that were taken down before the cluster was whole again after the one before, or after one that joined."""
+    swaps, joins = _swaps(a), seen(a.evidence.events, NodeJoined)
     wrong = []
-    for one, other in pairwise(_swaps(a)):
-        whole = a.timeline.whole_after(one)
-        if whole is None or whole > other.begin:
-            wrong.append(f"{', '.join(other.nodes)} at {a.moment(other.begin)}, after {', '.join(one.nodes)}")
+    for number, swap in enumerate(swaps):
+        earlier = [(one.done, one.nodes) for one in swaps[:number]]
+        earlier += [(t, (joined.node,)) for t, joined in joins if t <= swap.begin]
+        done, before = max(earlier, default=(0, ()))
+        if before and not any(done <= t <= swap.begin for t in a.timeline.recoveries):
+            wrong.append(f"{', '.join(swap.nodes)} at {a.moment(swap.begin)}, after {', '.join(before)}")
     return counted(wrong, "the cluster was whole before each")
 
 

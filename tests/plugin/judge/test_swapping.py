@@ -185,6 +185,12 @@ def test_each_restart_waits_until_the_cluster_is_whole() -> None:
     assert found("restarts_before_whole", *swapped(10, "n1", whole=7), *swapped(16, "n2"))[0] == 1
 
 
+def test_a_restart_waits_for_a_new_node_too() -> None:
+    joined = event(18, "node.joined", node="n4", build=NEW, wanted=NEW)
+    assert found("restarts_before_whole", *ROLLED, joined) == (1, "n2 at 20.0 s, after n4")
+    assert found("restarts_before_whole", *ROLLED, joined, event(19, "recovered"))[0] == 0
+
+
 @pytest.mark.parametrize(("active", "early"), [("1.0", 0), ("1.1", 1)])
 def test_a_version_that_is_kept_must_be_in_force(active: str, early: int) -> None:
     kept = event(5, "version.kept", active="1.0")
