@@ -9,7 +9,7 @@ from typing import NamedTuple
 from clusters.events import NodeDeath, Provisioned
 from clusters.registry import Known
 from plugin.counts import number_of
-from plugin.evidence.events import NotRecovered, ScaleBegin, seen
+from plugin.evidence.events import NodeJoined, NotRecovered, ScaleBegin, seen
 from plugin.judge.analysis import Analysis, analysis, names_of
 from plugin.judge.availability import Gap, away_again_us, endpoint, long_stretches, nearby, undisturbed
 from plugin.judge.conditions import watched
@@ -210,9 +210,11 @@ def _told(a: Analysis, gap: Gap) -> Measured:
 
 
 def _until_given_up(a: Analysis) -> Sequence[Window]:
-    undone = [fault.undo for fault in a.timeline.faults if fault.undo is not None]
+    """From when the last node was brought back, or taken in as a new one."""
+    since = [fault.undo for fault in a.timeline.faults if fault.undo is not None]
+    since += [t for t, _ in seen(a.evidence.events, NodeJoined)]
     late = [t for t, _ in seen(a.evidence.events, NotRecovered)]
-    return [(max((undo for undo in undone if undo <= t), default=t), t) for t in late]
+    return [(max((begin for begin in since if begin <= t), default=t), t) for t in late]
 
 
 @measures("unrecovered", "", ("integrity", "fault_bit"), safety=True, timed=True, stretches=_until_given_up)

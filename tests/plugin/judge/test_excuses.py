@@ -237,6 +237,15 @@ def test_of_several_that_did_not_come_each_must_be_excused() -> None:
         assert outcome("nodes_late", events=both, host=host) is is_
 
 
+def test_a_new_node_is_waited_for_from_when_it_joined() -> None:
+    """What the machine had left before that is no matter of a cluster that does not get whole with it."""
+    joined = event(50, "node.joined", node="n4", build="v2", wanted="v2")
+    before = {"fault_undo": {"at": 13.5}, "fault_undone": {"at": 14}, "recovered": {"at": 20}}
+    for more, is_ in (([joined], Outcome.INCONCLUSIVE), ([], Outcome.REFUTED)):
+        host = [HostSecond(t=s * SECOND, cpu=99.0 if 50 < s < 59 else 50.0, others=1.0) for s in range(1, END + 42)]
+        assert outcome("unrecovered", events=told(LATE, *more, **before), host=host) is is_
+
+
 @pytest.mark.parametrize(
     ("metric", "events"),
     [
