@@ -182,6 +182,7 @@ class _Told:
     looked: list[tuple[str, bool]] = field(default_factory=list)
     faults: int = 0
     back: str = ""
+    kept: str = ""
     step: int = 0
 
     def __post_init__(self) -> None:
@@ -217,12 +218,14 @@ class _Told:
                 self.steps[number] = replace(self.steps[number], ended=at)
             case VersionKept(active=active):
                 self.back = f"{active} is kept: there is a way back" if active else "this database keeps no version"
+                self.kept = active or " ".join(dict.fromkeys(self.active.values()))
                 self._came(f"{active} is kept" if active else self.back)
                 self._mark(at, at, "version kept" if active else "no version is kept")
             case VersionFinal(active=told, seconds=seconds):
                 self.active |= told
                 versions = " ".join(dict.fromkeys(told.values()))
-                self.back = f"{versions} was made final: there is no way back"
+                same = f"{versions} is in force, as it was before: making it final changed nothing"
+                self.back = same if versions == self.kept else f"{versions} was made final: there is no way back"
                 self._came(f"{versions} in force on {', '.join(told)} after {seconds:.1f} s")
                 self._mark(self._begun(at), at, "version final")
             case VersionsSeen(active=told):

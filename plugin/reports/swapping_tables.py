@@ -237,6 +237,13 @@ def _cost_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     yield "longest gap", Cell(text="; ".join(gaps) or UNRECORDED)
 
 
+def _any_back(swapping: SwappingSeries) -> bool:
+    """Whether a node was given a version that comes before the one that it ran."""
+    order = {version: place for place, version in enumerate(swapping.versions)}
+    known = [swap for swap in swapping.swaps if swap.before in order and swap.wanted in order]
+    return any(order[swap.wanted] < order[swap.before] for swap in known)
+
+
 def _longest(swaps: Sequence[Swap], which: str) -> tuple[float | None, Swap | None]:
     known = [swap for swap in swaps if getattr(swap, which) is not None]
     worst = max(known, key=lambda swap: float(getattr(swap, which)), default=None)
@@ -257,6 +264,9 @@ def _end_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
     yield "at the end", Cell(text="; ".join(runs) or UNRECORDED)
     if swapping.back:
         yield "way back", Cell(text=told(swapping.back))
+    one_build = swapping.plan is not None and swapping.plan.equal
+    if swapping.swaps and not one_build and not _any_back(swapping):
+        yield "nodes that went back", Cell(text="none: whether nodes can go back was not tried")
     if swapping.preflight is not None:
         against = "; ".join(map(told, swapping.preflight.against))
         if "backup" in swapping.preflight.found:

@@ -35,7 +35,7 @@ async def test_the_version_changes_under_load(
     path: str,
     nodes: int,
 ) -> None:
-    """The version can be changed in both directions, one node at a time, under TPC-C, and nothing but a
+    """The version can be changed one node at a time, forward and back as the plan goes, under TPC-C, and nothing but a
     retryable error is seen."""
     await objects.make()
     async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0, beside=True):

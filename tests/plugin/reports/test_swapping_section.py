@@ -142,6 +142,31 @@ def test_a_release_manager_is_told_what_was_changed() -> None:
     assert cells["nodes changed"].text == "none"
 
 
+def test_a_plan_that_only_goes_forward_says_that_no_node_went_back() -> None:
+    for events, none in (
+        ([*swapped(18, "n3", NEW)], True),
+        ([*swapped(18, "n3", NEW), *swapped(28, "n3", OLD)], False),
+    ):
+        found = heard([drawn(), *events]).swapping
+        assert found is not None
+        told = dict(facts(found)).get("nodes that went back")
+        assert (told is not None) is none
+    equal = heard([drawn(equal=True), *swapped(18, "n3", NEW)]).swapping
+    assert equal is not None
+    assert "nodes that went back" not in dict(facts(equal))
+
+
+@pytest.mark.parametrize(("kept", "there"), [("1.0", False), ("1.1", True), ("", True)])
+def test_a_version_that_was_in_force_before_it_is_made_final_takes_no_way_back(kept: str, there: bool) -> None:
+    """A patch release changes nothing of what is stored, and the control knows no version that could be kept."""
+    before = event(16, "versions.seen", active=dict.fromkeys(("n1", "n2"), "1.1"), builds={})
+    final = event(52, "version.final", active=dict.fromkeys(("n1", "n2"), "1.1"), seconds=2.0)
+    found = heard([drawn(), before, event(17.1, "version.kept", active=kept), *swapped(18, "n3", NEW), final]).swapping
+    assert found is not None
+    said = "1.1 is in force, as it was before: making it final changed nothing"
+    assert dict(facts(found))["way back"].text == (said if there else "1.1 was made final: there is no way back")
+
+
 @pytest.mark.parametrize(
     ("t", "shown"), [(None, "–"), (0, "0.0 s"), (119.94, "119.9 s"), (120, "2:00.0"), (3725.25, "1:02:05.2")]
 )
