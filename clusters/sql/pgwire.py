@@ -144,6 +144,7 @@ async def connect(
             timeout=timeout,
             command_timeout=statement_timeout,
             server_settings=dict(settings or {}),
+            max_cached_statement_lifetime=0,  # else a statement is prepared anew after five minutes
             target_session_attrs="primary" if primary else "any",
         )
     except errors() as error:

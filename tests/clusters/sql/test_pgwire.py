@@ -1,7 +1,9 @@
 """What the driver's errors mean: a wrong "certainly not done" would hide a lost row or invent a phantom."""
 
 import errno
+import inspect
 import ssl
+from unittest.mock import AsyncMock
 
 import asyncpg
 import pytest
@@ -104,6 +106,16 @@ async def test_where_nobody_listens_there_is_no_connection() -> None:
         await pgwire.connect(host, Credentials(user="nobody", database="none"), timeout=2)
     assert (told.value.failure, told.value.code) == (Failure.LOST, "refused")
     assert isinstance(told.value, HarnessError), "nothing was learnt about the database"
+
+
+async def test_a_session_keeps_what_it_prepared_for_as_long_as_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncpg forgets a statement after five minutes: phases of a change of version lie further apart."""
+    asked = AsyncMock()
+    monkeypatch.setattr(asyncpg, "connect", asked)
+    await pgwire.connect(Host(node="n1", address="n1", port=1), Credentials(user="u", database="d"), timeout=1)
+    ((_, given),) = asked.await_args_list
+    bound = inspect.signature(asyncpg.connection.connect).bind(**given)
+    assert bound.arguments["max_cached_statement_lifetime"] == 0, "0: for ever"
 
 
 def test_an_error_keeps_its_class_when_it_is_told_what_was_being_done() -> None:
