@@ -185,7 +185,9 @@ def _probed(
         endpoints, routes_of = _endpoints(tuple(second.routes))
         served = Counter(compress(endpoints, successes_of(second.routes)))
         for name, routes in routes_of.items():
-            reached.setdefault(name, [None] * seconds)[index] = round(served[name] / routes, 3)
+            shares = reached.setdefault(name, [None] * seconds)
+            if second is not probe[0]:  # in which nobody knows when the probe began to ask
+                shares[index] = round(served[name] / routes, 3)
     return latency, reached, kinds
 
 

@@ -2,10 +2,11 @@
 
 import json
 import random
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from plugin.catalogue import load
 from plugin.evidence.load import describe_trial, load_trial
@@ -14,6 +15,7 @@ from plugin.judge.analysis import names_of
 from plugin.judge.availability import availability, nearby
 from plugin.replay import judge_trial
 from plugin.reports.allure_results import write_run
+from plugin.reports.bands import SECOND
 from plugin.reports.page import write_page
 from plugin.reports.series import Series, series
 from plugin.reports.stored_run import stored_run, stored_trial
@@ -48,6 +50,19 @@ def test_every_second_is_counted(trial: Path) -> None:
     (p50, p95, p99) = (seen.latency[name][10] for name in ("p50", "p95", "p99"))
     assert None not in (p50, p95, p99)
     assert 1 < p50 < p95 < p99 < 200  # type: ignore[operator]
+
+
+def test_of_the_second_in_which_the_probe_begins_nobody_says_what_it_did_not_reach(trial: Path) -> None:
+    evidence = load_trial(trial, describe_trial(trial))
+    assert evidence.probe is not None
+    header, (first, *others) = evidence.probe
+    late = {
+        name: structs.replace(route, ok=0, first=0, last=0, gap=0) if name.startswith("n2") else route
+        for name, route in first.routes.items()
+    }
+    seen = series(replace(evidence, probe=(header, [structs.replace(first, routes=late), *others])))
+    begun = first.t // SECOND
+    assert list(seen.reached["n2"][begun - 1 : begun + 2]) == [None, None, 1.0]
 
 
 def test_states_phases_and_what_the_fault_cost(trial: Path) -> None:
