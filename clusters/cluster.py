@@ -46,7 +46,7 @@ class NotInstalled(BadInput):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptOut:
-    """How a new node was kept out. ``for_version``: somebody said that its version is why."""
+    """How a new node was kept out. ``for_version``: somebody said that its version is why; ``how`` begins with that."""
 
     how: str
     for_version: bool
@@ -332,8 +332,9 @@ class Cluster(Watched):
             if not_up is None:
                 self.nodes.append(node.name)
                 return None
-            said = any(words in not_up.why.lower() for words in engine.kind.keeps_out)
-            kept_out = KeptOut(how=not_up.why, for_version=said)
+            lines = [line.strip("* ") for line in not_up.why.splitlines()]
+            said = [line for line in lines if any(words in line.lower() for words in engine.kind.keeps_out)]
+            kept_out = KeptOut(how="; ".join([*said[:1], not_up.why]), for_version=bool(said))
         self._comes_back(node.name, None)
         await self.substrate.kill(node.name)
         await self.deployment.withdraw(node.name)
