@@ -21,7 +21,10 @@ NODES_NOTE = (
     "operations (drained) and in one (dropped)."
 )
 HERE = "set-up here"
-PLAN_NOTE = "The plan was stored before anything ran; what came of a step is what was recorded while it was done."
+PLAN_NOTE = (
+    "The plan was stored before anything ran; what came of a step is what was recorded while it was done. Before "
+    "a look at a mixed cluster the load has it for itself for a while, so that its latency can be told."
+)
 
 
 def swapping_section(swapping: SwappingSeries) -> Section:
