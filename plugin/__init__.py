@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 
-from plugin import begin, options
+from plugin import begin, option_names, options
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
-    options.add(parser)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
-    """An option of a conftest.py's own that has the name of one of ours is bad input."""
-    with options.names_told():
-        return (yield)
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the options. A name that is taken is bad input."""
+    with option_names.told(pluginmanager, __file__):
+        options.add(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -113,8 +107,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Say why a module of a user's own is not found where a package of the suite's has its name."""
-    begin.explain_shadowed(report)
+    """Say where a user's own directory or option has a name of the suite's."""
+    begin.explain(report)
 
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 from fixtures.workloads.known import FIXTURES
 from plugin import options
+from plugin.option_names import OURS, sentence, taken
 from plugin.ours import BENCHMARK, MARKERS, is_ours, register, without_collector
 
 BEGUN: pytest.StashKey[bool] = pytest.StashKey()
@@ -105,9 +106,17 @@ def benchmarks_of(config: pytest.Config) -> Any:
     return benchmarks
 
 
-def explain_shadowed(report: pytest.CollectReport) -> None:
-    """Of a directory of a user's own that is called as a package of the suite's: say so instead of a traceback."""
+def explain(report: pytest.CollectReport) -> None:
+    """Say what name of ours was taken instead of a traceback.
+
+    By a directory of a user's own that is called as a package of the suite's, or by an option of a conftest.py below
+    the arguments, which only collecting loads.
+    """
     said = str(report.longrepr or "")
+    if report.failed and not OURS.isdisjoint(names := taken(said)):
+        who = re.search(r"^(\S*conftest\.py):\d+: in pytest_addoption", said, re.MULTILINE)
+        report.longrepr = sentence(who[1] if who else f"a conftest.py of {report.nodeid}", names)
+        return
     found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", said) or re.search(
         r"cannot import name '(?P<name>\w+)' from '(?P<room>clusters|fixtures|plugin)' \(", said
     )

@@ -1,9 +1,6 @@
 """The command line: one group of options. Read at every start of pytest, so nothing of ours is imported for it."""
 
-import re
-from argparse import ArgumentError
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +8,7 @@ import pytest
 
 from clusters.known import CHOICES, ENGINES, LOCAL, SUBJECT, SUBSTRATES, Choice
 from fixtures.workloads.known import FILES
+from plugin.option_names import declare
 from plugin.suites import Suite
 
 AUTO = "auto"
@@ -32,26 +30,12 @@ class Keep(StrEnum):
     RUNNING = "running"
 
 
-@contextmanager
-def names_told() -> Iterator[None]:
-    """Raise ``UsageError`` for an option whose name is taken, which pytest answers with a traceback."""
-    try:
-        yield
-    except (ValueError, ArgumentError) as error:
-        if not re.search(r"option.* already (added|used)|conflicting option", str(error)):
-            raise
-        raise pytest.UsageError(
-            f"a conftest.py declares an option whose name is taken: {error}; give it another name "
-            "(pytest --help has those of Roachproof)"
-        ) from error
-
-
 def add(parser: pytest.Parser) -> None:
     """Declare the options."""
     group = parser.getgroup("roachproof", "Roachproof: may this CockroachDB version go into production?")
 
     def option(name: str, **told: Any) -> None:
-        group.addoption(name, **told)
+        declare(group, name, **told)
         DEFAULTS[name] = told.get("default")
 
     option(

@@ -88,16 +88,16 @@ def _refuse_generators(substrate: str, number: int | None, image: str | None) ->
 def read(config: pytest.Config, default_run_name: str) -> Settings:
     """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
     get: Any = config.getoption
-    engine = get("engine")
+    engine = get("--engine")
     if engine not in (*ENGINES, AUTO):
         raise BadInput(f"--engine {engine}: is unknown; {suggestion(engine, [*ENGINES, AUTO])}")
-    if get("substrate") not in SUBSTRATES:
-        raise BadInput(f"--substrate {get('substrate')}: is unknown; {suggestion(get('substrate'), SUBSTRATES)}")
-    if get("keep") == Keep.RUNNING and SUBSTRATES[get("substrate")].leave is None:
-        raise BadInput(f"--keep running: not to be had on {get('substrate')}; give --keep, or --substrate {LOCAL}")
-    if get("allow_disruption") or get("substrate") != LOCAL:  # else no substrate is imported yet
-        _refuse_adoption(engine, get("substrate"), allowed=get("allow_disruption"))
-    _refuse_generators(get("substrate"), get("generators"), get("generator_image"))
+    if get("--substrate") not in SUBSTRATES:
+        raise BadInput(f"--substrate {get('--substrate')}: is unknown; {suggestion(get('--substrate'), SUBSTRATES)}")
+    if get("--keep") == Keep.RUNNING and SUBSTRATES[get("--substrate")].leave is None:
+        raise BadInput(f"--keep running: not to be had on {get('--substrate')}; give --keep, or --substrate {LOCAL}")
+    if get("--allow-disruption") or get("--substrate") != LOCAL:  # else no substrate is imported yet
+        _refuse_adoption(engine, get("--substrate"), allowed=get("--allow-disruption"))
+    _refuse_generators(get("--substrate"), get("--generators"), get("--generator-image"))
     asked, path, versions = SUBJECT if engine == AUTO else engine, None, ()
     for name, choice in choices():
         # An engine that a conftest.py registers comes too late to have options.
@@ -116,11 +116,11 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
             given = choice.path if one else choice.version
             runs = f"may run no {title(name)}" if engine == AUTO else f"runs no {title(name)}"
             raise BadInput(f"--engine {engine} {runs}: leave out {given}, or give --engine {name}")
-    seed = get("seed")
+    seed = get("--seed")
     if seed is not None and not 0 <= seed < 2**31:
         raise BadInput(f"--seed {seed}: must be from 0 to {2**31 - 1}; leave it out to have one drawn")
     root, home = config.rootpath, config.invocation_params.dir
-    report = (home / get("report")).absolute() if get("report") else None
+    report = (home / get("--report")).absolute() if get("--report") else None
     if report and report.suffix != ".html":
         raise BadInput(f"--report {report}: must be named .html, so that nothing else is overwritten")
     if report:
@@ -130,31 +130,31 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
             raise BadInput(f"--report {report}: {trial} is sealed evidence; give a place outside of it")
     return Settings(
         engine=engine,
-        substrate=get("substrate"),
-        topology=get("topology"),
-        profile=get("profile"),
-        suite=Suite(get("suite") or Suite.GATE),
-        strict_suite=get("suite") is not None,
-        claims=tuple(get("claim")),
-        catalogues=tuple((home / name).absolute() for name in get("catalogue")),
-        objects=tuple((home / name).absolute() for name in get("objects")),
+        substrate=get("--substrate"),
+        topology=get("--topology"),
+        profile=get("--profile"),
+        suite=Suite(get("--suite") or Suite.GATE),
+        strict_suite=get("--suite") is not None,
+        claims=tuple(get("--claim")),
+        catalogues=tuple((home / name).absolute() for name in get("--catalogue")),
+        objects=tuple((home / name).absolute() for name in get("--objects")),
         files={
             name: tuple((home / path).absolute() for path in get(workload.option.name, None) or ())
             for name, workload in WORKLOADS.items()
             if workload.option
         },
-        plan=get("plan"),
+        plan=get("--plan"),
         home=home,
         path=path,
         versions=versions,
-        run_dir=(home / get("run_dir")).absolute() if get("run_dir") else root / ".roachproof" / default_run_name,
+        run_dir=(home / get("--run-dir")).absolute() if get("--run-dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
-        keep=get("keep") and Keep(get("keep")),
-        generators=get("generators"),
-        generator_image=get("generator_image") or None,
-        allow_disruption=get("allow_disruption"),
-        dry_run=get("dry_run"),
-        at_hand_only=get("dry_run") or get("claims"),
+        keep=get("--keep") and Keep(get("--keep")),
+        generators=get("--generators"),
+        generator_image=get("--generator-image") or None,
+        allow_disruption=get("--allow-disruption"),
+        dry_run=get("--dry-run"),
+        at_hand_only=get("--dry-run") or get("--claims"),
         report=report,
-        sign=(home / get("sign")).absolute() if get("sign") else None,
+        sign=(home / get("--sign")).absolute() if get("--sign") else None,
     )

@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
-from plugin import begin
+from plugin import begin, option_names
 from plugin.ours import register
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the option."""
-    parser.getgroup("roachproof").addoption(
-        "--micro-turns",
-        type=int,
-        default=5,
-        metavar="N",
-        help="in how many turns each micro benchmark is measured on each version (default: 5; one has no interval)",
-    )
+    with option_names.told(pluginmanager, __file__):
+        option_names.declare(
+            parser.getgroup("roachproof"),
+            "--micro-turns",
+            type=int,
+            default=5,
+            metavar="N",
+            help="in how many turns each micro benchmark is measured on each version (default: 5; one has no interval)",
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:

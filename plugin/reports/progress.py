@@ -184,7 +184,7 @@ def _watched(config: pytest.Config, descriptor: int) -> bool:
         and os.environ.get("TERM", "dumb") != "dumb"
         and option.capture == "fd"
         and not option.usepdb
-        and not option.dry_run
+        and not config.getoption("--dry-run")
     )
 
 

@@ -246,16 +246,6 @@ def lines_of(ran: Ran, begin: str) -> list[str]:
     return [line for line in ran.lines if line.startswith(begin)]
 
 
-@pytest.mark.parametrize("name", ["--keep", "--claim"])
-def test_an_option_of_a_conftest_that_has_the_name_of_one_of_ours(gate: Gate, name: str) -> None:
-    (gate.path / "conftest.py").write_text(f"def pytest_addoption(parser): parser.addoption({name!r}, dest='own')")
-    ran = gate(*gate.tests("passes"))
-    assert ran.status == 4
-    assert "a conftest.py declares an option whose name is taken" in ran.text
-    assert name in ran.text
-    assert "Traceback" not in ran.text
-
-
 @pytest.mark.parametrize("imports", ["from {}.helper import ANSWER", "from {} import helper"])
 @pytest.mark.parametrize("name", ["clusters", "fixtures"])
 def test_a_directory_that_is_called_as_a_package_of_the_suite_is_said(gate: Gate, name: str, imports: str) -> None:
