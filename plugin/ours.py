@@ -40,12 +40,16 @@ def in_claims(item: pytest.Item, config: pytest.Config) -> bool:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Spare the search for garbage meanwhile: for what makes much that stays, as imports and declarations do."""
+    """Spare the search for garbage meanwhile: for what makes much that stays, as imports and declarations do.
+
+    What is there by the end, pytest and all libraries, is left out of later searches, too: each would read all of it.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was:
             gc.enable()
 
