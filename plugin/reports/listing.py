@@ -156,7 +156,11 @@ def in_all(items: Sequence[pytest.Item], run: Run) -> list[str]:
     """How long these tests take together, and what of a suite they leave out."""
     needing = [item for item in items if selection.needs_engine(item)]
     claims, seconds = {selection.claim_id(item)[0] for item in needing}, sum(selection.seconds(needing, run).values())
-    told = [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all"] if seconds else []
+    told = (
+        [f"{number_of(len(claims), 'claims')} to be tested, about {duration(seconds)} in all; longer beside other work"]
+        if seconds
+        else []
+    )
     return [*told, *left_out(items, run)]
 
 

@@ -155,7 +155,7 @@ class Ticker:
 
     def _line(self, worker: str, said: Mapping[str, Any], *, rates: bool = False) -> str:
         """What a process does, in columns of fixed width but for the last: the times are never cut off."""
-        now, ends = time.monotonic(), said["ends"]
+        now, ends = time.monotonic(), ends_at(said)
         left = f"left: claim {clock(ends and ends - now):>7} run {clock(self._left(now)):>7}"
         told = [said["stage"], "" if ends else time_left(said, now)]
         if rates and said["trial"]:
@@ -166,7 +166,7 @@ class Ticker:
 
     def _left(self, now: float) -> float | None:
         """How many seconds the run takes still, by the catalogue's estimates; ``None`` where there are none."""
-        ends: dict[str, float] = {said["nodeid"]: said["ends"] for said in self._latest.values() if said["ends"]}
+        ends = {said["nodeid"]: end for said in self._latest.values() if (end := ends_at(said))}
         waiting = [seconds for test, seconds in self._planned.items() if test not in {*ends, *self._over}]
         if not ends and not waiting:
             return None
@@ -186,6 +186,15 @@ def _watched(config: pytest.Config, descriptor: int) -> bool:
         and not option.usepdb
         and not config.getoption("--dry-run")
     )
+
+
+def ends_at(said: Mapping[str, Any]) -> float | None:
+    """When a trial should be over: as was estimated, but not before what it is at. On a busy machine all takes longer.
+
+    ``None`` where nothing was estimated.
+    """
+    ends: float | None = said["ends"]
+    return max(ends, said["at"] + said["expect_s"]) if ends and said["expect_s"] else ends
 
 
 def time_left(said: Mapping[str, Any], now: float) -> str:

@@ -239,6 +239,33 @@ def test_on_a_terminal_they_stay_above_the_live_view(tmp_path: Path) -> None:
     assert rest == ["  1. swap n1", "  2. swap n2", "."]
 
 
+@pytest.mark.parametrize(
+    ("estimated", "stage", "told"),
+    [
+        (60, 12, "claim    1:00 run    3:00"),
+        (5, 12, "claim    0:12 run    2:12"),
+        (-20, 12, "claim    0:12 run    2:12"),
+        (-20, None, "claim    late run    2:00"),
+        (None, 12, "claim       - run    3:05"),
+    ],
+)
+def test_a_claim_takes_no_less_than_what_it_is_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimated: float | None, stage: float | None, told: str
+) -> None:
+    """On a busy machine what came before took longer than the claim's estimate has it."""
+    at = time.monotonic()
+    monkeypatch.setattr("plugin.reports.progress.time", SimpleNamespace(monotonic=lambda: at))
+    said = {"at": at, "test": "", "stage": "writing", "expect_s": stage, "trial": "", "phase": "3/4 measure"}
+    reading, writing = os.pipe()
+    ticker = Ticker(tmp_path, writing)
+    ticker.hear({"planned": {"test_now": 65.0, "test_later": 120.0}})
+    ticker.hear({**said, "nodeid": "test_now", "ends": None if estimated is None else at + estimated})
+    ticker.close()
+    text = os.read(reading, 65536).decode()
+    os.close(reading)
+    assert f"3/4 measure left: {told}" in text, text
+
+
 def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ticker, "INTERVAL_S", 0.5)
     said = {"at": time.monotonic(), "test": "test_it", "stage": "thinking", "expect_s": 30, "trial": "", "phase": ""}
@@ -246,7 +273,7 @@ def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytes
     ticker = Ticker(tmp_path, writing)
     ticker.hear({"planned": {"a": 60.0, "b": 4000.0, "c": 500.0}})
     ticker.over("c")
-    ticker.hear({**said, "phase": "1/4 start", "nodeid": "a", "ends": time.monotonic() - 1})
+    ticker.hear({**said, "phase": "1/4 start", "nodeid": "a", "ends": time.monotonic() - 1, "expect_s": None})
     ticker.hear({**said, "nodeid": "", "ends": None, "test": ""}, worker="gw1")
     os.set_blocking(reading, False)
     text, deadline = "", time.monotonic() + PATIENCE_S
