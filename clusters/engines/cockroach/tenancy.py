@@ -5,6 +5,15 @@ from clusters.tenancy import Setting, Tenancy
 _ARTICLE = "22k-databases article, Cluster Settings"
 _SUCCESSOR = f"{_ARTICLE}; its name on newer versions"
 
+_USERS = (
+    "SELECT count(*)::INT8 AS ranges FROM (SELECT substring({key}, '^/Table/([0-9]+)')::INT8 AS id FROM {ranges}) "
+    "AS begun WHERE id >= 50 AND NOT EXISTS (SELECT 1 FROM ({system}) AS own WHERE own.id = begun.id)"
+)
+"""How many ranges begin in a user's table, one that was dropped included: its number is no table's of the server's.
+
+Up to 49 all are the server's, and more of them with each version; what an upgrade adds is numbered among users' own.
+"""
+
 TENANCY = Tenancy(
     role_bytes=63,
     role_pattern=r"[a-z0-9_][a-z0-9_.\-]*",
@@ -48,9 +57,20 @@ TENANCY = Tenancy(
     tables='SELECT table_catalog::VARCHAR AS database, count(*)::INT8 AS tables FROM "".information_schema.tables '
     "WHERE table_type = 'BASE TABLE' GROUP BY table_catalog",
     space=(
-        "SELECT (SELECT count(*) FROM crdb_internal.ranges_no_leases)::INT8 AS ranges, "
-        "(SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576 AS mib",
-        "SELECT count(*)::INT8 AS ranges, 0::FLOAT8 AS mib FROM [SHOW CLUSTER RANGES]",
+        "SELECT ("  # noqa: S608 - constants
+        + _USERS.format(
+            key="start_pretty",
+            ranges="crdb_internal.ranges_no_leases",
+            system='SELECT id FROM system.namespace WHERE "parentID" = 1',
+        )
+        + ") AS ranges, (SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576 AS mib",
+        "SELECT ranges, 0::FLOAT8 AS mib FROM ("  # noqa: S608 - constants
+        + _USERS.format(
+            key="start_key",
+            ranges="[SHOW CLUSTER RANGES]",
+            system="SELECT oid::INT8 AS id FROM system.pg_catalog.pg_class WHERE relkind <> 'i'",
+        )
+        + ") AS users",
     ),
     space_unsure="stores keep what was cleared away until they compact it, and servers write statistics meanwhile",
     uncleared='SELECT count(*)::INT8 FROM "".crdb_internal.tables WHERE drop_time IS NOT NULL',
