@@ -36,6 +36,9 @@ MERGING = "kv.range_merge.queue_enabled"
 FEW = {"connect", "read-table", "count-table", "view", "set-role", "insert"}
 """What suffices to tell these sabotages: all of it takes minutes."""
 
+LISTS = {"pg_catalog.pg_class", "information_schema.tables"}
+"""Where names of tables stand that nobody declares to stay visible."""
+
 
 def few(attempt: Attempt) -> bool:
     return attempt.name in FEW or attempt.family == "tables that exist"
@@ -200,7 +203,7 @@ async def granted_one_too_many(few_tenants: Tenants) -> None:
 async def test_a_role_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
     """Every other tenant may read a table of the first."""
     await granted_one_too_many(all_pairs)
-    assert judge.refuted("foreign_objects_read")
+    assert judge.refuted("isolation_breaches")
 
 
 @slow
@@ -208,7 +211,32 @@ async def test_a_role_is_granted_one_table_too_many(all_pairs: Tenants, judge: J
 async def test_a_role_of_cockroachdb_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
     """The same where tables of other databases have names."""
     await granted_one_too_many(all_pairs)
-    assert judge.refuted("foreign_objects_read")
+    assert judge.refuted("isolation_breaches")
+
+
+async def open_to_everybody(few_tenants: Tenants) -> None:
+    """Let everybody come into the first tenant's database, as by default, and look what there is."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        first = next(iter(few_tenants.plan)).database
+        await few_tenants.administer(first, f"GRANT CONNECT ON DATABASE {quoted(first)} TO PUBLIC")
+        await few_tenants.attack(lambda attempt: attempt.name in LISTS)
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
+async def test_a_database_is_open_to_everybody(all_pairs: Tenants, judge: Judge) -> None:
+    """Who comes in reads no row, and sees in the server's catalogues what its tables are called."""
+    await open_to_everybody(all_pairs)
+    assert judge.refuted("isolation_seen")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
+async def test_a_database_of_cockroachdb_is_open_to_everybody(all_pairs: Tenants, judge: Judge) -> None:
+    """The same where whoever logs in comes into each database, and the privilege decides what is shown there."""
+    await open_to_everybody(all_pairs)
+    assert judge.refuted("isolation_seen")
 
 
 async def leaking(few_tenants: Tenants) -> None:
