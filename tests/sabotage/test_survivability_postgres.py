@@ -173,15 +173,17 @@ async def test_an_outage_after_recovery(
 
 
 @asynccontextmanager
-async def whose_updates(cluster: Cluster, ledger: Ledger, what: str) -> AsyncIterator[None]:
-    """The ledger is written while a trigger made by hand does this to the updates of one row in twenty."""
+async def whose_rows(
+    cluster: Cluster, ledger: Ledger, what: str, *, when: str = "BEFORE UPDATE"
+) -> AsyncIterator[None]:
+    """The ledger is written while a trigger made by hand does this, at this moment, to one row in twenty."""
     async with await cluster.deployment.connect() as connection:
         await connection.execute(
             f"CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$"
         )
         await connection.execute(
-            f"CREATE TRIGGER by_hand BEFORE UPDATE ON {ledger.table} FOR EACH ROW "
-            "WHEN (old.key >= 0 AND old.key % 20 = 0) EXECUTE FUNCTION by_hand()"
+            f"CREATE TRIGGER by_hand {when} ON {ledger.table} FOR EACH ROW "
+            "WHEN (new.key >= 0 AND new.key % 20 = 0) EXECUTE FUNCTION by_hand()"
         )
     async with ledger.writing(at_least=0):
         yield
@@ -192,7 +194,7 @@ async def test_updates_that_find_no_row_though_it_was_acknowledged(
     cluster: Cluster, ledger: Ledger, judge: Judge
 ) -> None:
     """The server says UPDATE 0 for rows that it has; nothing else is wrong, and nothing is disturbed."""
-    async with whose_updates(cluster, ledger, "RETURN NULL"):
+    async with whose_rows(cluster, ledger, "RETURN NULL"):
         await ledger.baseline()
     await ledger.audit()
     assert judge.refuted("stale")
@@ -205,7 +207,7 @@ async def test_updates_that_fail_while_nothing_is_disturbed(
 ) -> None:
     """One update in twenty ends with 40001, which clients must expect only where something is disturbed."""
     refused = "RAISE EXCEPTION 'by hand' USING ERRCODE = '40001'"
-    async with probe.watching(ledger), whose_updates(cluster, ledger, refused):
+    async with probe.watching(ledger), whose_rows(cluster, ledger, refused):
         await ledger.baseline()
         async with fault.kill(await ledger.serving_node()):
             await ledger.outage()
