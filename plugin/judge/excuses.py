@@ -34,8 +34,8 @@ def machine_spent(evidence: TrialEvidence, check: Check) -> str:
 
     A time would be within its limit without what the machine had nothing left in; of what is no time, that must be half
     of each stretch. Of a pace, whose stretches are summed, it is that of all together, or that the machine was too full
-    in them on average, as for TPC-C: work queues before nothing is left. What compares sides that were measured at
-    different times says that itself (``taken``).
+    in them on average: work queues before nothing is left. What compares sides that were measured at different times
+    says that itself (``taken``).
     """
     info, a = KNOWN_METRICS.get(check.metric), analysis(evidence)
     if info is None or evidence.host_problems or check.limit is None or check.comparison is None:
