@@ -17,7 +17,7 @@ from clusters.engines.cockroach.adoption import take_in, take_over
 from clusters.engines.cockroach.backup import NodelocalBackups
 from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
-from clusters.engines.cockroach.licences import enough, settings
+from clusters.engines.cockroach.licences import enough, give
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
 from clusters.engines.cockroach.pace import FAST_PACE
@@ -306,8 +306,9 @@ class CockroachDeployment:
             await wait_until(f"{node} to take clients", accepting, timeout=left(), interval=0.05)
         async with self._access.connected("set the cluster up") as connection:
             own = f"CREATE DATABASE IF NOT EXISTS {DATABASE}"
-            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own, *settings(os.environ)):
+            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own):
                 await connection.execute(statement, timeout=left())
+            await give(connection, os.environ, left)
         self._access.database = DATABASE
 
     async def observe(self) -> Mapping[str, Any]:

@@ -11,10 +11,12 @@ public (``licenseccl/license.proto``).
 import datetime
 import time
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from clusters.engines.cockroach.version import Series, Version
+from clusters.errors import BadInput
 from clusters.model import Health
+from clusters.sql import Connection, Failure, SqlError
 
 SINCE: Series = (24, 3)
 """From this series on all versions are under the terms by which a change to another series needs a valid key."""
@@ -40,6 +42,23 @@ def settings(environ: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     quoted = {name: environ[name].strip().replace("'", "''") for name in SETTINGS if environ.get(name)}
     return tuple(f"SET CLUSTER SETTING {SETTINGS[name]} = '{value}'" for name, value in quoted.items())
+
+
+async def give(connection: Connection, environ: Mapping[str, str], left_s: Callable[[], float]) -> None:
+    """Give a new cluster the licence of the environment, where that has one, in the time that is left.
+
+    Raises ``BadInput`` for one that servers do not take, ``SqlError`` where they did not answer.
+    """
+    for statement in settings(environ):
+        try:
+            await connection.execute(statement, timeout=left_s())
+        except SqlError as error:
+            if error.failure is not Failure.REFUSED:
+                raise
+            raise BadInput(
+                f"{KEY}: the server does not take it ({error}); set it to a key as it was issued, and {ORGANISATION} "
+                "to whom, or leave both out"
+            ) from error
 
 
 def needed(old: Version, new: Version) -> bool:

@@ -13,7 +13,8 @@ import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines.cockroach.introspection import parse_memberships
-from clusters.errors import HarnessError
+from clusters.engines.cockroach.licences import KEY
+from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, ProcessState
 from clusters.sql import SqlError
 from clusters.substrates.processes import Processes
@@ -80,6 +81,17 @@ async def test_servers_tell_of_their_licence_and_back_up(tmp_path: Path, version
         await cluster.deployment.backups.restore(database, "before_the_change", to="again", timeout=120)
         (row,) = await ask(cluster, f"SELECT count(*) FROM again.{TABLE}")
         assert row[0] == 100
+
+
+@pytest.mark.parametrize("version", versions())
+async def test_a_licence_that_servers_do_not_take_is_bad_input(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "velvet-marmot-of-1")
+    with pytest.raises(BadInput, match=f"{KEY}: the server does not take it .*leave both out") as refused:
+        async with running(tmp_path, cockroach(version), nodes=1):
+            pytest.fail("it started")
+    assert "velvet" not in str(refused.value)
 
 
 @pytest.mark.parametrize("version", versions())
