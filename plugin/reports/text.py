@@ -3,11 +3,15 @@
 import math
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plugin.counts import noun, number_of
 from plugin.result import HARNESS, NOT_AS_EXPECTED, Result
+
+if TYPE_CHECKING:
+    import jinja2
 
 WIDTH = 100
 """Columns of what is printed."""
@@ -95,10 +99,15 @@ def figure(value: object) -> str:
 
 def rendered(name: str, *, home: Path = ASSETS, **values: object) -> str:
     """A template (Jinja) of the directory ``home``, or of ``assets``, with these values, which it escapes."""
+    return str(_environment(home).get_template(name).render(**values))
+
+
+@cache
+def _environment(home: Path) -> "jinja2.Environment":
+    """Keeps what it has compiled."""
     import jinja2
 
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader([home, ASSETS]), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    return environment.get_template(name).render(**values)
