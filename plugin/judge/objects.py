@@ -202,7 +202,8 @@ def _crossing(a: Analysis) -> int:
 
 @requires(
     "schema_change_crossed",
-    "draw by another seed; where servers end each change of schema at once, hold one up by an open transaction (held)",
+    "draw by another seed, or let a given plan look before a node is changed and after it; where servers end each "
+    "change of schema at once, hold one up by an open transaction (held)",
 )
 def _crossed(a: Analysis) -> Answer:
     """A change of schema was under way while a node was given another version."""
