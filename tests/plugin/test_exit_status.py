@@ -232,7 +232,7 @@ def test_what_left_no_trial_lets_nothing_pass_beside_one_that_did(gate: Gate, le
     assert (told in gate("--judge", "out").text) == (left_none != "ordinary_failure")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "workers"])
 @pytest.mark.parametrize("row", [row for row in rows() if row.how == "SIGTERM"], ids=lambda row: row.how)
 def test_a_signal_ends_a_session_as_the_table_says(gate: Gate, row: Row, workers: list[str]) -> None:
     (gate.path / "test_claims.py").write_text(RESTS)

@@ -180,7 +180,7 @@ def secretive(gate: Gate) -> Gate:
     return gate
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "workers"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["plain", "workers"])
 def test_no_secret_is_left_anywhere(secretive: Gate, workers: tuple[str, ...]) -> None:
     options = ["-v", "-l", "-rA", "-o", "junit_logging=all", "-k", "not crash"]
     ran = secretive(*options, *workers, "--run-dir", "out", "--alluredir", "out/allure", "--junit-xml", "out/junit.xml")

@@ -62,6 +62,7 @@ async def unsent(
                 process.send_signal(signal.SIGCONT)
 
 
+@slow
 @pytest.mark.sabotage("survivability", engine="postgres")
 async def test_a_killed_primary_that_acknowledged_alone(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int

@@ -78,6 +78,7 @@ async def dropped_but_for_one(few_tenants: Tenants, monkeypatch: pytest.MonkeyPa
         await few_tenants.drop()
 
 
+@slow
 @pytest.mark.sabotage("tenancy-drop", engine="postgres")
 async def test_a_tenant_is_left_though_every_drop_was_answered(
     few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch

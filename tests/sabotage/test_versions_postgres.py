@@ -52,6 +52,7 @@ def engine(versions: tuple[Engine, ...]) -> Engine:
     return versions[0]
 
 
+@slow
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_two_nodes_of_the_control_are_changed_at_once(
     trial: Trial,
@@ -120,6 +121,7 @@ async def test_a_node_of_the_control_comes_back_on_another_version(
     assert judge.refuted("nodes_not_back")
 
 
+@slow
 @pytest.mark.sabotage("hot-swap-failed-node", engine="postgres")
 async def test_the_roll_of_the_control_goes_on_after_an_update_failed(
     swapping: Swapping, ledger: Ledger, probe: Probe, judge: Judge, failure: str

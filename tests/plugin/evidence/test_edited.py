@@ -46,6 +46,7 @@ from plugin.replay import conclude, judge_trial, replay
 from plugin.status import Status
 from tests.plugin.evidence.edits import edit
 from tests.plugin.evidence.refuted_trials import CATALOGUE, TRIALS
+from tests.slow import examples
 
 OWN = """
 [claims.answer]
@@ -93,7 +94,7 @@ def judged(directory: Path) -> Verdict | None:
 
 
 @pytest.mark.parametrize("name", TRIALS)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(21))
 @given(random=randoms, sealed_anew=st.booleans())
 def test_no_single_edit_passes_it(stored: Callable[..., Path], name: str, random: Random, sealed_anew: bool) -> None:
     with TemporaryDirectory() as directory:
@@ -107,7 +108,7 @@ def test_no_single_edit_passes_it(stored: Callable[..., Path], name: str, random
 
 
 @pytest.mark.parametrize("name", TRIALS)
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(12))
 @given(random=randoms)
 def test_no_single_edit_refutes_what_passed(stored: Callable[..., Path], name: str, random: Random) -> None:
     with TemporaryDirectory() as directory:
@@ -250,7 +251,7 @@ def as_a_run(run: Path, claim: str) -> Path:
     return run
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(60))
 @given(random=randoms, sealed_anew=st.booleans())
 def test_no_single_edit_makes_a_replay_fail_or_a_refuted_run_green(
     answered: Path, replay_run: runs.Run, random: Random, sealed_anew: bool
@@ -258,7 +259,7 @@ def test_no_single_edit_makes_a_replay_fail_or_a_refuted_run_green(
     replayed_after_an_edit(answered, replay_run, sealed_anew, random)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(12))
 @given(random=randoms, sealed_anew=st.booleans())
 def test_nor_does_one_of_a_whole_run_of_survivability(
     survived: Path, replay_run: runs.Run, random: Random, sealed_anew: bool

@@ -104,7 +104,7 @@ def test_histories_run_across_versions(gate: Gate) -> None:
     first, second = read(gate.path / "alone")
     assert first.json["historyId"] == second.json["historyId"]
     both = [f"--cockroach-version={version}" for version in ("v24.1.3", "v24.2.0", "v24.2.0")]
-    assert gate(*gate.tests("passes"), *both, "--alluredir", "both", "-n", "2").status == 0
+    assert gate(*gate.tests("passes"), *both, "--alluredir", "both", "-n", "1").status == 0
     several = read(gate.path / "both")
     assert len({result.json["historyId"] for result in several}) == 3, "one would hide the others as its retries"
     assert {r.parameters["place among the versions"] for r in several} == {"1 of 3", "2 of 3", "3 of 3"}
@@ -134,7 +134,7 @@ def test_a_suite_has_its_results_in_its_run_directory(gate: Gate) -> None:
     assert not (gate.path / "quiet" / "allure-results").exists(), "nobody asked for any"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_a_directory_that_cannot_be_written(gate: Gate, workers: tuple[str, ...]) -> None:
     (gate.path / "occupied").write_text("a file")
     ran = gate(*gate.tests("passes", "inconclusive"), "--alluredir", "occupied", *workers, "--run-dir", "out")
@@ -162,7 +162,7 @@ def test_a_directory_that_goes_away_while_tests_run(gate: Gate) -> None:
         "    judge.measure('answer', 42)\n"
         "    assert judge.decide()\n"
     )
-    ran = gate("--alluredir", "al", "-n", "2")
+    ran = gate("--alluredir", "al", "-n", "1")
     assert ran.status == 0, ran.text
     assert "Allure results are missing or incomplete: " in ran.text
     assert "Traceback" not in ran.text

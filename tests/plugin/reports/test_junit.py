@@ -35,7 +35,7 @@ def told(path: Path) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_every_claim_and_check_is_a_property(gate: Gate, workers: tuple[str, ...]) -> None:
     gate(*gate.tests(*NAMES, "ordinary"), "--junit-xml", "report.xml", "--run-dir", "out", *workers)
     said = told(gate.path / "report.xml")
@@ -97,7 +97,7 @@ def of_suites(path: Path) -> list[dict[str, str]]:
     return [{p.get("name", ""): p.get("value", "") for p in suite.findall("properties/property")} for suite in suites]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) -> None:
     (gate.path / "test_claims.py").write_text(DATABASE)
     options = ("--engine", "auto", "--seed", "7", "--run-dir", "out")

@@ -19,6 +19,7 @@ from clusters.model import NodeResources, NodeSpec, Topology
 from clusters.sql import SqlError, pgwire
 from clusters.substrates.processes import Processes
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
+from tests.slow import slow
 
 RESOURCES = NodeResources(cache_mib=64, sql_memory_mib=64)
 LEASE_S = 14.0
@@ -93,6 +94,7 @@ async def system_identifier(cluster: Cluster) -> int:
         return int(await connection.value("SELECT system_identifier FROM pg_control_system()"))
 
 
+@slow
 async def test_primaries_are_lost_in_every_way(tmp_path: Path) -> None:
     """On two clusters at once, since most of the time passes until the leases of the lost run out."""
     async with asyncio.TaskGroup() as group:

@@ -133,6 +133,7 @@ async def test_versions_are_rolled_out_and_taken_back_under_load(tmp_path: Path)
         assert await cluster.deployment.keep_version() == ""
 
 
+@slow
 async def test_what_is_no_postgresql_leaves_a_node_its_former_version(tmp_path: Path) -> None:
     """Of a replica and of the primary, which hands over first."""
     genuine = at("16.14")
