@@ -6,9 +6,7 @@ import pytest
 
 QUIET = bool(os.environ.get("ROACHPROOF_QUIET"))
 
-slow = pytest.mark.skipif(
-    not QUIET, reason="takes half a minute to two minutes, as others like it: tox -e quiet runs them"
-)
+slow = pytest.mark.skipif(not QUIET, reason="takes long, as others like it: tox -e quiet runs them")
 
 
 def examples(quiet: int) -> int:

@@ -22,6 +22,7 @@ from tests.plugin.killed_runs import (
     short_claim,
     started,
 )
+from tests.slow import slow
 
 GATE = ["tests/claims/test_survivability.py", "-k", "test_a_killed_node"]
 
@@ -154,6 +155,7 @@ def test_what_a_killed_run_and_its_guards_left_is_cleared_away_by_the_next(tmp_p
             first.assert_gone()
 
 
+@slow
 def test_three_runs_at_once(tmp_path: Path) -> None:
     """One runs, the others wait for room and say who has it; one of those is interrupted."""
     with started(tmp_path, *short_claim(tmp_path), name="first") as first:
