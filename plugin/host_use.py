@@ -3,12 +3,15 @@
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plugin.host import quota_used
+
+if TYPE_CHECKING:
+    import psutil
 
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """What a CPU's time is made of; time of guests is in ``user`` already (proc(5))."""
@@ -16,16 +19,24 @@ KERNEL = "kthreadd"
 """The process whose children are the kernel's own on Linux: what these write is for somebody else."""
 
 
+def _below(root: int) -> "Iterable[psutil.Process]":
+    """The process and everything below it. Raises ``psutil.Error`` where it is gone."""
+    import psutil
+
+    process = psutil.Process(root)
+    return process, *process.children(recursive=True)
+
+
 class CpuUse:
     """The share of the CPU in use that there is for us: ``cpu_percent`` in all, ``others_percent`` by other work.
 
     There are the cores that this process may run on, and where its control groups have less, their quota: whichever has
-    the larger share in use. Ours are the process ``root`` and everything below it, also what ended meanwhile. What a
-    hypervisor took is others'.
+    the larger share in use. Ours are the processes ``roots`` and everything below them, also what ended meanwhile. What
+    a hypervisor took is others'.
     """
 
-    def __init__(self, root: int, quota: Callable[[], tuple[float, float] | None] | None = None) -> None:
-        self._root, self._quota = root, quota or quota_used
+    def __init__(self, *roots: int, quota: Callable[[], tuple[float, float] | None] | None = None) -> None:
+        self._roots, self._quota = roots, quota or quota_used
         self._last = self._seconds()
 
     def since_last(self) -> Mapping[str, float]:
@@ -51,12 +62,13 @@ class CpuUse:
         own = [cores[at] for at in usable if at < len(cores)] or cores
         there = sum(getattr(core, name, 0.0) for core in own for name in CPU_FIELDS)
         idle = sum(core.idle + getattr(core, "iowait", 0.0) for core in own)
-        ours = 0.0
-        with suppress(psutil.Error):
-            root = psutil.Process(self._root)
-            for process in (root, *root.children(recursive=True)):
-                with suppress(psutil.Error):
-                    ours += sum(process.cpu_times()[:4])  # its own and that of children that ended
+        ours, own_processes = 0.0, dict[int, psutil.Process]()
+        for root in self._roots:
+            with suppress(psutil.Error):
+                own_processes |= {process.pid: process for process in _below(root)}
+        for process in own_processes.values():
+            with suppress(psutil.Error):
+                ours += sum(process.cpu_times()[:4])  # its own and that of children that ended
         quota, limited = self._quota() or (0.0, 0.0)
         return ours, there, there - idle, quota * time.monotonic(), limited
 
@@ -100,15 +112,16 @@ class DiskUse:
     """Other work's part of what is read from disks and written to them; nothing is said where that cannot be told.
 
     Counted are the bytes of all processes. What is left of the disks' own counters would be no measure of others: a
-    file system's journal is written for whoever asked, and by none of them. Ours are the process ``root`` and
-    everything below it, also what ended meanwhile. An ordinary user may not look into the processes of others, nor root
-    into all in a container: where one of those used CPU, what it did to the disks is not known; else it did nothing.
+    file system's journal is written for whoever asked, and by none of them. Ours are the processes ``roots`` and
+    everything below them, also what ended meanwhile. An ordinary user may not look into the processes of others, nor
+    root into all in a container: where one of those used CPU, what it did to the disks is not known; else it did
+    nothing.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, *roots: int) -> None:
         import psutil
 
-        self._root = root
+        self._roots = roots
         self._kernel = {process.pid for process in psutil.process_iter(["name"]) if process.info["name"] == KERNEL}
         self._last = self._bytes()
 
@@ -127,8 +140,7 @@ class DiskUse:
         if not hasattr(psutil.Process, "io_counters"):
             return None
         try:
-            root = psutil.Process(self._root)
-            mine = {process.pid for process in (root, *root.children(recursive=True))}
+            mine = {process.pid for root in self._roots for process in _below(root)}
         except psutil.Error:
             return None
         ours, others, hidden = 0, 0, dict[int, float]()

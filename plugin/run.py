@@ -202,9 +202,13 @@ class Run:
         return ENGINES[SUBJECT if self.settings.engine == AUTO else self.settings.engine]
 
     @property
-    def root(self) -> int:
-        """The process below which everything of this run is: the controller's."""
-        return os.getpid() if self.controller else os.getppid()
+    def roots(self) -> tuple[int, ...]:
+        """The processes below which everything of this run is: the controller's, and those below which nodes run.
+
+        Raises ``BadInput`` where the latter are named, and are none.
+        """
+        own = os.getpid() if self.controller else os.getppid()
+        return own, *SUBSTRATES[self.settings.substrate].run_below()
 
     @property
     def capacity(self) -> int:

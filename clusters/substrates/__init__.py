@@ -196,6 +196,9 @@ class SubstrateKind:
     open: Opens
     local: bool = False
     """Whether its nodes share the machine that the harness runs on."""
+    run_below: Callable[[], Sequence[int]] = lambda: ()
+    """Processes of this machine below which its nodes run, where that is not below the harness: what these use is the
+    run's own, and no other work. Raises ``BadInput``."""
     describe: Callable[[], Awaitable[Sequence[str]]] | None = None
     """Of a substrate whose clusters are there already: what was found, and what each capability would do to it. Nothing
     is done to it without ``--allow-disruption``; raises as ``open``."""

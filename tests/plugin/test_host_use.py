@@ -37,6 +37,18 @@ def test_cpu_of_a_process_that_ended_is_its_parents_and_of_nobody_else(stranger:
     assert (seen[1]["others_percent"] - seen[0]["others_percent"]) * cores > 0.8
 
 
+def test_cpu_below_any_of_the_roots_is_ours_and_counts_once(stranger: int) -> None:
+    """A cluster that runs on this machine and not below the harness is no other work."""
+    burn = [sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"]
+    began = time.monotonic()
+    theirs, both = CpuUse(stranger), CpuUse(stranger, os.getpid(), os.getpid(), stranger)
+    twice = [both._seconds()[0], CpuUse(os.getpid(), stranger)._seconds()[0]]
+    subprocess.run(burn, check=True)
+    seen = [use.since_last()["others_percent"] for use in (theirs, both)]
+    assert (seen[0] - seen[1]) * (os.cpu_count() or 1) * (time.monotonic() - began) / 100 > 0.8
+    assert twice[0] < 1.5 * twice[1] + 1
+
+
 def test_a_process_that_is_gone_uses_nothing() -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
@@ -75,7 +87,7 @@ WRITE = "import os, sys; f = open(sys.argv[1], 'wb'); f.write(os.urandom(32 << 2
 
 @pytest.mark.skipif(DiskUse(os.getpid()).since_last() == {}, reason="this system does not tell who uses its disks")
 def test_what_a_process_wrote_is_its_parents_and_of_nobody_else(tmp_path: Path, stranger: int) -> None:
-    ours, theirs = DiskUse(os.getpid()), DiskUse(stranger)
+    ours, theirs = DiskUse(stranger, os.getpid()), DiskUse(stranger)
     subprocess.run([sys.executable, "-c", WRITE, str(tmp_path / "file")], check=True)
     seen = [use.since_last() for use in (ours, theirs)]
     if {} in seen:

@@ -16,6 +16,7 @@ from clusters.model import Capability
 from clusters.substrates import SubstrateKind
 from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
 from clusters.substrates.kubernetes import imported
+from clusters.substrates.kubernetes.settings import run_below
 
 if TYPE_CHECKING:
     from clusters.substrates.adopted.finding import Found
@@ -80,6 +81,7 @@ KIND = SubstrateKind(
     open=_open,
     describe=_describe,
     fast=_fast,
+    run_below=run_below,
     generators=lambda opened: opened.generators,
     comes_back=_comes_back,
 )

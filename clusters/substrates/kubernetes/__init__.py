@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clusters.errors import BadInput
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
-from clusters.substrates.kubernetes.settings import CAPABILITIES, CUTS
+from clusters.substrates.kubernetes.settings import CAPABILITIES, CUTS, run_below
 
 if TYPE_CHECKING:
     from clusters.substrates.kubernetes.substrate import Kubernetes
@@ -47,6 +47,7 @@ KIND = SubstrateKind(
     why_not=_why_not,
     open=_open,
     local=False,
+    run_below=run_below,
     forwards=True,
     generators=lambda opened: opened.generators,
 )

@@ -24,6 +24,7 @@ VOLUME = "ROACHPROOF_KUBERNETES_VOLUME_MIB"
 CUTS = "ROACHPROOF_KUBERNETES_CUTTER_IMAGE"
 REACH = "ROACHPROOF_KUBERNETES_REACH"
 POD = "ROACHPROOF_KUBERNETES_OWNER"
+PROCESSES = "ROACHPROOF_KUBERNETES_PROCESSES"
 LEAST_VOLUME_MIB = 10240
 """The smallest that is asked for by default: some storage classes give none smaller (our own choice)."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -126,6 +127,25 @@ class Given:
                 if Path(there).resolve() == resolved:
                     return Program(source=resolved, path=_path(f"{image} {inside}", source), image=image, inside=inside)
         return Program(source=resolved, path=_path(str(resolved), source))
+
+
+def run_below(environment: Mapping[str, str] = os.environ) -> tuple[int, ...]:
+    """The processes of this machine below which the cluster runs, as they are named; by default none.
+
+    Raises ``BadInput``.
+    """
+    if not (told := environment.get(PROCESSES)):
+        return ()
+    import psutil
+
+    found = [int(one) if one.isdecimal() else 0 for one in told.split(",")]
+    # Of the first one everything of the machine would be the run's.
+    if not all(one > 1 and psutil.pid_exists(one) for one in found):
+        raise BadInput(
+            f"{PROCESSES}={told}: must be the ids of processes of this machine, with commas between them; name those "
+            "below which the cluster's own run, or none where it runs elsewhere"
+        )
+    return tuple(found)
 
 
 def _path(key: str, source: Path) -> PurePath:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from clusters.substrates.kubernetes.settings import PROCESSES
 from tests.kubernetes.lab import hyperkube
 from tests.kubernetes.lab.images import Image
 from tests.kubernetes.lab.inside import APART, GATEWAY, READY, die_with_parent, until
@@ -116,9 +117,11 @@ class Lab:
         return [*into, "sh", "-c", script, str(resolver), *argv]
 
     def environment(self) -> dict[str, str]:
-        """What a command needs to find the cluster, and ``kubectl``."""
+        """What a command needs to find the cluster and ``kubectl``, and to know the cluster's work for its own."""
+        assert self._process is not None
         path = f"{hyperkube.directory()}:{os.environ.get('PATH', '')}"
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
+        told = {"KUBECONFIG": str(self.kubeconfig), PROCESSES: str(self._process.pid)}
+        return {**os.environ, "PATH": path, **told}
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:
         """What ``kubectl`` says. Raises ``CalledProcessError``."""

@@ -11,7 +11,7 @@ import pytest
 from clusters.errors import BadInput
 from clusters.model import Capability
 from clusters.substrates import SUBSTRATES
-from clusters.substrates.kubernetes.settings import CUTS, Given, Reach
+from clusters.substrates.kubernetes.settings import CUTS, Given, Reach, run_below
 from plugin.profiles import profile_named
 
 LOADS = """
@@ -75,6 +75,22 @@ def test_an_owner_that_is_no_pod_of_the_namespace_is_refused(owner: str, namespa
     given = {"ROACHPROOF_KUBERNETES_OWNER": "gate-1/7", "ROACHPROOF_KUBERNETES_NAMESPACE": "team"}
     assert Given.read(given).owner == ("gate-1", "7")
     assert Given.read({}).owner is None
+
+
+@pytest.mark.parametrize("told", ["1", "none", "-3", f"{os.getpid()},", f"{2**31 - 1}"])
+def test_processes_below_which_the_cluster_does_not_run_are_refused(told: str) -> None:
+    """Below the first one of a machine all of it runs, other work, too."""
+    with pytest.raises(BadInput, match=f"PROCESSES={told}: must be the ids of processes of this machine"):
+        run_below({"ROACHPROOF_KUBERNETES_PROCESSES": told})
+
+
+@pytest.mark.parametrize("substrate", ["kubernetes", "adopted"])
+def test_a_cluster_of_this_machine_is_no_other_work(substrate: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROACHPROOF_KUBERNETES_PROCESSES", raising=False)
+    assert SUBSTRATES[substrate].run_below() == SUBSTRATES["processes"].run_below() == ()
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_PROCESSES", f"{os.getpid()},{os.getpid()}")
+    assert SUBSTRATES[substrate].run_below() == (os.getpid(), os.getpid())
+    assert SUBSTRATES["processes"].run_below() == ()
 
 
 def test_a_way_to_reach_pods_that_is_none_is_refused() -> None:
