@@ -36,14 +36,21 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
     found = _Configuration()
     found.socket_options = KEPT_ALIVE
     if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
-        config.load_incluster_config(client_configuration=found)
+        try:
+            config.load_incluster_config(client_configuration=found)
+        except (ConfigException, OSError) as error:
+            raise BadInput(
+                f"substrate kubernetes: the account of the pod that this runs in cannot be used ({error}); let its "
+                "token be mounted (automountServiceAccountToken), or name a kubeconfig in KUBECONFIG"
+            ) from error
         return found, "the cluster that this runs in"
     try:
         # Named: the client looks at the environment once, when it is imported.
         file = os.environ.get("KUBECONFIG")
         _tell_secrets(file or KUBE_CONFIG_DEFAULT_LOCATION)
         config.load_kube_config(config_file=file, context=context, client_configuration=found)
-        _, current = config.list_kube_config_contexts(config_file=file)
+        # Where one is named the file need not have a current one.
+        name = context or config.list_kube_config_contexts(config_file=file)[1]["name"]
         if found.key_file:  # also where it is another file's, or a program made it
             hidden.tell({"client_key": Path(found.key_file).read_text(errors="surrogateescape")})
     # The client trips over what is no kubeconfig at all.
@@ -53,7 +60,7 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
             f"substrate kubernetes: {names}: cannot be used ({error}); name a file that kubectl accepts in KUBECONFIG, "
             "and one of its contexts in ROACHPROOF_KUBERNETES_CONTEXT"
         ) from error
-    return found, f"Kubernetes context {context or current['name']}"
+    return found, f"Kubernetes context {name}"
 
 
 def _tell_secrets(files: str) -> None:

@@ -134,6 +134,28 @@ def test_what_is_no_kubeconfig_is_bad_input(content: str, tmp_path: Path, monkey
         configuration(None)
 
 
+@pytest.mark.parametrize("current", [{}, {"current-context": "one that was deleted"}], ids=["none", "deleted"])
+def test_a_context_that_is_named_needs_no_current_one(
+    current: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig(tmp_path, monkeypatch, {"token": "plain-words-only"})
+    content = json.loads((tmp_path / "kubeconfig").read_text())
+    del content["current-context"]
+    (tmp_path / "kubeconfig").write_text(json.dumps(content | current))
+    found, name = configuration("lab")
+    assert (found.host, name) == ("https://127.0.0.1:1", "Kubernetes context lab")
+    with pytest.raises(BadInput, match="cannot be used"):
+        configuration(None)
+
+
+def test_a_pod_without_a_token_of_its_account_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(BadInput, match=r"account of the pod .* cannot be used .*automountServiceAccountToken"):
+        configuration(None)
+
+
 async def test_the_key_of_a_cluster_that_is_there_already() -> None:
     encoded = base64.b64encode(PEM.encode()).decode()
 
