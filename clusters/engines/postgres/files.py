@@ -112,12 +112,24 @@ def configuration_file(placement: Placement) -> PurePath:
     return placement.home / "patroni.yml"
 
 
+PATRONI = """\
+from functools import partialmethod
+from patroni.__main__ import main
+from patroni.dcs.etcd import DnsCachingResolver
+begin = DnsCachingResolver.__init__
+DnsCachingResolver.__init__ = partialmethod(begin, cache_time=1.0, cache_fail_time=0.0)
+main()
+"""
+"""Patroni that asks for addresses anew. With etcd it keeps them for ten minutes, and has no setting for that: a member
+that goes on in another pod took part in no election and no switchover for so long."""
+
+
 def patroni_process(placement: Placement, programs: Programs, resources: NodeResources) -> ProcessSpec:
     """The process that is a node."""
     return ProcessSpec(
         name=placement.node.name,
         # -P: the node's home, where it runs, is no place to import from.
-        argv=(str(programs.python), "-P", "-m", "patroni", str(configuration_file(placement))),
+        argv=(str(programs.python), "-P", "-c", PATRONI, str(configuration_file(placement))),
         env=_environment(placement.home, programs),
         cwd=placement.home,
         output=placement.logs / "patroni.log",

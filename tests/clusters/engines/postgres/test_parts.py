@@ -4,6 +4,8 @@ import asyncio
 import importlib.util
 import re
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
@@ -161,3 +163,25 @@ async def test_programs_that_say_nothing_are_late_and_not_the_harnesss_fault() -
     nodes: Any = SimpleNamespace(run=AsyncMock(side_effect=CommandTimedOut("postgres --version did not end")))
     with pytest.raises(TimedOut, match="postgres --version did not end"):
         await files.check(placement_of(NodeSpec(name="n1")), programs, "16.14", nodes)
+
+
+MOVES = """
+import time
+resolver, there = DnsCachingResolver(), ["10.0.0.1"]
+resolver._do_resolve = lambda *_: [*there]
+before = resolver.resolve("n2", 8008)
+there[0] = "10.0.0.2"
+time.sleep(1.1)
+print(*before, *resolver.resolve("n2", 8008))
+"""
+
+
+def said_by(program: str, *arguments: str) -> str:
+    line = [sys.executable, "-P", "-c", program, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_a_member_that_has_another_address_is_found_there() -> None:
+    """As one that goes on in another pod. By itself Patroni keeps addresses for ten minutes."""
+    assert re.search(r" 4\.1\.\d+$", said_by(files.PATRONI, "--version"))
+    assert said_by(files.PATRONI.removesuffix("main()\n") + MOVES) == "10.0.0.1 10.0.0.2\n"
