@@ -64,10 +64,11 @@ class Inserts:
         await wait_until("more inserts", more, timeout=120, watch=self._cluster.watch)
 
     async def missing(self) -> set[int]:
-        """What was acknowledged and is not there."""
+        """What was acknowledged and is not there. What is acknowledged while it is read may be, or not."""
+        before = set(self.acknowledged)
         async with await self._cluster.deployment.connect() as connection:
             rows = await connection.query("SELECT id FROM inserts", timeout=30.0)
-        return set(self.acknowledged) - {int(row["id"]) for row in rows}
+        return before - {int(row["id"]) for row in rows}
 
     async def primary(self) -> str:
         (table,) = await self._cluster.deployment.ranges("inserts")
