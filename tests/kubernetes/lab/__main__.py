@@ -1,4 +1,4 @@
-"""``python -m tests.kubernetes.lab [--machines N] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
+"""``python -m tests.kubernetes.lab [OPTIONS] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
 
 It has an image of each build of CockroachDB in the cache, of the embedded control where that is installed, and of what
 cuts links. The command finds the cluster by KUBECONFIG, and the images by ROACHPROOF_KUBERNETES_IMAGES and
@@ -18,6 +18,7 @@ from types import FrameType
 from typing import NoReturn
 
 from clusters.cache import cache_dir
+from clusters.engines.cockroach.cache import versions
 from tests.kubernetes.lab import control
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import die_with_parent
@@ -36,6 +37,18 @@ def known_images(cache: Path) -> list[Image]:
     ]
     installed = control.image()
     return [Image(name=SHELL), _cutter(cache), *of_builds, *([installed] if installed else [])]
+
+
+def two_versions(cache: Path, command: Sequence[str]) -> list[str]:
+    """What names the newest version in the cache and the one of its series before it, unless the command names some.
+
+    Nothing where there are no two: then the claims that change a version say what they lack, or are the control's.
+    """
+    cached = versions(cache)
+    pair = [version for version in cached if version.series == cached[-1].series][-2:]
+    if len(pair) < 2 or any(word.startswith("--cockroach") for word in command):
+        return []
+    return [word for version in pair for word in ("--cockroach-version", str(version))]
 
 
 def _cutter(cache: Path) -> Image:
@@ -68,6 +81,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes.lab", description=__doc__)
     parser.add_argument("--machines", type=int, default=3, help="how many (default: 3)")
     parser.add_argument("--regions", type=int, default=1, help="of how many regions, each zone with one machine")
+    parser.add_argument(
+        "--two-versions",
+        action="store_true",
+        help="have COMMAND change from a version in the cache to the newest there",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if reason := why_not():
@@ -77,6 +95,7 @@ def main() -> int:
         parser.error("no COMMAND was given")
     signal.signal(signal.SIGTERM, _ended)
     base = cache_dir(os.environ) / "lab"
+    more = two_versions(base.parent, options.command) if options.two_versions else []
     images = known_images(base.parent)
     zones = [(f"r{i % options.regions + 1}", f"z{i // options.regions + 1}") for i in range(options.machines)]
     with Lab(base, images, zones) as lab:
@@ -84,7 +103,7 @@ def main() -> int:
         has.write_text(json.dumps({image.name: image.where for image in images}))
         named = {"ROACHPROOF_KUBERNETES_IMAGES": str(has), "ROACHPROOF_KUBERNETES_CUTTER_IMAGE": CUTTER}
         env = {**lab.environment(), **named}
-        return _run(lab.enter(options.command), env)
+        return _run(lab.enter([*options.command, *more]), env)
 
 
 if __name__ == "__main__":
