@@ -95,6 +95,23 @@ async def test_a_namespace_that_is_deleted_is_no_end_of_the_database(tmp_path: P
     assert "pod node-region-1-zone-1-0: gone" in history(tmp_path)
 
 
+@slow
+async def test_a_namespace_that_is_deleted_refutes_no_claim(tmp_path: Path) -> None:
+    """In the middle of one, all of whose nodes end with it: the harness has failed, and says why they ended."""
+    run = Running(tmp_path)
+    try:
+        await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
+        (namespace,) = namespaces().split()
+        kubectl("delete", namespace, "--wait=false")
+        status = await asyncio.to_thread(run.process.wait)
+    finally:
+        run.end()
+    assert status == 7, run.said
+    assert "REFUTED" not in run.said
+    assert "its pod was ended from outside" in " ".join(run.said.split())
+    await eventually("the namespace to go", lambda: not namespaces())
+
+
 def api_port() -> int:
     return int(json.loads(Path(ADMIN).read_text())["clusters"][0]["cluster"]["server"].rpartition(":")[2])
 
