@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from clusters.cluster import Cluster
+from clusters.errors import NodeDied
 from clusters.model import Health
 from clusters.sql import SqlError
 from clusters.waiting import wait_until
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.topology(nodes=3)
 
 LONGER_S = 30.0
 """Added to the profile's outage, a dead node is away for longer than the 30 s that a gap may last."""
+
+
+FORGOTTEN_ROWS = 500
+"""So many rows more are acknowledged before a node comes back with what it had before: two to three seconds' worth."""
 
 
 async def stand_still(cluster: Cluster, seconds: float) -> None:
@@ -71,6 +76,32 @@ async def keep_one_replica(cluster: Cluster, ledger: Ledger) -> None:
     await ledger.record_spread()
 
 
+async def in_home(cluster: Cluster, node: str, script: str) -> None:
+    """Run a script in the home of a node, which knows its store as ``$store``."""
+    of = cluster.deployment.process(node)
+    (store,) = (word.removeprefix("--store=") for word in of.argv if word.startswith("--store="))
+    env = {"PATH": "/usr/bin:/bin", "store": store}
+    done = await cluster.substrate.run(["/bin/sh", "-c", script], env=env, timeout=60.0, node=node, cwd=of.cwd)
+    assert done.code == 0, done.err
+
+
+@asynccontextmanager
+async def put_back(
+    cluster: Cluster, ledger: Ledger, node: str, disturbance: AbstractAsyncContextManager[None]
+) -> AsyncIterator[None]:
+    """The disturbance of a node that comes back with the store that it had some rows before, as from a snapshot.
+
+    It is copied while the node stands still, so that it is one that the node might have crashed with.
+    """
+    await cluster.pause(node)
+    await in_home(cluster, node, 'cp -a "$store" earlier')
+    await cluster.resume(node)
+    await ledger.more(FORGOTTEN_ROWS)
+    async with disturbance:
+        await in_home(cluster, node, 'rm -rf "$store" && mv earlier "$store"')
+        yield
+
+
 @asynccontextmanager
 async def healed(
     cluster: Cluster, ledger: Ledger, disturbance: AbstractAsyncContextManager[None], *, longer_s: float = 0.0
@@ -112,6 +143,22 @@ async def test_a_single_replica_is_away_until_its_node_is_started_in_another_pod
         inserts=inserts,
     )
     assert judge.refuted("gap_s")
+
+
+@slow
+@pytest.mark.sabotage("survivability-pod-deleted", engine="cockroach")
+async def test_a_node_in_another_pod_has_an_earlier_store(
+    cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """A deleted pod gets its volume as it was before: the node ends over what it had acknowledged to others."""
+    with pytest.raises(NodeDied, match=r"ended with exit code [0-9]+, by itself"):
+        await write_through(
+            lambda node: put_back(cluster, ledger, node, fault.delete_pod(node)),
+            ledger=ledger,
+            probe=probe,
+            inserts=inserts,
+        )
+    assert judge.refuted("nodes_died")
 
 
 @slow
