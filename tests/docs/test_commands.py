@@ -50,6 +50,8 @@ def pytests(words: Words) -> Iterator[Words]:
                 yield from pytests(filled)
         case ("python", "-m", "tests.kubernetes.lab", "--machines" | "--regions", _, *command):
             yield from pytests((*words[:3], *command))
+        case ("python", "-m", "tests.kubernetes.lab", "--two-versions", *command):
+            yield from pytests((*words[:3], *command))
         case ("python", "-m", "tests.kubernetes.lab", *command) if command:
             yield from pytests(tuple(command))
         case ("python", "-m", module):
