@@ -156,7 +156,8 @@ class Ticker:
     def _line(self, worker: str, said: Mapping[str, Any], *, rates: bool = False) -> str:
         """What a process does, in columns of fixed width but for the last: the times are never cut off."""
         now, ends = time.monotonic(), ends_at(said)
-        left = f"left: claim {clock(ends and ends - now):>7} run {clock(self._left(now)):>7}"
+        run = self._left(now, {**self._latest, worker: said})
+        left = f"left: claim {clock(ends and ends - now):>7} run {clock(run):>7}"
         told = [said["stage"], "" if ends else time_left(said, now)]
         if rates and said["trial"]:
             told += [workload.progress(Path(said["trial"])) for workload in WORKLOADS.values()]
@@ -164,14 +165,17 @@ class Ticker:
         who, test = ("" if worker == "main" else f"{worker} "), said["test"] and f" ({said['test']})"
         return f"[{now - self._began:5.0f} s] {columns}{who}{', '.join(filter(None, told))}{test}"
 
-    def _left(self, now: float) -> float | None:
-        """How many seconds the run takes still, by the catalogue's estimates; ``None`` where there are none."""
-        ends = {said["nodeid"]: end for said in self._latest.values() if (end := ends_at(said))}
+    def _left(self, now: float, latest: Mapping[str, Mapping[str, Any]]) -> float | None:
+        """How many seconds the run takes still, by what each process said ``latest`` and the catalogue's estimates.
+
+        ``None`` where there are none.
+        """
+        ends = {said["nodeid"]: end for said in latest.values() if (end := ends_at(said))}
         waiting = [seconds for test, seconds in self._planned.items() if test not in {*ends, *self._over}]
         if not ends and not waiting:
             return None
         going = [max(0.0, end - now) for end in ends.values()]
-        lanes = max(1, min(self.at_once(), len(self._latest)))
+        lanes = max(1, min(self.at_once(), len(latest)))
         return max(sum([*going, *waiting]) / lanes, *going, 0.0)
 
 

@@ -266,6 +266,21 @@ def test_a_claim_takes_no_less_than_what_it_is_at(
     assert f"3/4 measure left: {told}" in text, text
 
 
+def test_a_run_takes_no_less_than_each_line_says_of_its_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of the first of two that are read at once."""
+    at = time.monotonic()
+    monkeypatch.setattr("plugin.reports.progress.time", SimpleNamespace(monotonic=lambda: at))
+    said = {"at": at, "test": "", "trial": "", "phase": "3/4 measure", "nodeid": "test_now", "ends": at + 1}
+    reading, writing = os.pipe()
+    ticker = Ticker(tmp_path, writing)
+    ticker.hear({**said, "stage": "step", "expect_s": 20})
+    ticker.hear({**said, "stage": "looking", "expect_s": 1})
+    ticker.close()
+    text = os.read(reading, 65536).decode()
+    os.close(reading)
+    assert "left: claim    0:20 run    0:20  step" in text, text
+
+
 def test_what_goes_on_is_said_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ticker, "INTERVAL_S", 0.5)
     said = {"at": time.monotonic(), "test": "test_it", "stage": "thinking", "expect_s": 30, "trial": "", "phase": ""}
