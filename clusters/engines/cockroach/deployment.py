@@ -46,6 +46,9 @@ DATABASE = "roachproof"
 _SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""
 _LISTEN_S = 5.0
+_SILENT_S, _PATIENT_S = 10.0, 60.0
+"""How long one node of several may take to answer (it may be frozen), and one that nobody stands in for (on a machine
+that has no CPU left)."""
 BOOTSTRAP_S = 80.0
 """A cluster that is not up by then is taken for broken; measured: 3 to 12 s on two busy cores."""
 
@@ -232,7 +235,7 @@ class CockroachDeployment:
         """Its build tag, the version of that, and the cluster's as this node knows it. Raises ``SqlError``."""
         dialect = self._builds.of(node).dialect
         tag, able, active = [
-            str((await self._access.query(question, node=node))[0][0])
+            str((await self._access.query(question, node=node, timeout=_PATIENT_S))[0][0])
             for question in (dialect.build_tag, dialect.able_version, dialect.active_version)
         ]
         return RunningVersion(build=str(parse_build(tag)), able=able, active=active)
@@ -357,19 +360,19 @@ class CockroachDeployment:
         """
         try:
             try:
-                rows = await self._ranges(table)
+                rows = await self._ranges(table, timeout=_SILENT_S)
             except SqlError as error:
                 if error.failure is not Failure.AMBIGUOUS:
                     raise
-                rows = await self._ranges(table)  # the node that was silent is asked last now
+                rows = await self._ranges(table, timeout=_PATIENT_S)  # the node that was silent is asked last now
         except Exception as error:
             failed = TimedOut if isinstance(error, SqlError) and error.code == "timeout" else HarnessError
             raise failed(f"the ranges of {table} cannot be listed: {type(error).__name__} {error}") from error
         return parse_ranges(rows, self._store_names)
 
-    async def _ranges(self, table: str) -> Sequence[Any]:
-        self._store_names |= await self._members.stores()
-        return await self._access.query(self._dialect.table_ranges(table), timeout=10.0)
+    async def _ranges(self, table: str, *, timeout: float) -> Sequence[Any]:
+        self._store_names |= await self._members.stores(timeout=timeout)
+        return await self._access.query(self._dialect.table_ranges(table), timeout=timeout)
 
     async def moves(self, seconds: float) -> Mapping[str, int]:
         """See ``Dialect.moves``. Raises ``HarnessError``."""

@@ -33,9 +33,9 @@ class Members:
         self._sampled: dict[int, str] = {}
         """The stores that ``layout`` knows: the nodes are asked only when a replica stands on another one."""
 
-    async def live(self) -> dict[str, int]:
+    async def live(self, *, timeout: float = 5.0) -> dict[str, int]:
         """The ids of the live nodes by name; a node that was replaced has a new one. Raises ``SqlError``."""
-        rows = await self._access.query(self.dialect.nodes)
+        rows = await self._access.query(self.dialect.nodes, timeout=timeout)
         names = {at.address: name for name, at in self._access.placements.items()}
         # Where a lost node still seems to live beside the one in its place, the later id is the new one.
         live = {
@@ -47,14 +47,14 @@ class Members:
             self.known.setdefault(name, set()).add(id_)
         return live
 
-    async def stores(self, live: Mapping[str, int] | None = None) -> dict[int, str]:
+    async def stores(self, live: Mapping[str, int] | None = None, *, timeout: float = 5.0) -> dict[int, str]:
         """The names of the live nodes by the id of their one store, which is what replicas are listed by.
 
         The ids of a node and its store are drawn apart: nodes that join at the same time may swap them. A node that has
         not reported its store yet is taken to have one of its own number. Raises ``SqlError``.
         """
-        live = await self.live() if live is None else live
-        rows = await self._access.query(self.dialect.stores)
+        live = await self.live(timeout=timeout) if live is None else live
+        rows = await self._access.query(self.dialect.stores, timeout=timeout)
         known = {int(row["node_id"]): int(row["store_id"]) for row in rows}
         return {known.get(id_, id_): name for name, id_ in live.items()}
 

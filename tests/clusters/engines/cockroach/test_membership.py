@@ -50,10 +50,10 @@ class Server:
 class Numbered(Members):
     """Three nodes that live, each with a store of its own number."""
 
-    async def live(self) -> dict[str, int]:
+    async def live(self, *, timeout: float = 5.0) -> dict[str, int]:
         return {"n1": 1, "n2": 2, "n3": 3}
 
-    async def stores(self, live: Mapping[str, int] | None = None) -> dict[int, str]:
+    async def stores(self, live: Mapping[str, int] | None = None, *, timeout: float = 5.0) -> dict[int, str]:
         return {1: "n1", 2: "n2", 3: "n3"}
 
 

@@ -12,6 +12,12 @@ from clusters.model import NodeResources
 from clusters.sql import Failure, SqlError
 
 
+def deployed() -> Any:
+    installed = Installed(binary=Path("/nonexistent/cockroach"), tag="v21.1.0-alpha.20210228")
+    resources = NodeResources(cache_mib=1, sql_memory_mib=1)
+    return CockroachDeployment(build=installed, resources=resources, tuned=False)
+
+
 @pytest.mark.parametrize(
     ("failure", "code", "error"),
     [
@@ -24,9 +30,7 @@ from clusters.sql import Failure, SqlError
 async def test_what_did_not_come_in_time_is_told_from_what_was_refused(
     failure: Failure, code: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = Installed(binary=Path("/nonexistent/cockroach"), tag="v21.1.0-alpha.20210228")
-    resources = NodeResources(cache_mib=1, sql_memory_mib=1)
-    deployment: Any = CockroachDeployment(build=installed, resources=resources, tuned=False)
+    deployment = deployed()
 
     async def silent(*_: object, **__: object) -> None:
         raise SqlError("no answer", failure=failure, code=code)
@@ -35,3 +39,18 @@ async def test_what_did_not_come_in_time_is_told_from_what_was_refused(
     with pytest.raises(error, match="the ranges of ledger cannot be listed: SqlError no answer") as caught:
         await deployment.ranges("ledger")
     assert type(caught.value) is error
+
+
+async def test_a_machine_without_cpu_has_time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first node may be frozen, and is not waited for so long."""
+    deployment, answered = deployed(), list[float]()
+
+    async def slow(_: str, *, timeout: float = 5.0) -> list[object]:
+        if timeout <= 30.0:
+            raise SqlError("no answer", failure=Failure.AMBIGUOUS, code="timeout")
+        answered.append(timeout)
+        return []
+
+    monkeypatch.setattr(deployment._access, "query", slow)
+    assert await deployment.ranges("ledger") == ()
+    assert len(answered) == 3, "nodes, their stores, the ranges"
