@@ -87,11 +87,13 @@ def _processes_down(a: Analysis) -> Measured:
 def _other_build(a: Analysis) -> Measured:
     """Nodes that ran another build than the one they were given last, by their own word, or ended when they got it.
 
-    Each is asked when it was swapped, a new one when it joined, and all whenever the plan looked.
+    Each is asked when it was swapped, a new one when it joined, and all whenever the plan looked. Of one that said
+    nothing when it was asked last nobody knows.
     """
     last: dict[str, str] = {}
     wrong: dict[str, str] = {}
     given: dict[str, str] = {}
+    silent: dict[str, str] = {}
     first = ""
     _swaps(a)
     for event in a.evidence.events:
@@ -102,18 +104,23 @@ def _other_build(a: Analysis) -> Measured:
                 given |= dict.fromkeys(nodes, first)
             case NodeSwapped(node=node, wanted=wanted, build=build):
                 last[node] = given[node] = build
+                silent.pop(node, None)
                 if build != wanted:
                     wrong[node] = f"{node} was given {wanted} and calls itself {build or 'nothing'}"
             case NodeJoined(node=node, wanted=str(wanted), build=str(build)):
                 last[node] = given[node] = build
                 if build != wanted:
                     wrong[node] = f"{node}, which is new, was given {wanted} and calls itself {build or 'nothing'}"
-            case VersionsSeen(builds=said) if said:
+            case VersionsSeen(builds=said, silent=unasked) if said is not UNSET:
+                silent |= {node: f"{node} at {a.moment(event.t)}: {why}" for node, why in unasked.items()}
                 for node, build in said.items():
+                    silent.pop(node, None)
                     if build != given.get(node, build):
                         wrong[node] = f"{node} called itself {given[node]}, and {build} at {a.moment(event.t)}"
             case SwapFailed(node=node, wanted=wanted, why=why, late=late, meant=UnsetType()) if late is not True:
                 wrong[node] = f"{node} did not come up with {wanted}: {why}"
+    if silent and not wrong:
+        return nothing(f"not told which build runs: {some(silent.values())}")
     told = ", ".join(f"{node} {build}" for node, build in sorted(last.items()))
     return counted(wrong.values(), f"all as asked for; at last {told}")
 

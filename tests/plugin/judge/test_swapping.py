@@ -97,6 +97,22 @@ def test_a_node_runs_what_it_was_given_whenever_the_plan_looks() -> None:
     assert told == f"n1 called itself {NEW}, and {OLD} at 18.0 s; n3 called itself {OLD}, and {NEW} at 18.0 s"
 
 
+def test_a_node_that_does_not_tell_its_build_is_not_taken_for_right() -> None:
+    there = event(5, "versions.seen", active={}, builds={"n1": NEW, "n2": NEW, "n3": NEW})
+    silent = event(40, "versions.seen", active={}, builds={"n1": NEW, "n2": NEW}, silent={"n3": "no answer"})
+    later = event(50, "versions.seen", active={}, builds={"n1": NEW, "n2": NEW, "n3": NEW})
+    assert found("nodes_on_other_build", *ROLLED, there)[0] == 0
+    unknown = "not told which build runs: n3 at 40.0 s: no answer"
+    assert found("nodes_on_other_build", *ROLLED, silent) == (None, unknown)
+    assert found("nodes_on_other_build", *ROLLED, silent, later)[0] == 0, "it told so when it was asked again"
+    assert found("nodes_on_other_build", *ROLLED, silent, *swapped(50, "n3"))[0] == 0
+    assert found("nodes_on_other_build", *ROLLED, *swapped(35, "n2", build=OLD), silent)[0] == 1
+    every = event(40, "versions.seen", active={}, builds={}, silent={"n1": "no answer"})
+    assert found("nodes_on_other_build", *ROLLED, every)[0] is None
+    older = event(40, "versions.seen", active={"n1": "1.0"}, silent={"n2": "no answer"})
+    assert found("nodes_on_other_build", *ROLLED, older)[0] == 0, "earlier releases asked for no build"
+
+
 def test_a_node_that_did_not_come_up_is_not_on_the_build_it_was_given() -> None:
     failed = [
         event(30, "fault.begin", fault="swap", nodes=["n3"]),
