@@ -414,6 +414,20 @@ def _total(a: Analysis) -> Measured:
     return (end - begin) / 1e6, "from the first drain to the end of the last step", ()
 
 
+def _changed_nothing(a: Analysis) -> Sequence[str]:
+    """The steps that were to give a node another version, and ended without any node that got one."""
+    found, open_ = list[str](), 0
+    for event in a.evidence.events:
+        match event.what:
+            case StepBegin(kind=kind, number=number):
+                open_ = number if kind == SWAP else 0
+            case NodeSwapped():
+                open_ = 0
+            case StepEnd(number=number) if number == open_:
+                found.append(f"step {number}")
+    return found
+
+
 @requires("plan_followed", "see in the log of events which step failed, and why")
 def _plan_followed(a: Analysis) -> Answer:
     """Every step of the plan was done, in its order."""
@@ -423,6 +437,8 @@ def _plan_followed(a: Analysis) -> Answer:
     done = [end.number for _, end in seen(a.evidence.events, StepEnd)]
     if done != [*range(1, plans[0].steps + 1)]:
         return False, f"{len(done)} of {number_of(plans[0].steps, 'steps were')} done"
+    if idle := _changed_nothing(a):
+        return False, f"no node was given another version in {some(idle)}"
     equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
     origin = f"seed {plans[0].seed}" if plans[0].given is UNSET else f"SHA-256 {plans[0].given[:12]}"
     return True, f"{plans[0].path}, {origin}: {number_of(len(done), 'steps')}{equal}"

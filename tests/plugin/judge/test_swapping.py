@@ -292,6 +292,15 @@ def test_a_plan_must_be_followed_to_its_end() -> None:
     assert not met("plan_followed", *ends)[0]
 
 
+def test_a_step_that_is_to_change_a_node_changes_one() -> None:
+    plan = event(1, "plan.drawn", path="final", seed=7, steps=2, builds={})
+    steps = [event(t, f"step.{what}", number=number, **({"kind": "swap"} if what == "begin" else {}))
+             for number, what, t in ((1, "begin", 9), (1, "end", 18), (2, "begin", 19), (2, "end", 28))]  # fmt: skip
+    assert met("plan_followed", plan, *steps, *swapped(10, "n1"), *swapped(20, "n2"))[0]
+    idle = (False, "no node was given another version in step 2")
+    assert met("plan_followed", plan, *steps, *swapped(10, "n1")) == idle
+
+
 def test_how_long_it_takes() -> None:
     ends = [event(45, "step.end", number=1)]
     assert found("minutes_a_node", *ROLLED)[0] == pytest.approx(7 / 60)
