@@ -196,6 +196,10 @@ class Run:
             return self.targets
         return tuple(f"{self.targets[0] or self.settings.engine}#{number}" for number in (1, 2))
 
+    def changes_of(self, claim: "Claim") -> int:
+        """How many changes of version one trial of a claim makes, each of which takes its time; 1 where none."""
+        return len(self.changed) - 1 if claim.changes_versions else 1
+
     @property
     def kind(self) -> EngineKind:
         """The engine that was asked for; of ``auto`` the subject, which alone takes versions."""

@@ -271,9 +271,10 @@ def seconds(items: Sequence[pytest.Item], run: Run) -> dict[str, float]:
     """How long each of these tests of claims takes about, by its node id, where it runs and its claim says that."""
     suite, found = run.settings.suite, dict[str, float]()
     for item in items:
-        estimate = run.catalogue.claim(str(claim_id(item)[0])).estimate.get(suite)
+        claim = run.catalogue.claim(str(claim_id(item)[0]))
+        estimate = claim.estimate.get(suite)
         if estimate and not item.get_closest_marker("skip"):
-            found[item.nodeid] = estimate.seconds
+            found[item.nodeid] = estimate.seconds * run.changes_of(claim)
     return found
 
 

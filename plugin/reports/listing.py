@@ -197,7 +197,9 @@ def left_out(items: Iterable[pytest.Item], run: Run) -> list[str]:
 def _seconds(claims: Iterable[Claim], run: Run, suite: Suite) -> float:
     """How long the claims take on all versions that were asked for; one that is about all of them runs once."""
     return sum(
-        e.seconds * (1 if c.takes_versions else len(run.targets)) for c in claims if (e := c.estimate_for(suite))
+        e.seconds * (run.changes_of(c) if c.takes_versions else len(run.targets))
+        for c in claims
+        if (e := c.estimate_for(suite))
     )
 
 
@@ -252,7 +254,8 @@ def print_plan(item: pytest.Item, run: Run) -> None:
 def _print_costs(item: pytest.Item, claim: Claim, run: Run) -> None:
     """What this one test takes on this profile, also where this machine does not carry it."""
     estimate = claim.estimate.get(run.settings.suite)
-    figures = [f"about {duration(estimate.seconds)}, {estimate.disk_mib:.0f} MiB of disk"] if estimate else []
+    seconds = estimate.seconds * run.changes_of(claim) if estimate else 0.0
+    figures = [f"about {duration(seconds)}, {estimate.disk_mib:.0f} MiB of disk"] if estimate else []
     for place, line in enumerate(costs.told(claim, run, selection.where(item, run)) or figures):
         print("\n".join(wrapped(line, "    ") if place else wrapped(f"would take: {line}")))
 

@@ -14,7 +14,7 @@ from plugin.evidence.load import events_of
 from plugin.evidence.run_seal import RUN_SEAL
 from tests.plugin.conftest import Gate
 
-OLD, NEW = "v24.1.3", "v24.2.0"
+OLD, NEW, PATCH = "v24.1.3", "v24.2.0", "v24.2.1"
 CATALOGUE = """
 [claims.change]
 sentence = "The version changes."
@@ -121,6 +121,9 @@ def test_a_path_that_is_named_is_drawn_instead_of_the_suite_s(changes: Gate) -> 
     assert plans[0]["steps"] != plans[1]["steps"]
     again = changes(*changes.tests("change"), *BOTH, "--plan", "drawn", "--seed", "1", "--dry-run")
     assert "would take: about 1 s, 1 MiB of disk" in again.text, "it is one trial of the claim's"
+    changes.fake_cockroach(PATCH)
+    chain = changes(*changes.tests("change"), *BOTH, "--cockroach-version", PATCH, "--plan", "drawn", "--dry-run")
+    assert "would take: about 2 s, 1 MiB of disk" in chain.text, "it makes two changes"
     (stored_plan,) = changes.path.glob("1/claims/*/*/plan.json")
     lines = msgspec.json.decode(stored_plan.read_bytes(), type=Plan).lines()
     assert "\n".join(f"    {line}" for line in lines) in again.text, "the same seed draws it again, step by step"
