@@ -1,6 +1,18 @@
-"""Counts in words: one of a thing is told in the singular."""
+"""Counts: added up by kind, and in words, where one of a thing is told in the singular."""
+
+from collections.abc import Iterable, Mapping
 
 _VERBS = {"are": "is", "were": "was", "have": "has", "do": "does", "lie": "lies"}
+
+
+def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts of the same kinds added up, those that are 0 left out."""
+    total: dict[str, int] = {}
+    for each in counts:
+        for kind, count in each.items():
+            if count:
+                total[kind] = total.get(kind, 0) + count
+    return total
 
 
 def number_of(number: float | str, things: str) -> str:

@@ -1,8 +1,15 @@
-"""Counts in words."""
+"""Counts, added up and in words."""
 
 import pytest
 
-from plugin.counts import noun, number_of
+from plugin.counts import added, noun, number_of
+
+
+def test_counts_of_a_kind_are_added_up_and_none_is_left_out() -> None:
+    conflicts, others = {"40001": 2, "timeout": 0}, {"XX000": 1, "40001": 3}
+    assert added([conflicts, others, {}]) == {"40001": 5, "XX000": 1}
+    assert added([]) == {}
+    assert conflicts == {"40001": 2, "timeout": 0}, "those that were given stay as they are"
 
 
 @pytest.mark.parametrize(
