@@ -174,6 +174,18 @@ def test_nodes_are_added_to_clusters_of_others_where_that_can_be_judged_and_undo
     assert bool(reason) is bool(says)
 
 
+@pytest.mark.parametrize("claim", [claim.id for claim in load() if claim.id.startswith("tenancy")])
+def test_no_tenant_is_made_on_a_cluster_of_others(claim: str) -> None:
+    """Making them takes settings of the whole cluster, and rights from PUBLIC: not even with --allow-disruption."""
+    wanted = load().claim(claim).capabilities
+    assert SUBSTRATES["processes"].offered(wanted) == wanted, "on clusters of its own they are made"
+    run: Any = Run()
+    run.substrate, run.allow_disruption = "adopted", True
+    reason = evaluable.reason_not_evaluated(load().claim(claim), 3, run)
+    assert reason is not None
+    assert "many_databases is not done to a cluster that Roachproof did not make" in reason
+
+
 @pytest.fixture
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluable, "carries", lambda *_: None)
