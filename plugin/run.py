@@ -200,6 +200,11 @@ class Run:
         """How many changes of version one trial of a claim makes, each of which takes its time; 1 where none."""
         return len(self.changed) - 1 if claim.changes_versions else 1
 
+    def seconds_of(self, claim: "Claim") -> float | None:
+        """How long one trial of a claim takes about in this suite; ``None`` where nothing is declared."""
+        estimate = claim.estimate.get(self.settings.suite)
+        return estimate.seconds * self.changes_of(claim) if estimate else None
+
     @property
     def kind(self) -> EngineKind:
         """The engine that was asked for; of ``auto`` the subject, which alone takes versions."""

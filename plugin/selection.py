@@ -269,12 +269,11 @@ def needs_engine(item: pytest.Item) -> bool:
 
 def seconds(items: Sequence[pytest.Item], run: Run) -> dict[str, float]:
     """How long each of these tests of claims takes about, by its node id, where it runs and its claim says that."""
-    suite, found = run.settings.suite, dict[str, float]()
+    found = dict[str, float]()
     for item in items:
-        claim = run.catalogue.claim(str(claim_id(item)[0]))
-        estimate = claim.estimate.get(suite)
-        if estimate and not item.get_closest_marker("skip"):
-            found[item.nodeid] = estimate.seconds * run.changes_of(claim)
+        takes_s = run.seconds_of(run.catalogue.claim(str(claim_id(item)[0])))
+        if takes_s is not None and not item.get_closest_marker("skip"):
+            found[item.nodeid] = takes_s
     return found
 
 

@@ -254,8 +254,8 @@ def print_plan(item: pytest.Item, run: Run) -> None:
 def _print_costs(item: pytest.Item, claim: Claim, run: Run) -> None:
     """What this one test takes on this profile, also where this machine does not carry it."""
     estimate = claim.estimate.get(run.settings.suite)
-    seconds = estimate.seconds * run.changes_of(claim) if estimate else 0.0
-    figures = [f"about {duration(seconds)}, {estimate.disk_mib:.0f} MiB of disk"] if estimate else []
+    takes_s = run.seconds_of(claim)
+    figures = [f"about {duration(takes_s)}, {estimate.disk_mib:.0f} MiB of disk"] if estimate and takes_s else []
     for place, line in enumerate(costs.told(claim, run, selection.where(item, run)) or figures):
         print("\n".join(wrapped(line, "    ") if place else wrapped(f"would take: {line}")))
 
