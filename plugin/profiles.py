@@ -104,6 +104,11 @@ class Swapping:
     up_limit_s: float
     """How long it may take until a node that is given another version, or that is new, takes clients."""
 
+    @property
+    def alone_s(self) -> float:
+        """How long the load has a mixed cluster for itself before anybody looks at it (our own choice)."""
+        return self.mixed_s / 2
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sized:

@@ -287,6 +287,8 @@ class StepBegin(Happened, frozen=True, kw_only=True, tag="step.begin"):
     says: str = ""
     refused: bool | UnsetType = UNSET
     """Of a node that asks to be taken in: whether it must not be."""
+    lasts_s: float | UnsetType = UNSET
+    """Of a stay: how long."""
 
 
 class StepEnd(Happened, frozen=True, kw_only=True, tag="step.end"):

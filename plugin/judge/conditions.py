@@ -19,7 +19,7 @@ from plugin.judge.growth_conditions import GROWTH_CONDITIONS
 from plugin.judge.machine import cpu_taken, crowded, disks_taken, joined, lasted_s, stretches
 from plugin.judge.model import Condition
 from plugin.judge.objects import OBJECTS_CONDITIONS
-from plugin.judge.swapping import SWAPPING_CONDITIONS
+from plugin.judge.swapping_conditions import SWAPPING_CONDITIONS
 from plugin.judge.throughput import within
 from plugin.judge.trial import ROLLING, SECOND, Fault, HostSecond, TrialEvidence, Window, lasted
 from plugin.workloads import WORKLOADS, activity_of

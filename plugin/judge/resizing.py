@@ -21,7 +21,7 @@ RESIZING_METRICS = Metrics()
 measures = RESIZING_METRICS.declare
 
 
-@measures("nodes_down_at_once", "nodes", ("integrity", "fault_bit"))
+@measures("nodes_down_at_once", "nodes", ("integrity", "fault_bit"), safety=True)
 def _down_at_once(a: Analysis) -> Measured:
     """Nodes that were taken down, or had died, at the same time; the most at any moment."""
     faults = a.timeline.faults

@@ -5,7 +5,6 @@ which tells ``node.swapped`` or ``swap.failed``. Their processes are watched bes
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from signal import SIGTERM
 
 from msgspec import UNSET, UnsetType
@@ -37,17 +36,12 @@ from plugin.evidence.events import (
     VersionsSeen,
     seen,
 )
-from plugin.evidence.plan import FAILURE
 from plugin.judge.analysis import Analysis
-from plugin.judge.definitions import Answer, Conditions, Measured, Metrics, counted, nothing, recorded, some
+from plugin.judge.definitions import Measured, Metrics, counted, nothing, recorded, some
 from plugin.judge.trial import Fault, Window
 
 SWAP, FAIL, FINALISE, JOIN = "swap", "fail", "finalise", "join"
 """The fault, and kinds of steps."""
-UNSEEN_US = 3_000_000
-"""Processes that nobody looked at for longer were not watched (our own choice; they are looked at ten times a
-second)."""
-
 GUIDE_NODES = 9
 """The smaller of the two clusters of which a source says how long a change of version took."""
 
@@ -58,16 +52,13 @@ SWAPPING_METRICS = Metrics()
 """Every metric of a change of version by name."""
 measures = SWAPPING_METRICS.declare
 
-SWAPPING_CONDITIONS = Conditions()
-"""Every condition of one by name."""
-requires = SWAPPING_CONDITIONS.declare
-
 
 def _begun(a: Analysis, kind: str) -> list[StepBegin]:
     return [begin for _, begin in seen(a.evidence.events, StepBegin) if begin.kind == kind]
 
 
-def _swaps(a: Analysis) -> tuple[Fault, ...]:
+def swap_faults(a: Analysis) -> tuple[Fault, ...]:
+    """The faults that gave nodes another version, and recorded that there is one; raises as ``recorded`` does."""
     found = tuple(fault for fault in a.timeline.faults if fault.kind == SWAP)
     return recorded(found or None, "no node was given another version")
 
@@ -95,7 +86,7 @@ def _other_build(a: Analysis) -> Measured:
     given: dict[str, str] = {}
     silent: dict[str, str] = {}
     first = ""
-    _swaps(a)
+    swap_faults(a)
     for event in a.evidence.events:
         match event.what:
             case PlanDrawn(builds=by_version):
@@ -161,7 +152,7 @@ def _late(a: Analysis) -> Measured:
     """
     late = [told for _, told in _late_nodes(a)]
     if not late:
-        _swaps(a)
+        swap_faults(a)
     return counted(late, "all were done in time")
 
 
@@ -171,7 +162,7 @@ def _not_asked(a: Analysis) -> Sequence[str]:
     told = [*((one.node, t) for t, one in failed), *((one.node, t) for t, one in done)]
     return [
         f"{node} at {a.moment(bit)}: it was not asked to"
-        for fault in _swaps(a)
+        for fault in swap_faults(a)
         for node, bit in fault.bit.items()
         if not any(of == node and fault.begin <= t <= bit for of, t in told)
     ]
@@ -216,7 +207,7 @@ def _crashed_on_stop(a: Analysis) -> Measured:
         for t, one in stops
         if one.late is not True and one.code not in STOPPED
     ]
-    unknown = sum(len(fault.bit) for fault in _swaps(a)) - len(stops)
+    unknown = sum(len(fault.bit) for fault in swap_faults(a)) - len(stops)
     if unknown > 0 and not crashed:
         return nothing(_codes_unknown(a) or f"the exit codes of {unknown} stopped nodes were not recorded")
     return counted(crashed, "all stopped as they were told to")
@@ -240,7 +231,7 @@ def _not_back(a: Analysis) -> Measured:
                     del away[node]
                 else:
                     away[node] = f"{node} calls itself {build or 'nothing'}, and ran {before} before"
-    _swaps(a)
+    swap_faults(a)
     if away and slow.issuperset(away):
         return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")
     return counted(away.values(), "all run their former build")
@@ -270,7 +261,7 @@ def _changed_after_failure(a: Analysis) -> Measured:
 @measures("restarts_before_whole", "restarts", ("integrity", "fault_bit"), safety=True)
 def _before_whole(a: Analysis) -> Measured:
     """Nodes that were taken down before the cluster was whole again after the one before, or after one that joined."""
-    swaps, joins = _swaps(a), seen(a.evidence.events, NodeJoined)
+    swaps, joins = swap_faults(a), seen(a.evidence.events, NodeJoined)
     wrong = []
     for number, swap in enumerate(swaps):
         earlier = [(one.done, one.nodes) for one in swaps[:number]]
@@ -281,9 +272,20 @@ def _before_whole(a: Analysis) -> Measured:
     return counted(wrong, "the cluster was whole before each")
 
 
+def _one_version(a: Analysis) -> str:
+    """Of a patch release: all its builds run at the version of data and protocol that was in force before."""
+    kept = {kept.active for _, kept in seen(a.evidence.events, VersionKept)}
+    runs = [one for _, one in seen(a.evidence.events, NodeSwapped)]
+    told = {active for _, looked in seen(a.evidence.events, VersionsSeen) for active in looked.active.values()}
+    only = kept | told | {version for one in runs for version in (one.able, one.active)}
+    if not kept or not runs or len(only) > 1:
+        return ""
+    return f"all builds run at {only.pop()}: there is nothing that could be made final"
+
+
 def _none_kept(a: Analysis) -> str:
     told = [kept.active for _, kept in seen(a.evidence.events, VersionKept)]
-    return "this database has no version that could be kept" if told and not any(told) else ""
+    return "this database has no version that could be kept" if told and not any(told) else _one_version(a)
 
 
 @measures("final_early", "nodes", ("integrity", "fault_bit"), safety=True, elsewhere=_none_kept)
@@ -292,6 +294,8 @@ def _final_early(a: Analysis) -> Measured:
 
     Each is asked when it was swapped, and all whenever the plan looked and before a version is made final.
     """
+    if none := _none_kept(a):
+        return nothing(none)
     wrong: dict[str, str] = {}
     silent: dict[str, str] = {}
     kept, looked = "", 0
@@ -321,7 +325,9 @@ def _final_early(a: Analysis) -> Measured:
 
 
 def _none_final(a: Analysis) -> str:
-    return "" if _begun(a, FINALISE) else "the plan makes no version final"
+    if not _begun(a, FINALISE):
+        return "the plan makes no version final"
+    return "" if seen(a.evidence.events, NotFinal) else _one_version(a)
 
 
 def _until_not_final(a: Analysis) -> Sequence[Window]:
@@ -338,9 +344,9 @@ def _not_final(a: Analysis) -> Measured:
 
     The plan ends there, so that it is not followed to its end: that excuses nothing.
     """
+    if none := _none_final(a):
+        return nothing(none)
     asked = _begun(a, FINALISE)
-    if not asked:
-        return nothing(_none_final(a))
     late = [f"not within {one.limit_s:g} s: {one.why}" for _, one in seen(a.evidence.events, NotFinal)]
     final = [one for _, one in seen(a.evidence.events, VersionFinal)]
     told = "; ".join(f"{' '.join(sorted(set(one.active.values())))} after {one.seconds:.1f} s" for one in final)
@@ -395,7 +401,7 @@ def _fewer_than_the_source(a: Analysis) -> str:
 def _minutes(a: Analysis) -> Measured:
     """From a node's drain until the cluster was whole again, on average over all that were given another version."""
     lasted = []
-    for fault in _swaps(a):
+    for fault in swap_faults(a):
         whole = recorded(a.timeline.whole_after(fault), "recovery was never declared")
         lasted.append((whole - fault.begin) / 60e6)
     return (
@@ -408,85 +414,7 @@ def _minutes(a: Analysis) -> Measured:
 @measures("total_s", "s", ("integrity", "fault_bit", "recovered"), timed=True)
 def _total(a: Analysis) -> Measured:
     """From the first node's drain to the end of the plan."""
-    begin = _swaps(a)[0].begin
+    begin = swap_faults(a)[0].begin
     end = max((t for t, _ in seen(a.evidence.events, StepEnd)), default=None)
     end = recorded(end, "no step of the plan was done")
     return (end - begin) / 1e6, "from the first drain to the end of the last step", ()
-
-
-def _changed_nothing(a: Analysis) -> Sequence[str]:
-    """The steps that were to give a node another version, and ended without any node that got one."""
-    found, open_ = list[str](), 0
-    for event in a.evidence.events:
-        match event.what:
-            case StepBegin(kind=kind, number=number):
-                open_ = number if kind == SWAP else 0
-            case NodeSwapped():
-                open_ = 0
-            case StepEnd(number=number) if number == open_:
-                found.append(f"step {number}")
-    return found
-
-
-@requires("plan_followed", "see in the log of events which step failed, and why")
-def _plan_followed(a: Analysis) -> Answer:
-    """Every step of the plan was done, in its order."""
-    plans = [plan for _, plan in seen(a.evidence.events, PlanDrawn)]
-    if len(plans) != 1:
-        return False, f"{number_of(len(plans), 'plans were')} recorded"
-    done = [end.number for _, end in seen(a.evidence.events, StepEnd)]
-    if done != [*range(1, plans[0].steps + 1)]:
-        return False, f"{len(done)} of {number_of(plans[0].steps, 'steps were')} done"
-    if idle := _changed_nothing(a):
-        return False, f"no node was given another version in {some(idle)}"
-    equal = "; all versions are the same build: a rolling restart" if plans[0].equal else ""
-    origin = f"seed {plans[0].seed}" if plans[0].given is UNSET else f"SHA-256 {plans[0].given[:12]}"
-    return True, f"{plans[0].path}, {origin}: {number_of(len(done), 'steps')}{equal}"
-
-
-def _meant_to_fail(a: Analysis) -> set[str]:
-    """The nodes whose update was to fail, by the plan; all that were given another version where no plan was drawn."""
-    swaps = {node for fault in _swaps(a) for node in fault.nodes}
-    if not seen(a.evidence.events, PlanDrawn):
-        return swaps
-    found, failing = set[str](), False
-    for event in a.evidence.events:
-        match event.what:
-            case StepBegin(kind=kind):
-                failing = kind == FAIL
-            case FaultBegin(nodes=nodes) if failing:
-                found |= swaps.intersection(nodes)
-    return recorded(found or None, "no update was tried that was to fail by the plan")
-
-
-@requires("update_failed", "give the node a version that does not come up, and in no other way than it is meant to")
-def _update_failed(a: Analysis) -> Answer:
-    """Every node whose update was to fail did not come up with the other version, and failed in the way meant."""
-    meant = _meant_to_fail(a)
-    failed = [one for _, one in seen(a.evidence.events, SwapFailed) if one.node in meant]
-    undrained = {one.node for _, one in seen(a.evidence.events, DrainFailed)}
-    if undrained & meant:
-        return False, f"{', '.join(sorted(undrained & meant))} was not even drained, and so not given another version"
-    if came := meant - {one.node for one in failed}:
-        return False, f"{', '.join(sorted(came))} came up"
-    if otherwise := [
-        f"{one.node}: it was to fail as {one.meant}, but {one.why}" for one in failed if one.as_meant is False
-    ]:
-        return False, some(otherwise)
-    declared = a.evidence.parameters.get(FAILURE)
-    unsaid = [one.node for one in failed if declared and one.meant != declared]
-    if unsaid:
-        return False, f"nobody recorded whether {', '.join(unsaid)} failed as {declared}: that was meant"
-    return True, some(f"{one.node}: {one.why}" for one in failed)
-
-
-@requires("processes_watched", "leave the harness CPU to look at the nodes' processes")
-def _processes_watched(a: Analysis) -> Answer:
-    """The nodes' processes were looked at all the time from the first change to the last."""
-    looks = [t for t, _ in seen(a.evidence.events, ProcessesSeen)]
-    window = a.timeline.disturbed
-    if window is None:
-        return False, "no node was taken down"
-    inside = [window[0], *(t for t in looks if window[0] < t < window[1]), window[1]]
-    longest = max(other - one for one, other in pairwise(inside))
-    return longest <= UNSEEN_US, f"{number_of(len(inside) - 2, 'records')}, {longest / 1e6:.1f} s apart at the most"

@@ -67,7 +67,7 @@ class FakeSubstrate:
     def __init__(self) -> None:
         self.states: dict[str, ProcessState] = {}
         self.files: dict[PurePath, bytes] = {}
-        self.free: dict[str, int] = {}
+        self.free: dict[str, int | None] = {}
         self.clocks: dict[str, Reading] = {}
         self.codes: dict[str, int | None] = {}
         self.last_words: dict[str, str] = {}
@@ -182,7 +182,7 @@ class FakeSubstrate:
         return self.clocks.get(name, clocks.here())
 
     def free_bytes(self, name: str) -> int | None:
-        return self.free.get(name)
+        return self.free.get(name, 1 << 40)
 
     async def signal(self, name: str, signum: int) -> None:
         if self._started(name) is not ProcessState.EXITED:

@@ -1,12 +1,14 @@
 """Changes of version that are done wrongly on purpose: each test finds its claim refuted, for the reason it made."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from clusters.cluster import Cluster
+from clusters.events import FaultBegin
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.objects.fixture import Objects
@@ -129,6 +131,7 @@ async def test_nobody_drains_nor_waits(
 @slow
 @pytest.mark.sabotage("hot-swap", engine="cockroach")
 async def test_a_node_loses_its_store_with_its_version(
+    trial: Trial,
     swapping: Swapping,
     ledger: Ledger,
     probe: Probe,
@@ -144,13 +147,15 @@ async def test_a_node_loses_its_store_with_its_version(
     await keep_one_replica(cluster, ledger)
     drain = cluster.drain
 
-    async def emptied(node: str, *, timeout: float) -> int:
-        code = await drain(node, timeout=timeout)
+    async def emptied(node: str, **given: Any) -> int:
+        code = await drain(node, **given)
         await cluster.wipe(node)
         return code
 
     monkeypatch.setattr(cluster, "drain", emptied)
     await swapped(swapping, ledger, probe)
+    (taken,) = [event.what for event in trial.evidence.events if isinstance(event.what, FaultBegin)]
+    assert all(taken.leases[node] for node in taken.nodes), "nothing of the ledger was on it"
     assert judge.refuted("lost", "unreadable")
 
 

@@ -57,9 +57,10 @@ async def test_a_new_version_is_slower(
     """Nodes of the new version have too little CPU while they serve, and all they want while any node is changed."""
     swaps = iter([step for step in swapping.plan.steps if isinstance(step, Swap)])
     slow_ones, wait, inject, every = list[str](), ledger.recovery, fault.inject, Throttle(cluster)
-    cores = 0.0
+    cores, most = 0.0, 0
 
     async def recovery() -> None:
+        nonlocal most
         await wait()
         step = next(swaps)
         if step.to == swapping.plan.versions[-1]:
@@ -67,6 +68,7 @@ async def test_a_new_version_is_slower(
         else:
             slow_ones.remove(step.node)
         Throttle(cluster, slow_ones).limit(cores)
+        most = max(most, len(slow_ones))
         if len(slow_ones) == len(cluster.nodes):
             await asyncio.sleep(SERVES_S)
 
@@ -84,6 +86,7 @@ async def test_a_new_version_is_slower(
         await ledger.written_past_recovery()
         Throttle(cluster).limit(None)
     await ledger.audit()
+    assert most == len(cluster.nodes), "not all were slow at any time"
     assert judge.refuted("throughput_buckets_kept")
 
 

@@ -31,7 +31,7 @@ from plugin.evidence.records import MalformedRecord, ProbeSecond
 from plugin.judge.conditions import KNOWN_CONDITIONS, advice, condition
 from plugin.judge.growth_conditions import GROWTH_CONDITIONS
 from plugin.judge.objects import OBJECTS_CONDITIONS
-from plugin.judge.swapping import SWAPPING_CONDITIONS
+from plugin.judge.swapping_conditions import SWAPPING_CONDITIONS
 from plugin.judge.trial import HostSecond
 from tests.plugin.judge.histories import SECOND, event, events, probe, trial
 from tests.plugin.judge.whole_trial import OFTEN, history, host, last_read, seen, whole

@@ -255,6 +255,20 @@ def test_a_version_that_is_made_final_is_in_force_in_time() -> None:
     assert found("not_final", *ROLLED)[0] is None
 
 
+def test_of_a_patch_release_nothing_can_be_made_final() -> None:
+    """Its builds run at the same version of data: neither check could be refuted."""
+    asked = event(40, "step.begin", number=5, kind="finalise", says="make it final")
+    final = event(42, "version.final", active={"n1": "1.0", "n2": "1.0"}, seconds=0.1)
+    patched = event(30, "node.swapped", node="n1", wanted="v2", build="v2", able="1.0", active="1.0", seconds=1.0)
+    kept, major = event(5, "version.kept", active="1.0"), event(31, "versions.seen", active={"n1": "1.1"})
+    none = (None, "all builds run at 1.0: there is nothing that could be made final")
+    for metric in ("final_early", "not_final"):
+        assert found(metric, kept, *ROLLED[:1], patched, asked, final)[:2] == none
+        assert found(metric, kept, *ROLLED[:1], patched, major, asked, final)[0] is not None
+    late = event(99, "not_final", limit_s=60, why="n1 is at 0.9")
+    assert found("not_final", kept, *ROLLED[:1], patched, asked, late)[0] == 1
+
+
 def looks(*moments: tuple[float, list[str]]) -> list[Event]:
     every = ["n1", "n2", "n3"]
     return [
@@ -299,6 +313,14 @@ def test_a_step_that_is_to_change_a_node_changes_one() -> None:
     assert met("plan_followed", plan, *steps, *swapped(10, "n1"), *swapped(20, "n2"))[0]
     idle = (False, "no node was given another version in step 2")
     assert met("plan_followed", plan, *steps, *swapped(10, "n1")) == idle
+
+
+def test_a_stay_lasts_as_long_as_planned() -> None:
+    plan = event(1, "plan.drawn", path="stay", seed=7, steps=1, builds={})
+    begin = event(9, "step.begin", number=1, kind="stay", lasts_s=30)
+    assert met("plan_followed", plan, *ROLLED, begin, event(39, "step.end", number=1))[0]
+    short = "the cluster did not stay as it was for as long as planned: step 1: 29.0 of 30 s"
+    assert met("plan_followed", plan, *ROLLED, begin, event(38, "step.end", number=1)) == (False, short)
 
 
 def test_how_long_it_takes() -> None:
