@@ -26,6 +26,7 @@ from fixtures.workloads.tenants.load_workload import KIND as LOAD
 from fixtures.workloads.tenants.mix import MIXES
 from fixtures.workloads.tenants.player import GRACE_US
 from fixtures.workloads.tenants.schema_change import KEY
+from fixtures.workloads.tenants.sizes import TenantLoadSizes
 from fixtures.workloads.tenants.spec import TenantsSpec
 from fixtures.workloads.tenants.templates import Templates
 from fixtures.workloads.tenants.tenant import Tenant
@@ -51,16 +52,17 @@ ONE_ASKS_MUCH = (
 
 
 @pytest.fixture(autouse=True)
-def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> TenantLoadSizes:
     """Load eight tenants at once, and not for long, for the same reason."""
     few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=3)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
+    return few
 
 
 @pytest.fixture
-def more_pairs(few_at_once: None, noisy_load: TenantLoads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight tenants do not wait as long in each pair: of three pairs the interval goes below the limit (seen)."""
-    more = replace(noisy_load.sizes, blocks=6)
+def more_pairs(few_at_once: TenantLoadSizes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Throttled tenants do not wait as long in each pair: of three pairs the interval reaches the limit (seen)."""
+    more = replace(few_at_once, blocks=6)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: more))
 
 
@@ -201,6 +203,7 @@ async def test_rows_of_a_tenant_are_deleted(
 
 
 @slow
+@pytest.mark.usefixtures("more_pairs")
 @pytest.mark.sabotage("tenancy-larger-not-slower", engine="postgres")
 async def test_all_tenants_are_throttled_once_there_are_more(
     tenants: Tenants, tenant_load: TenantLoads, judge: Judge
