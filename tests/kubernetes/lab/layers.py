@@ -12,6 +12,8 @@ BUSYBOX = Path("/bin/busybox")
 DASH = Path("/bin/dash")
 TOOLS = ("/usr/bin/date", "/usr/bin/setpriv", "/usr/bin/env", "/usr/bin/tar", "/usr/bin/stat")
 """Of the machine itself, where it has them: busybox's know less."""
+_UNWINDER = "libgcc_s.so.1"
+"""What the C library opens by itself when a thread ends before its function does; without it the process is aborted."""
 USERS = "root:x:0:0::/:/bin/sh\npostgres:x:999:999::/tmp:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
 _GROUPS = "root:x:0:\npostgres:x:999:\nnogroup:x:65534:\n"
 
@@ -119,9 +121,14 @@ def _is_program(path: Path) -> bool:
 
 
 def _libraries(programs: Iterable[Path]) -> list[Path]:
-    """What programs are linked with, the loader too. Scripts and static programs are linked with nothing."""
+    """What programs are linked with, the loader too. Scripts and static programs are linked with nothing.
+
+    And what the C library itself opens, which no program tells.
+    """
     found: set[str] = set()
     for program in programs:
         told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
         found.update(re.findall(r"(/\S+)(?= \(0x)", told))
-    return [Path(library) for library in sorted(found)]
+    libraries = {Path(library) for library in found}
+    beside = (library.with_name(_UNWINDER) for library in libraries if library.name == "libc.so.6")
+    return sorted(libraries | {library for library in beside if library.exists()})
