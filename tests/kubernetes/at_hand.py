@@ -13,11 +13,19 @@ import pytest
 from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec
 from clusters.substrates import SUBSTRATES
 from clusters.waiting import wait_until
+from tests.kubernetes.lab.lab import why_not
 
-AT_HAND = pytest.mark.skipif(
-    "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ,
-    reason="no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it",
-)
+
+def none_at_hand() -> str:
+    """Why no Kubernetes is, and what would make one; nothing where one is."""
+    if "ROACHPROOF_KUBERNETES_IMAGES" in os.environ:
+        return ""
+    if missing := why_not():
+        return f"no Kubernetes is at hand, and none can be made here: {missing}"
+    return "no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it"
+
+
+AT_HAND = pytest.mark.skipif(bool(none_at_hand()), reason=none_at_hand())
 ENV = {"PATH": "/usr/bin:/bin"}
 ADMIN = os.environ.get("KUBECONFIG", "")
 HANGS = "while :; do sleep 0.05; done"

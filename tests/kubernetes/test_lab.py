@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from clusters.cache import cache_dir
+from tests.kubernetes.at_hand import none_at_hand
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import until
 from tests.kubernetes.lab.lab import ROOT, Lab, why_not
 from tests.kubernetes.lab.remains import sweep
 
-ASKED = "ROACHPROOF_KUBERNETES_IMAGES" in os.environ
-pytestmark = pytest.mark.skipif(
-    not ASKED or bool(why_not()),
-    reason=why_not() or "no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it",
-)
+NONE = none_at_hand() or why_not()
+pytestmark = pytest.mark.skipif(bool(NONE), reason=NONE)
 
 BASE = cache_dir(os.environ) / "lab"
 ZONES = [("east", "a"), ("west", "b")]

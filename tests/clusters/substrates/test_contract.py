@@ -4,7 +4,6 @@ A new substrate is added to ``OPENED``. Those without real processes are asked o
 """
 
 import asyncio
-import os
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -23,6 +22,7 @@ from clusters.waiting import wait_until
 from tests.clusters.fake import FakeSubstrate
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually
 from tests.clusters.substrates.runner import Runner, why_not
+from tests.kubernetes.at_hand import none_at_hand
 
 ENV = {"PATH": "/usr/bin:/bin"}
 HANGS = "while :; do sleep 0.05; done"
@@ -51,8 +51,8 @@ async def _linked(workdir: Path) -> Substrate:
 
 
 async def _kubernetes(workdir: Path, *needed: Capability) -> Substrate:
-    if "ROACHPROOF_KUBERNETES_IMAGES" not in os.environ:
-        pytest.skip("no Kubernetes is at hand: `tox -e k8s` makes one, and runs this in it")
+    if reason := none_at_hand():
+        pytest.skip(reason)
     opened: Substrate = await SUBSTRATES["kubernetes"].open(
         name="contract",
         workdir=workdir,

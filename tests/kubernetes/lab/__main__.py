@@ -22,6 +22,7 @@ from clusters.engines.cockroach.cache import versions
 from clusters.known import CHOICES, SUBJECT
 from plugin.options import AUTO
 from tests.kubernetes.lab import control
+from tests.kubernetes.lab.hyperkube import NotBuilt
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import die_with_parent
 from tests.kubernetes.lab.lab import Lab, why_not
@@ -97,7 +98,7 @@ def _run(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def main() -> int:
-    """The command's exit code; 3 where there can be no lab."""
+    """The command's exit code; 3 where there can be no lab, for a reason that is printed."""
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes.lab", description=__doc__)
     parser.add_argument("--machines", type=int, default=3, help="how many (default: 3)")
     parser.add_argument("--regions", type=int, default=1, help="of how many regions, each zone with one machine")
@@ -118,12 +119,16 @@ def main() -> int:
     more = two_versions(base.parent, options.command) if options.two_versions else []
     images = known_images(base.parent)
     zones = [(f"r{i % options.regions + 1}", f"z{i // options.regions + 1}") for i in range(options.machines)]
-    with Lab(base, images, zones) as lab:
-        has = lab.directory / "images.json"
-        has.write_text(json.dumps({image.name: image.where for image in images}))
-        named = {"ROACHPROOF_KUBERNETES_IMAGES": str(has), "ROACHPROOF_KUBERNETES_CUTTER_IMAGE": CUTTER}
-        env = {**lab.environment(), **named}
-        return _run(lab.enter([*options.command, *more]), env)
+    try:
+        with Lab(base, images, zones) as lab:
+            has = lab.directory / "images.json"
+            has.write_text(json.dumps({image.name: image.where for image in images}))
+            named = {"ROACHPROOF_KUBERNETES_IMAGES": str(has), "ROACHPROOF_KUBERNETES_CUTTER_IMAGE": CUTTER}
+            env = {**lab.environment(), **named}
+            return _run(lab.enter([*options.command, *more]), env)
+    except NotBuilt as reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

@@ -57,8 +57,9 @@ class Lab:
         """The cluster's first process, which has its network."""
 
     def start(self) -> Self:
-        """Start it, what killed ones left swept first; returns once its machines are ready. Raises ``RuntimeError``.
+        """Start it, what killed ones left swept first; returns once its machines are ready.
 
+        Raises ``NotBuilt``, ``RuntimeError``.
         It ends with the thread that calls this: the kernel counts that as its parent.
         """
         with alone(self._base):
