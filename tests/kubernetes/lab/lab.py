@@ -19,7 +19,8 @@ from tests.kubernetes.lab.remains import CONTROL_GROUPS, PREFIX, alone, groups, 
 from tests.kubernetes.lab.store import cni, stored
 
 ROOT = Path(__file__).resolve().parents[3]
-_PROGRAMS = ("containerd", "runc", "ctr", "ip", "unshare", "nsenter", "mount", "openssl", "nft", "ldd")
+PROGRAMS = ("containerd", "runc", "ctr", "ip", "unshare", "nsenter", "mount", "openssl", "nft", "ldd")
+"""What a machine needs for one, beside what is no program on ``PATH``."""
 _LOG = "lab.log"
 
 
@@ -27,7 +28,7 @@ def why_not() -> str:
     """The reason why no lab can be had here; nothing where one can."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "a Kubernetes of its own needs Linux and root"
-    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if not Path("/bin/busybox").exists():
         missing.append("busybox")
     if cni() is None:
