@@ -363,4 +363,6 @@ class Cluster(Watched):
         self.nodes.remove(node)
         self.down.discard(node)
         await self.deployment.forget(node)
+        if (take_away := self.substrate.kind.take_away) is not None:
+            await take_away(self.substrate, node)
         return code

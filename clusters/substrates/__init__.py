@@ -213,6 +213,9 @@ class SubstrateKind:
     comes_back: Callable[[Any, str, Path | None], None] | None = None
     """Of a substrate on which a node that is stopped comes back by itself: says of which program of this machine one
     does that is stopped next. ``None``: it does not come back. Raises ``HarnessError``."""
+    take_away: Callable[[Any, str], Awaitable[None]] | None = None
+    """Of a substrate on which the place of a node is room of somebody's: gives that of a node back that was removed and
+    has ended, as far as can be. What stays is said in the logs of its cluster. Raises ``HarnessError``."""
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 

@@ -97,6 +97,8 @@ def become(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node is made, hurt, made anew with other limits, looked at and cleared away, and its logs are kept.
 
+    Another is added, and taken away.
+
     A link of it is cut where the account has the right to that, too.
     """
     become(WHOLE if own else "roachproof", tmp_path, monkeypatch)
@@ -112,6 +114,10 @@ async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkey
         await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)))
         assert substrate.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
         assert substrate.state("n1") is ProcessState.RUNNING
+        (more,) = await substrate.place([NodeSpec(name="n0")])
+        await substrate.start(spec(more, HANGS))
+        await substrate.kill("n0")
+        await substrate.take_away("n0")
         if own:
             await substrate.place([NodeSpec(name="n2")])
             assert await substrate.cut("n1", "n2")

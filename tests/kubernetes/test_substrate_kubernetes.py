@@ -107,6 +107,43 @@ async def test_nodes_of_one_group_that_start_at_once_get_each_its_own_limits(pla
     assert {name: place.limits(name)["memory_mib"] for name in sizes} == sizes
 
 
+async def test_a_node_that_is_removed_leaves_no_pod_and_no_volume(tmp_path: Path) -> None:
+    """Where its pod is the last of its StatefulSet; another stays until all after it are gone."""
+    place = await opened(tmp_path)
+
+    def there(kind: str) -> list[str]:
+        found = kubectl("-n", namespace, "get", kind, "-o", "jsonpath={.items[*].metadata.name}").split()
+        return sorted(name for name in found if "node-region" in name)
+
+    try:
+        placed = await place.place([NodeSpec(name=f"n{number}") for number in (1, 2, 3)])
+        for at in placed:
+            await place.start(spec(at, f"echo words of {at.node.name}; {HANGS}"))
+            await place.put(at.node.name, at.store / "kept", b"kept")
+        pods = [pod_of(at)[0] for at in placed]
+        _, namespace = pod_of(placed[0])
+        await place.stop("n2", timeout=20)
+        await place.take_away("n2")
+        assert (there("pods"), there("pvc")) == (pods, [f"home-{pod}" for pod in pods])
+        assert place.state("n2") is ProcessState.EXITED
+        await place.stop("n3", timeout=20)
+        await place.take_away("n3")
+        await eventually("both to be gone", lambda: there("pods") == pods[:1] and there("pvc") == [f"home-{pods[0]}"])
+        assert [place.state(name) for name in ("n1", "n2")] == [ProcessState.RUNNING, ProcessState.ABSENT]
+        (another,) = await place.place([NodeSpec(name="n4")])
+        assert another.address == placed[1].address
+        assert place.state("n4") is ProcessState.ABSENT
+        await place.start(spec(another, HANGS))
+        done = await place.run(["/bin/ls", str(another.store)], env=ENV, timeout=20, node="n4")
+        assert done.out == "", "it has a volume of its own"
+    finally:
+        await place.close()
+    assert (tmp_path / "kept" / "n3" / "out").read_text() == "words of n3\n"
+    said = history(tmp_path)
+    assert f"pod {pods[1]}: n2 was removed; its pod and volume stay" in said
+    assert f"pod {pods[2]}: n3 was removed; its pod and volume are deleted" in said
+
+
 async def test_too_much_memory_is_a_kill_that_nobody_sent(place: Any) -> None:
     """As the cluster reads it: SIGKILL that was not sent from here is lack of memory, and no fault of the database."""
     limits = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=1, memory_mib=32)

@@ -50,4 +50,5 @@ KIND = SubstrateKind(
     run_below=run_below,
     forwards=True,
     generators=lambda opened: opened.generators,
+    take_away=lambda opened, name: opened.take_away(name),
 )

@@ -63,6 +63,12 @@ class History:
         """That a pod's machine was not ready, in the words of Kubernetes and with the time, if it was."""
         return self._unready.get(pod, "")
 
+    def forget(self, pod: str) -> None:
+        """Know nothing of a pod that is gone; what was written of it stays."""
+        for of in (self._warnings, self._probed, self._unready):
+            of.pop(pod, None)
+        self._warnings.pop(f"home-{pod}", None)
+
     def begins(self, pod: str) -> None:
         """Another container runs in a pod: what was said of the former one is over."""
         self._probed.pop(pod, None)

@@ -49,6 +49,12 @@ class Machines:
             if how := self._unready.get(machine):
                 self._lost.setdefault(pod, f"its machine {machine} {how}")
 
+    def forget(self, pod: str) -> None:
+        """Know nothing of a pod that is gone, whatever becomes of its machine."""
+        with self._lock:
+            self._on.pop(pod, None)
+            self._lost.pop(pod, None)
+
     def lost(self, pod: str) -> str:
         """What became of the machine of a pod while that was on it, if it was lost; it may be back."""
         with self._lock:

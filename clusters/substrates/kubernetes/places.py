@@ -75,6 +75,9 @@ class Places:
         """Its load generators, if it has some."""
         self._cluster = settings.cluster
         self._nodes: dict[str, Node] = {}
+        """Those of one StatefulSet in the order of their pods."""
+        self._removed: set[str] = set()
+        """Nodes that were taken out of the cluster, whether or not their pods are gone."""
         self._services: set[str] = set()
         self._programs: dict[PurePath, Program] = {}
         self._sets: dict[str, tuple[Template, int]] = {}
@@ -259,7 +262,7 @@ class Places:
 
     async def _placed(self, spec: NodeSpec, group: str) -> Placement:
         name = spec.name
-        if name in self._nodes or not _NAME.fullmatch(name):
+        if name in (*self._nodes, *self._removed) or not _NAME.fullmatch(name):
             raise BadInput(
                 f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; rename it "
                 "in the topology"

@@ -131,6 +131,11 @@ class Pods:
         with self._lock:
             return self._pods.setdefault(name, Pod(name))
 
+    def forget(self, name: str) -> None:
+        """Know nothing of a pod that is gone: another of that name is no successor of it."""
+        with self._lock:
+            self._pods.pop(name, None)
+
     def generators(self) -> dict[int, Pod]:
         """The pods of load generators, by their number in the Job."""
         with self._lock:

@@ -16,8 +16,9 @@ from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
 from clusters.substrates.kubernetes.manifests import BASE, HOME, LEAST_GRACE_S, ORDER, Template
-from clusters.substrates.kubernetes.places import Node, Places
+from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod
+from clusters.substrates.kubernetes.shrinking import Shrinking
 
 _LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
 _START_S = 60.0
@@ -26,7 +27,7 @@ _NO_LIMIT = 1 << 60
 """What control groups of the first version say where memory is not limited is above this."""
 
 
-class Kubernetes(Places):
+class Kubernetes(Shrinking):
     """The place of one cluster. Made with ``open``; belongs to the event loop that opened it."""
 
     _marks = itertools.count(1)

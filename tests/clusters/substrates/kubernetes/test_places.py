@@ -39,7 +39,7 @@ def place(*answers: object, pod: Pod | None = None) -> Any:
     spec, container = NodeSpec(name="n1"), cast("Shell", Container(*answers))
     at = Placement(node=spec, address="node-0", client_address="node-0", home=HOME, store=STORE, logs=LOGS)
     there._nodes = {"n1": Node(placement=at, group="node", pod="node-0", shell=container, looks=container)}
-    there._cluster, there._closing, there._locks, there._sets = "c", None, {}, {}
+    there._cluster, there._closing, there._locks, there._sets, there._removed = "c", None, {}, {}, set()
     there._pods = {"node-0": pod or Pod("node-0", uid="u", alive=True)}
     return there
 
