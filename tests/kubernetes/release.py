@@ -119,15 +119,15 @@ def begin(directory: Path, program: str, image: str, *, flags: Sequence[str]) ->
         done = subprocess.run(init, capture_output=True, text=True, check=False)
         if not done.returncode or "already been initialized" in done.stderr:
             break
-    for address in ADDRESSES:
-        _serving([program, "sql", f"--host={address}:26257", f"--certs-dir={certs}", "-e", "SELECT 1"])
     return certs
 
 
-def _serving(asking: Sequence[str]) -> None:
-    """Ask until that is answered: a pod runs before its node has joined."""
-    for _ in range(_TRIES):
-        done = subprocess.run(asking, capture_output=True, text=True, check=False)
-        if not done.returncode:
-            return
-    raise AssertionError(done.stderr)
+def serving(program: str, certs: Path) -> None:
+    """Wait until all of its nodes answer: a pod runs before its node has joined."""
+    for address in ADDRESSES:
+        asking = [program, "sql", f"--host={address}:26257", f"--certs-dir={certs}", "-e", "SELECT 1"]
+        for _ in range(_TRIES):
+            done = subprocess.run(asking, capture_output=True, text=True, check=False)
+            if not done.returncode:
+                break
+        assert not done.returncode, done.stderr

@@ -24,7 +24,17 @@ from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, kubectl,
 from tests.kubernetes.from_generators import events, ran, told_whole
 from tests.kubernetes.lab import suite
 from tests.kubernetes.lab.images import SHELL
-from tests.kubernetes.release import ADDRESSES, NAME, NAMESPACE, begin, image_of, other_than, secret, stateful
+from tests.kubernetes.release import (
+    ADDRESSES,
+    NAME,
+    NAMESPACE,
+    begin,
+    image_of,
+    other_than,
+    secret,
+    serving,
+    stateful,
+)
 from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +52,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A release of the chart, as far as it is known by: labels, services, secrets, StatefulSet. Its certificates."""
     flags = ["--cache=64MiB", "--max-sql-memory=64MiB"]
     certs = begin(tmp_path_factory.mktemp("release"), PROGRAM, IMAGE, flags=flags)
+    serving(PROGRAM, certs)
     kubectl("-n", NAMESPACE, "rollout", "status", f"statefulset/{NAME}", "--timeout=120s")
     assert sql(certs, "SELECT 'up'") == "up"
     try:
