@@ -13,6 +13,7 @@ from fixtures.workloads import known
 from fixtures.workloads.tenants import load_records, provisioning
 from fixtures.workloads.tpcc import evidence
 from plugin.workloads import OWN_NAMES, WORKLOADS
+from tests.plugin.conftest import Gate
 
 CHECKOUT = Path(__file__).parents[2]
 FILES = {
@@ -108,6 +109,32 @@ def test_claims_that_are_collected_import_nothing_that_runs_them() -> None:
     ran = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "tests collected" in ran.stdout
+
+
+RUNS = """
+import sys
+
+import pytest
+
+
+@pytest.mark.claim("answer")
+@pytest.mark.topology(nodes=1)
+async def test_it(cluster, judge):
+    await cluster.healthy()
+    judge.measure("answer", 42)
+    assert judge.decide()
+    assert "clusters.substrates.processes" in sys.modules
+    assert "kubernetes" not in sys.modules
+"""
+
+
+def test_a_run_on_this_machine_imports_no_client_of_kubernetes(gate: Gate) -> None:
+    """It takes a second, of which nobody has anything who runs the claims on processes."""
+    (gate.path / "test_here.py").write_text(RUNS)
+    line = gate.command("test_here.py", "--engine", "postgres", "--run-dir", "out")
+    ran = subprocess.run(line, cwd=gate.path, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(gate.trials) == 1
 
 
 def test_what_every_session_has_of_the_suite_s_workloads_is_what_they_say() -> None:
