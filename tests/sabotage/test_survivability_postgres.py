@@ -1,25 +1,22 @@
 """Survivability on a control that was set up to lose data: every test here must find its claim refuted."""
 
 import asyncio
-import contextlib
-import signal
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from clusters.cluster import Cluster
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.engine import Postgres, find
-from clusters.errors import HarnessError
 from fixtures.fault import Faults
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
 from tests.claims.test_survivability import write_through
+from tests.sabotage.senders import frozen
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
@@ -44,22 +41,10 @@ async def unsent(
 
     Raises ``HarnessError`` when it has none.
     """
-    home = cluster.deployment.process(node).cwd
-    senders = []
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        if "walsender" in " ".join(process.info["cmdline"] or []) and str(process.info["cwd"]).startswith(str(home)):
-            process.send_signal(signal.SIGSTOP)
-            senders.append(process)
-    if not senders:
-        raise HarnessError(f"{node} has no process that sends its log: it is not the primary")
-    try:
+    async with frozen(cluster, node):
         await ledger.more(HELD_BACK_ROWS)
         async with disturbance:
             yield
-    finally:
-        for process in senders:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGCONT)
 
 
 @slow
