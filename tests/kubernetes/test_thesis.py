@@ -163,13 +163,15 @@ async def test_kubectl_edit_of_cpu_and_memory_one_pod_after_the_other(cluster: C
     assert await inserts.missing() == set()
 
 
-async def test_kubectl_scale_from_three_to_six_replicas(cluster: Cluster, inserts: Inserts) -> None:
+@pytest.mark.parametrize("replicas", [6, 9], ids=["from three to six", "from six to nine"])
+async def test_kubectl_scale_by_three_replicas(cluster: Cluster, inserts: Inserts, replicas: int) -> None:
     pod, _ = where(cluster, "n1")
-    for number in (4, 5, 6):
+    assert len(cluster.nodes) == replicas - 3
+    for number in range(replicas - 2, replicas + 1):
         await cluster.add(NodeSpec(name=f"n{number}"))
         assert told(cluster, "statefulset", pod.rpartition("-")[0])["spec"]["replicas"] == number
     await cluster.healthy()
     await inserts.go_on()
     (table,) = await cluster.deployment.ranges("inserts")
-    assert set(table.replicas) == set(cluster.nodes) == {f"n{number}" for number in range(1, 7)}
+    assert set(table.replicas) == set(cluster.nodes) == {f"n{number}" for number in range(1, replicas + 1)}
     assert await inserts.missing() == set()
