@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tests.kubernetes.at_hand import (
     pod_of,
     spec,
 )
+from tests.kubernetes.lab.remains import CONTROL_GROUPS
 from tests.kubernetes.running import Running
 from tests.slow import slow
 
@@ -110,6 +111,57 @@ async def test_a_namespace_that_is_deleted_refutes_no_claim(tmp_path: Path) -> N
     assert "REFUTED" not in run.said
     assert "its pod was ended from outside" in " ".join(run.said.split())
     await eventually("the namespace to go", lambda: not namespaces())
+
+
+class Memory:
+    """What a node's container may use, by the files of its control group, of the first version or the second."""
+
+    def __init__(self, pod: str, namespace: str) -> None:
+        shown = json.loads(kubectl("-n", namespace, "get", "pod", pod, "-o", "json"))
+        (container,) = (one["containerID"].rpartition("/")[2] for one in shown["status"]["containerStatuses"])
+        first = CONTROL_GROUPS / "memory"
+        (self._group,) = (first if first.exists() else CONTROL_GROUPS).glob(f"**/*{container}*")
+        self._limit, self._used, self._events = (
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control")
+            if first.exists()
+            else ("memory.max", "memory.current", "memory.events")
+        )
+
+    def killed(self) -> int:
+        """How many of its processes the kernel ended so far, as it had no memory for them."""
+        told = dict(line.split() for line in (self._group / self._events).read_text().splitlines())
+        return int(told["oom_kill"])
+
+    def shrink(self) -> None:
+        """Leave it a MiB less than it uses, as far as it is there and the kernel finds one that can be taken away."""
+        with suppress(OSError):
+            less = int((self._group / self._used).read_text()) - (1 << 20)
+            (self._group / self._limit).write_text(str(less))
+
+
+@slow
+async def test_a_database_that_lacks_memory_refutes_no_claim(tmp_path: Path) -> None:
+    """Its container's limit shrinks in the middle of one until the kernel ends it: the harness has failed."""
+    run = Running(tmp_path)
+    try:
+        await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
+        (namespace,) = (name.removeprefix("namespace/") for name in namespaces().split())
+        memory = Memory("node-region-1-zone-1-0", namespace)
+
+        def ended() -> bool:
+            memory.shrink()
+            return memory.killed() > 0
+
+        await asyncio.to_thread(run.until, "the kernel to end a process", ended)
+        while (status := run.process.poll()) is None:  # the first may have been another than the one that the node is
+            memory.shrink()
+            await asyncio.sleep(0.05)
+    finally:
+        run.end()
+    assert status == 7, run.said
+    assert "REFUTED" not in run.said
+    assert "killed by the kernel, as its container's memory ran out" in " ".join(run.said.split())
+    await eventually("all that it made to go", lambda: not namespaces())
 
 
 def api_port() -> int:
