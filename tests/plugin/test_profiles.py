@@ -62,7 +62,7 @@ def test_a_suite_has_sizes_of_its_own_where_it_declares_them() -> None:
     laptop = profile_named("laptop")
     gate, nightly = laptop.size(TENANTS, Suite.GATE), laptop.size(TENANTS, Suite.NIGHTLY)
     assert sum(nightly.mix.values()) > 2 * sum(gate.mix.values())
-    assert nightly == replace(gate, mix=nightly.mix), "all else is alike"
+    assert nightly == replace(gate, mix=nightly.mix, why=nightly.why), "all else is alike"
     assert gate == laptop.size(TENANTS) == laptop.size(TENANTS, Suite.PAPER)
     small = profile_named("small")
     assert small.size(KIND, Suite.NIGHTLY) == small.size(KIND)
