@@ -50,9 +50,9 @@ async def test_more_tables_are_not_slower(
 ) -> None:
     """A cluster with more tables is not slower than the same cluster with two thirds of them."""
     async with tenants.provisioning():
-        some = tenants.made_for(mix, part=min(tenants.sides.values()))
         for side, part in tenants.sides.items():
             there = await tenants.provision(part)
+            some = tenants.made_for(mix, part=min(tenants.sides.values()))
             await tenant_load.one_side(some, mix=mix, side=side, of=there)
     assert judge.decide()
 
