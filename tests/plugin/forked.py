@@ -1,6 +1,6 @@
 """Runs of pytest that are forked from a process which has imported all they need, and so start without that wait.
 
-That something is imported no earlier than it is used cannot be seen in such a run.
+That something is imported no earlier than it is used cannot be seen in such a run, nor that a worker imports it.
 """
 
 import atexit
@@ -14,6 +14,8 @@ from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from unittest.mock import patch
+
+from tests.plugin import forked_workers
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -55,6 +57,7 @@ def _pytest(arguments: Sequence[str], directory: Path, environment: Mapping[str,
     sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in environment
     sys.path.insert(0, str(directory))
     sys.argv = ["pytest", *arguments]
+    forked_workers.spared(arguments)
     import pytest
 
     try:
