@@ -1,6 +1,7 @@
 """Runs a claim, and so imports what runs of pytest do; the server that ``forked.py`` forks from imports it once."""
 
 import contextlib
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -24,3 +25,5 @@ def _run_a_claim() -> None:
 
 
 _run_a_claim()
+gc.collect()
+gc.freeze()  # or each run would look at all of it again, and have a copy of it
