@@ -284,8 +284,9 @@ def test_ordinary_failure():
 
 
 def options(path: Path) -> list[str]:
-    """How pytest is told that it runs with the plugin, in ``path``."""
-    return ["-c", str(CHECKOUT / "pyproject.toml"), "--rootdir", str(path), "-p", "no:cacheprovider"]
+    """How pytest is told that it runs with the plugin, in ``path``; what lies above that, it need not look through."""
+    place = ["--rootdir", str(path), "--confcutdir", str(path)]
+    return ["-c", str(CHECKOUT / "pyproject.toml"), *place, "-p", "no:cacheprovider"]
 
 
 @dataclass(frozen=True, kw_only=True)
