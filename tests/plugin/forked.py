@@ -8,6 +8,7 @@ import io
 import multiprocessing
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from multiprocessing import forkserver
@@ -44,6 +45,14 @@ def run(arguments: Sequence[str], directory: Path, output: Path, timeout: float)
         raise TimeoutError(f"pytest ran for over {timeout} s: {output.read_text()}")
     assert process.exitcode is not None
     return process.exitcode
+
+
+def said(arguments: Sequence[str], timeout: float = 600.0) -> tuple[int, str]:
+    """Run pytest in the checkout; its exit status, and all that it printed."""
+    with tempfile.TemporaryDirectory() as place:
+        output = Path(place) / "output.txt"
+        status = run([*arguments, "-p", "no:cacheprovider"], CHECKOUT, output, timeout)
+        return status, output.read_text()
 
 
 def _pytest(arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: Path) -> None:

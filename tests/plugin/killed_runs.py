@@ -18,6 +18,7 @@ import psutil
 
 from clusters.substrates.processes.spawn import die_with_parent
 from tests.clusters.real_cockroach import cockroach
+from tests.plugin import forked
 
 CHECKOUT = Path(__file__).parents[2]
 GONE_S = 10.0
@@ -215,16 +216,8 @@ def _words(process: psutil.Process) -> list[str]:
 
 def assert_ended_early(place: Path, *, trials: int = 1) -> None:
     """A replay of all evidence in a directory says of each of its trials that it ended early and so decides nothing."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", f"--judge={place}", f"--report={place / 'again.html'}"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    text = done.stdout + done.stderr
-    assert done.returncode == 6, text
+    status, text = forked.said([f"--judge={place}", f"--report={place / 'again.html'}"])
+    assert status == 6, text
     assert re.findall(r"^claim \S+: (.+)$", text, re.MULTILINE) == ["ENDED EARLY"] * trials, text
     assert text.count("the run ended before it was judged") == trials, text
     assert text.count("evidence: integrity not met:") == trials, text

@@ -3,8 +3,6 @@
 import configparser
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +14,7 @@ from plugin.claims import Claim
 from plugin.profiles import profile_named
 from plugin.suites import Suite
 from plugin.workloads import Workload
+from tests.plugin import forked
 from tests.plugin.conftest import CHECKOUT
 from tests.plugin.test_host import PLENTY
 
@@ -26,10 +25,11 @@ def collected(environment: str, *after: str) -> list[str]:
     tox.read(CHECKOUT / "tox.ini")
     command = tox[f"testenv:{environment}"]["commands"].replace("{tox_root}{/}", "")
     given = re.sub(r"\{posargs:?([^}]*)\}", lambda found: shlex.join(after) or found[1], command)
-    words = [sys.executable, "-m", *shlex.split(given), "--collect-only", "-q"]
-    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [line for line in done.stdout.splitlines() if "::" in line]
+    program, *words = shlex.split(given)
+    assert program == "pytest"
+    status, text = forked.said([*words, "--collect-only", "-q"])
+    assert status == 0, text
+    return [line for line in text.splitlines() if "::" in line]
 
 
 @pytest.mark.parametrize(
