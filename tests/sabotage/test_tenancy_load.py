@@ -26,7 +26,6 @@ from fixtures.workloads.tenants.load_workload import KIND as LOAD
 from fixtures.workloads.tenants.mix import MIXES
 from fixtures.workloads.tenants.player import GRACE_US
 from fixtures.workloads.tenants.schema_change import KEY
-from fixtures.workloads.tenants.sizes import TenantLoadSizes
 from fixtures.workloads.tenants.spec import TenantsSpec
 from fixtures.workloads.tenants.templates import Templates
 from fixtures.workloads.tenants.tenant import Tenant
@@ -52,18 +51,13 @@ ONE_ASKS_MUCH = (
 
 
 @pytest.fixture(autouse=True)
-def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> TenantLoadSizes:
-    """Load eight tenants at once, and not for long, for the same reason."""
-    few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=3)
+def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load eight tenants at once, and not for long, for the same reason.
+
+    Those do not wait as long in each pair of windows: of three pairs the interval reaches below the limit (seen).
+    """
+    few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=6)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
-    return few
-
-
-@pytest.fixture
-def more_pairs(few_at_once: TenantLoadSizes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Throttled tenants do not wait as long in each pair: of three pairs the interval reaches the limit (seen)."""
-    more = replace(few_at_once, blocks=6)
-    monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: more))
 
 
 @pytest.fixture
@@ -203,7 +197,6 @@ async def test_rows_of_a_tenant_are_deleted(
 
 
 @slow
-@pytest.mark.usefixtures("more_pairs")
 @pytest.mark.sabotage("tenancy-larger-not-slower", engine="postgres")
 async def test_all_tenants_are_throttled_once_there_are_more(
     tenants: Tenants, tenant_load: TenantLoads, judge: Judge
@@ -220,7 +213,6 @@ async def test_all_tenants_are_throttled_once_there_are_more(
 
 
 @slow
-@pytest.mark.usefixtures("more_pairs")
 @pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
 async def test_all_wait_for_a_tenant_that_asks_for_much(
     tenants: Tenants, noisy_load: TenantLoads, judge: Judge
