@@ -1,5 +1,6 @@
 """Changes of version that are done wrongly on purpose: each test finds its claim refuted, for the reason it made."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,7 +143,9 @@ async def test_a_node_loses_its_store_with_its_version(
     """The ledger has one replica of each range, and the first node that is changed comes back with an empty store.
 
     No other is changed after that: the cluster never gets whole again, and cannot even say where its ranges are.
+    Nobody waits long for what cannot come: half a minute for the cluster, and for each row that is read back.
     """
+    monkeypatch.setattr(ledger, "_sizes", dataclasses.replace(ledger._sizes, recovery_limit_s=30))
     only_the_first(swapping)
     await keep_one_replica(cluster, ledger)
     drain = cluster.drain
