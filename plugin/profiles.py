@@ -1,5 +1,6 @@
 """Profiles: classes of hardware and the size of work that suits each, read from ``profiles.toml``."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -62,9 +63,19 @@ class Generators:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
-    """How often the probe asks each of its routes, in milliseconds."""
+    """How often the probe asks each of its routes, in milliseconds, and how often all of them together, a second.
+
+    Of *n* nodes with *n* times the ranges there are *n*² routes: on few cores a bound keeps them from being the load.
+    """
 
     interval_ms: int
+    most_per_s: float | None = None
+
+    def between_ms(self, routes: int) -> int:
+        """How long after each other a route is asked, where there are so many."""
+        if self.most_per_s is None:
+            return self.interval_ms
+        return max(self.interval_ms, math.ceil(1000 * routes / self.most_per_s))
 
 
 LEAST_MEMORY_MIB = 512
@@ -195,7 +206,7 @@ _PROFILE = form(
     generators=record(
         Generators, number=integer(maximum=MOST_GENERATORS), cpus=number(above=0), memory_mib=integer(minimum=1)
     ),
-    probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000)),
+    probe=record(Probe, interval_ms=integer(minimum=1, maximum=60_000), most_per_s=number(above=0)),
 )
 
 
