@@ -52,7 +52,7 @@ def test_a_profile_without_a_bound_asks_every_route_at_its_interval() -> None:
 def test_laptop_is_what_was_agreed() -> None:
     laptop = profile_named("laptop")
     assert (laptop.node.cache_mib, laptop.node.sql_memory_mib, laptop.node.cpus) == (384, 256, None)
-    assert [laptop.probe.between_ms(n * 3 * n) for n in (1, 3, 5, 9)] == [200, 200, 500, 1620]
+    assert [laptop.probe.between_ms(n * 3 * n) for n in (1, 3, 5, 9)] == [200, 360, 1000, 3240]
     ledger = laptop.size(KIND)
     assert (ledger.rate_per_s, ledger.baseline_s, ledger.outage_s, ledger.past_recovery_s) == (
         150,
