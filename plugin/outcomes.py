@@ -57,8 +57,8 @@ class Session:
     """The session's exit status."""
     told: str = ""
     """The same in words."""
-    conclusion: Conclusion = field(default_factory=lambda: Conclusion("", passed=False))
-    """What it came to."""
+    conclusion: Conclusion | None = None
+    """What it came to; nothing where no claim was to be decided."""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """How long each test took so far."""
 

@@ -325,13 +325,14 @@ def finish(session: pytest.Session) -> None:
         return  # nobody asks what it came to
     from plugin.reports import ending
 
-    heard.conclusion = ending.conclusion(
-        [(one.claim, one.result.outcome) for one in claims],
-        heard.undecided,
-        gate=gate,
-        passed=heard.status == 0,
-        control=bool(run.control_notice),
-    )
+    if claims or heard.undecided:
+        heard.conclusion = ending.conclusion(
+            [(one.claim, one.result.outcome) for one in claims],
+            heard.undecided,
+            gate=gate,
+            passed=heard.status == 0,
+            control=bool(run.control_notice),
+        )
     if run.begun:
         from plugin.evidence.run_seal import seal_run
         from plugin.reports.page_file import page_of_run

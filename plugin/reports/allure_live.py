@@ -191,8 +191,9 @@ class AllureReports:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write what the session came to, which is known now, and say where the results are, or what is missing."""
-        if self._listener is not None and self._run.controller:
-            allure_results.write_conclusion(self._config.stash[KEY].conclusion, HOOKS)
+        ended = self._config.stash[KEY].conclusion
+        if ended and self._listener is not None and self._run.controller:
+            allure_results.write_conclusion(ended, HOOKS)
         found = list(dict.fromkeys(self._problems))
         where = self._config.option.allure_report_dir
         lines = [f"Allure results are missing or incomplete: {problem}" for problem in found[:5]]

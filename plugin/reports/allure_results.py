@@ -98,7 +98,7 @@ def write_broken(nodeid: str, why: str, sink: Any, *, at_ms: int) -> None:
 
 def write_conclusion(ended: Conclusion, sink: Any) -> None:
     """Say what did not pass as an error of the whole report, which Allure shows before all results."""
-    if ended.text and not ended.passed:
+    if not ended.passed:
         error = GlobalError(message=ended.text, timestamp=int(time.time() * 1e3))
         sink.report_globals(globals_item=Globals(errors=[error]))
 

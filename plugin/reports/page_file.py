@@ -18,7 +18,7 @@ JUDGED_AGAIN = "judged-again.html"
 COMPARISON = "comparison.html"
 
 
-def page_of_run(stored: StoredRun, run: Run, ended: Conclusion) -> str:
+def page_of_run(stored: StoredRun, run: Run, ended: Conclusion | None) -> str:
     """Write the page of the session that ran here and came to ``ended``.
 
     Returns what is to be said of it; nothing without a trial.

@@ -31,10 +31,10 @@ CELL = 600
 
 def leave_results(heard: "Session", stored: "StoredRun", run: "Run") -> None:
     """Write both files of a session that came to something."""
+    if heard.conclusion is None:
+        return
     settings = run.settings
     ended = ended_of(heard.outcomes, settings.run_dir)
-    if not ended and not heard.undecided:
-        return
     trials = [trial for trial in stored.trials if not trial.sabotage]
     prints = [one for trial in trials for one in fingerprints_of(trial.described)]
     told = {

@@ -94,8 +94,7 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         print_not_tested(terminal, [ending.not_tested(session.not_tested, run.settings.suite)])
     if told := ending.noted(session.stored.trials if session.stored else ()):
         terminal.write_line("\n".join(wrapped(told, "")))
-    if claims or session.undecided:
-        ended = session.conclusion
+    if ended := session.conclusion:
         terminal.write_line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=session.status == 1)
         terminal.write_line(session.told)
     if session.outcomes:

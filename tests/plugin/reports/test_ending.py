@@ -136,6 +136,21 @@ def test_sabotages_are_no_part_of_it() -> None:
     assert ended_of(outcomes, Path()) == [Ended(claim="a", test="test_a[x::y]", outcome="pass", why="", seconds=1.2)]
 
 
+@pytest.mark.parametrize("named", ["sabotage", "blunt_sabotage"])
+def test_where_no_claim_was_to_be_decided_nothing_is_concluded(gate: Gate, named: str) -> None:
+    ran = gate(*gate.tests(named), "--run-dir", "out", "--alluredir", "out/allure")
+    assert ran.status == (named == "blunt_sabotage")
+    page = (gate.run_dir / "report.html").read_text()
+    headline = page.partition("<header>")[2].partition("</header>")[0]
+    (title,) = re.findall("<title>(.*)</title>", page)
+    assert "Roachproof" in title
+    assert "Roachproof" in headline
+    for told in (title, headline, ran.text):
+        assert "PASSED" not in told
+    assert not list(gate.run_dir.glob("allure/*-globals.json"))
+    assert not (gate.run_dir / "result.json").exists()
+
+
 def test_the_last_lines_and_files_of_a_gate(gate: Gate) -> None:
     gate.fake_cockroach("v24.1.3")
     asked = ["--suite", "gate", "--cockroach-version", "v24.1.3", "--claim", "answer", "--claim", "question"]
