@@ -51,6 +51,15 @@ _NO_SECRET = _form(
     r"true|false|null|none|nil|str|int|bytes|bool|any|optional\b.*|trust|peer|cert|md5|scram-sha-256", re.I
 )
 """Values that hide nothing: no value, a type, a method of logging in."""
+_AFTER = (
+    r"a|again|always|an|and|are|as|at|attempts?|auth|authentication|based|be|been|before|but|by|can|cannot|changed?"
+    r"|changes|check|did|do|does|else|empty|encryption|expire[ds]?|failed|fails|failure|fields?|files?|for|from|given"
+    r"|had|has|hash(?:es|ing)?|have|here|hidden|if|in|incorrect|instead|into|invalid|is|it|its|known|length|login|may"
+    r"|methods?|mismatch|missing|must|needed|needs|never|no|none|not|null|of|on|only|or|out|policy|prompts?|protected"
+    r"|rejected|required|requires|reset|rotation|see|set|shown|so|still|stored|than|that|the|then|there|this|to|told|too"
+    r"|twice|unknown|unset|until|used|using|valid|was|were|what|when|where|which|will|with|without|wrong"
+)
+"""Words that follow "password" in a sentence; any other that does is taken for one."""
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.|\'\')*+\''
 _ESCAPED = (
     r'(?P<once>\\")(?:[^"\\\n]|\\{4}|\\{3}"|\\{1,3}(?![\\"]))*+(?:\\")?+'
@@ -76,7 +85,7 @@ def _counts(tail: str | None, key: str, number: str) -> bool:
     """Whether a number under a secret's name is none itself: of ``tokens`` or of ``tokens_found`` it is a count."""
     if tail is None:
         return key.lower() in ("pass", "auth") and len(number) < 5
-    return re.fullmatch(r"[_-]?\d*", tail) is None
+    return re.fullmatch(r"[_-]?\d*|[\w-]*key", tail, re.I) is None
 
 
 def _hide_value(found: re.Match[str]) -> str:
@@ -122,12 +131,12 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     # A passphrase may be several words: all of the line, or up to the end of the quotes that it stands in.
     (("passphrase",), _form(
         r"(?P<name>\bpassphrase[ \t]{0,9}[=:][ \t]{0,9})[^\s\"'\\=…$][^\n\"'\\]*+", re.I), rf"\g<name>{HIDDEN}"),
-    # password x and passphrase is x of a sentence or a configuration, with what makes x more than a word: letters and
-    # digits, a capital behind a small letter, a sign within.
+    # password x and passphrase is x of a sentence or a configuration, whatever x is: no name of a setting, no option,
+    # no parameter of a statement, and nothing that follows in most sentences.
     (("passw", "passphrase"), _form(
-        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9}(?:is[ \t]{1,9})?)(?!scram-|md5\b)"
-        r"(?:(?=[^\s\d]{0,99}\d)(?=[^\sA-Za-z]{0,99}[A-Za-z])"
-        r"|(?=[^\s]{0,99}?(?:(?-i:[a-z][A-Z])|[a-z][!#%&*+@^~][a-z])))[^\s\"'=:…]{6,}+", re.I), rf"\g<name>{HIDDEN}"),
+        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9}(?:is:?[ \t]{1,9})?)(?!--?[a-z]|\$\d|scram-|md5\b)"
+        rf"(?![(\[{{<]?(?:{_AFTER})(?![\w@#%&*+^~$-]))(?![\w.-]{{1,40}}+(?:=(?![=\s]|$)|:(?:\s|$)))"
+        r"(?=[^\s\"'\\…]{0,99}?[^\W_])(?:[^\s\"'\\…]|\\++(?![\"'nrt]))++", re.I), rf"\g<name>{HIDDEN}"),
     # -u user:x of any command, also as a list of words; no numbers of a user and a group.
     (("-u", "--user"), _form(
         r"(?P<option>[\"'](?:-u|--user)[\"']\s{0,9},\s{0,9}[\"'](?!\d{1,9}:\d{1,9}[\"'])[\w.@-]{1,64}:)[^\n\"'…]++"),
@@ -192,13 +201,16 @@ SUITE = ("plugin", "clusters", "fixtures")
 
 _GIVEN: dict[str, re.Pattern[str]] = {}
 """By secret what finds it in a text."""
+_LEFT: dict[str, None] = {}
+"""Names of what was given and is looked for nowhere."""
 
 
 def hide_given(values: Mapping[str, str]) -> None:
     """Take secrets that this run was given out of every text from now on, wherever they stand.
 
     ``values``: by name, such as the environment's. A name says that its value is a secret, or a DSN that it holds one.
-    Left are files, and what would take everything else out with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``.
+    Left are files, and what would take everything else out with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``,
+    and ``not_hidden``.
     """
     for name, value in values.items():
         for under, secret in ((name, value), *_in_json(value)):
@@ -207,6 +219,13 @@ def hide_given(values: Mapping[str, str]) -> None:
             for each in [secret] if _names_secret(under) else [*_in_dsn(secret)]:
                 if not os.path.exists(each):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
                     _hide(each)
+                    if (told := each.strip()) and told not in _GIVEN and not _NO_SECRET().fullmatch(told):
+                        _LEFT[name] = None
+
+
+def not_hidden() -> str:
+    """One line, for who ran it, that names the given secrets which stay where they stand; nothing where none does."""
+    return f"not hidden: {', '.join(_LEFT)} (too short, or a word of the suite's own)" if _LEFT else ""
 
 
 def _hide(secret: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from clusters.engines import ENGINES, SUBJECT, title
 from plugin import run as runs
 from plugin.claims import Claim
-from plugin.evidence.redaction import redacted_json
+from plugin.evidence.redaction import not_hidden, redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
 from plugin.options import AUTO
@@ -110,6 +110,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     if session.outcomes and run.settings.engine == AUTO and run.control_notice:
         choice = ENGINES[SUBJECT].choice
         terminal.write_line(f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself")
+    if left := not_hidden():
+        terminal.write_line("\n".join(wrapped(left, "")), yellow=True)
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
 

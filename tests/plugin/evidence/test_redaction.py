@@ -17,7 +17,8 @@ from plugin.evidence.store import broken_seals
 from tests.plugin.conftest import Gate
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sample-run.tar.xz"
-SECRET = "hunter2SECRET"
+SECRETS = ("hunter2SECRET", "marmalade", "20261125")
+"""One that looks like one, a plain word, digits alone."""
 SHOWN = [
     # URLs and DSNs
     "postgresql://root:{}@db:26257/shop",
@@ -47,6 +48,11 @@ SHOWN = [
     "passphrase 'two words, {}'",
     "the password {} is wrong",
     "the password is {}, that of root",
+    "password {}",
+    "passwd {}",
+    "the passphrase is: {}",
+    "--password {}",
+    "wrong password ({}) of root",
     # Names
     '{{"password": "{}"}}',
     '{{"password": "a\\"{}"}}',
@@ -124,6 +130,9 @@ PLAIN = [
     "password authentication failed; password required! passphrase needed; licence: none, license = Apache-2.0",
     "['docker', '-u', '1000:1000']",
     "ALTER USER root WITH PASSWORD $1",
+    "the password is not set, a password for root is needed; password (required) and passwords 5",
+    "password --host db; the password user=rep; password | None; if password is None",
+    "CREATE USER root WITH PASSWORD NULL; the password was wrong. Password must be set; password of root",
     "compass: north; author=bob; bypass=yes",
     "test_x.py::test_y[postgresql://…@db/shop] and at:postgresql://…@db",
     "-p 26257; psql -p 5432 -U root",
@@ -132,13 +141,14 @@ PLAIN = [
 """What only resembles one."""
 
 
+@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("form", SHOWN, ids=range(len(SHOWN)))
-def test_a_secret_is_hidden_wherever_it_stands(form: str) -> None:
-    shown = redacted(form.format(SECRET))
-    assert SECRET not in shown
+def test_a_secret_is_hidden_wherever_it_stands(form: str, secret: str) -> None:
+    shown = redacted(form.format(secret))
+    assert secret not in shown
     assert HIDDEN in shown
     assert redacted(shown) == shown
-    assert SECRET not in redacted(f"E   OSError: ({form.format(SECRET)}) refused\n and more of it")
+    assert secret not in redacted(f"E   OSError: ({form.format(secret)}) refused\n and more of it")
 
 
 @pytest.mark.parametrize("secret", FORMS)
@@ -323,6 +333,8 @@ def test_a_real_run_stays_as_it_is() -> None:
         "$6$",
         "(",
         "pass ",
+        "password ",
+        "password \\",
         "password=a,",
         "password=secret(",
         "A",
@@ -353,6 +365,7 @@ def test_the_time_grows_with_the_length(part: str) -> None:
 @pytest.fixture
 def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_GIVEN", {})
+    monkeypatch.setattr(redaction, "_LEFT", {})
 
 
 @pytest.mark.usefixtures("nothing_given")
@@ -436,6 +449,23 @@ def test_what_evidence_is_made_of_stays(secret: str) -> None:
     redaction.hide_given({"PGPASSWORD": secret})
     assert redacted(f"said {secret}") == f"said {secret}"
     assert redacted(f"password={secret}") != f"password={secret}", "where its name stands it is hidden all the same"
+    assert redaction.not_hidden() == "not hidden: PGPASSWORD (too short, or a word of the suite's own)"
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_only_what_stays_is_named() -> None:
+    redaction.hide_given({"DEPLOY_TOKEN": "w0mbat-token", "PWD": "/usr", "API_KEY": "null", "PASSWORD": "", "HOME": "abc"})
+    assert redaction.not_hidden() == ""
+    redaction.hide_given({"DATABASE_URL": "postgresql://root:postgres@db/x", "PIN_PASSWORD": "123\n"})
+    redaction.hide_given({"DATABASE_URL": "postgresql://root:postgres@db/x"})
+    assert redaction.not_hidden() == "not hidden: DATABASE_URL, PIN_PASSWORD (too short, or a word of the suite's own)"
+
+
+def test_a_user_is_told_once_what_was_given_and_stays(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "events")
+    monkeypatch.setenv("SHOP_TOKEN", "wholly-harmless-words")
+    told = [line for line in gate(*gate.tests("passes"), "-n", "2").lines if line.startswith("not hidden")]
+    assert told == ["not hidden: SHOP_PASSWORD (too short, or a word of the suite's own)"]
 
 
 @pytest.mark.usefixtures("nothing_given")
