@@ -97,7 +97,12 @@
       axes: [axis(across), axis({ size: 64, ...(y.axis || {}) })],
       hooks: { drawAxes: [draw] },
     };
-    return new uPlot(options, data, home);
+    const made = new uPlot(options, data, home), legend = made.root.querySelector(".u-legend");
+    if (legend) {  // a table of uPlot's own: each row's heading names a line
+      legend.setAttribute("aria-label", `Lines of the chart: ${title}`);
+      legend.querySelectorAll("th").forEach((th) => { th.scope = "row"; });
+    }
+    return made;
   }
 
   // A second between two without a value is no line: it gets a dot.
@@ -236,9 +241,10 @@
     });
     if (!charts.length) comparison.textContent = "The two measured different things: only their checks stand beside each other.";
     drawn.set(comparison, charts);
-    const side = document.getElementById("side"), table = document.createElement("table"), heads = ["", ...short, "second ÷ first"];
+    const side = document.getElementById("side"), table = document.createElement("table"), heads = ["check", ...short, "second ÷ first"];
     table.className = "stacked";
-    const row = (cells, of = table.tBodies[0] || table.createTBody(), tag = "td") => { const tr = of.insertRow(); cells.forEach((text, at) => { const cell = document.createElement(tag); cell.textContent = text; cell.dataset.is = heads[at]; tr.append(cell); }); };
+    table.setAttribute("aria-label", "What the two came to, side by side");
+    const row = (cells, of = table.tBodies[0] || table.createTBody(), tag = "td") => { const tr = of.insertRow(); cells.forEach((text, at) => { const cell = document.createElement(tag); cell.textContent = text; if (tag === "th") cell.scope = "col"; else cell.dataset.is = heads[at]; tr.append(cell); }); };
     row(heads, table.createTHead(), "th");
     row(["verdict", ...pair.map((trial) => trial.word), ""]);
     const named = pair.map((trial) => new Map(trial.checks.map((check) => [check.metric, check])));

@@ -314,6 +314,23 @@ def test_it_can_be_read_everywhere(chromium: Any, two: Path, odd: Path, scheme: 
         seen.page.close()
 
 
+def test_every_table_that_stands_has_a_name_and_every_heading_says_what_it_heads(
+    chromium: Any, two: Path, odd: Path
+) -> None:
+    """Of the tables that a script makes, too: the source says nothing of those."""
+    for path in (two, odd):
+        seen = opened(chromium, path)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        seen.page.locator("#compare").scroll_into_view_if_needed()
+        seen.page.locator("#side table th").first.wait_for()
+        lacking = "(name, ask) => [...document.querySelectorAll(name)].filter(ask).map(one => one.outerHTML)"
+        named = "one => !(one.getAttribute('aria-label') || one.caption)"
+        assert seen.page.evaluate(f"({lacking})('table', {named})") == []
+        assert seen.page.locator("table.u-legend").count()
+        assert seen.page.evaluate(f"({lacking})('th', one => !one.scope || !one.textContent.trim())") == []
+        seen.page.close()
+
+
 def contrast(page: Any, one: str, other: str) -> float:
     """As the Web Content Accessibility Guidelines count it."""
 
