@@ -5,6 +5,7 @@ It has when an option of ours was given, when a test of ours was collected, or w
 
 import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,15 +108,22 @@ def benchmarks_of(config: pytest.Config) -> Any:
 
 
 def explain(report: pytest.CollectReport) -> None:
-    """Say what name of ours was taken instead of a traceback.
+    """Say what name of ours was taken, or what package is not here, instead of a traceback.
 
-    By a directory of a user's own that is called as a package of the suite's, or by an option of a conftest.py below
-    the arguments, which only collecting loads.
+    Taken by a directory of a user's own that is called as a package of the suite's, or by an option of a conftest.py
+    below the arguments, which only collecting loads.
     """
     said = str(report.longrepr or "")
     if report.failed and not OURS.isdisjoint(names := taken(said)):
         who = re.search(r"^(\S*conftest\.py):\d+: in pytest_addoption", said, re.MULTILINE)
         report.longrepr = sentence(who[1] if who else f"a conftest.py of {report.nodeid}", names)
+        return
+    missing = re.search(r"^E? *ModuleNotFoundError: No module named '(\w+)", said, re.MULTILINE)
+    if missing and report.failed and missing[1] in _tested_with():
+        report.longrepr = (
+            f"{report.nodeid}: needs the package {missing[1]}, which this environment does not have. The suite's own "
+            f"tests run in another: tox -e test -- {report.nodeid}. Here, name the tests of your claims instead."
+        )
         return
     found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", said) or re.search(
         r"cannot import name '(?P<name>\w+)' from '(?P<room>clusters|fixtures|plugin)' \(", said
@@ -126,3 +134,18 @@ def explain(report: pytest.CollectReport) -> None:
             "package of Roachproof's, beside which no other of that name can be imported. Give your directory another "
             "name."
         )
+
+
+def _tested_with() -> set[str]:
+    """Modules of the packages that the group ``test`` of pyproject.toml asks for, which only ``tox -e test`` has all of."""
+    import tomllib
+
+    groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    waiting, found = ["test"], set[str]()
+    while waiting:
+        for each in groups[waiting.pop()]:
+            if isinstance(each, str):
+                found.add(re.split(r"[^\w-]", each)[0].replace("-", "_"))
+            else:
+                waiting.append(each["include-group"])
+    return found

@@ -15,7 +15,7 @@ from plugin.profiles import profile_named
 from plugin.suites import Suite
 from plugin.workloads import Workload
 from tests.plugin import forked
-from tests.plugin.conftest import CHECKOUT
+from tests.plugin.conftest import CHECKOUT, Gate
 from tests.plugin.test_host import PLENTY
 
 
@@ -49,6 +49,37 @@ def test_arguments_choose_among_the_claims(environment: str, after: list[str], t
 
 def test_a_whole_suite_is_more_than_one_claim() -> None:
     assert len(collected("gate")) > len(collected("try")) == 1
+
+
+WITHOUT = """
+import sys
+
+elsewhere, sys.path[:] = [*sys.path], []
+for name in [*sys.modules]:
+    if name.partition(".")[0] == "{0}":
+        del sys.modules[name]
+try:
+    import {0}{1}
+finally:
+    sys.path[:] = elsewhere
+
+
+def test_answer():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("package", "part"), [("hypothesis", ""), ("trustme", ""), ("jsonschema", ".validators")])
+def test_a_package_of_the_suites_own_tests_that_is_not_here_is_said(gate: Gate, package: str, part: str) -> None:
+    """As in ``tox -e try -- tests``."""
+    (gate.path / "test_own.py").write_text(WITHOUT.format(package, part))
+    ran = gate("test_own.py")
+    assert ran.status == 2, ran.text
+    assert f"test_own.py: needs the package {package}, which this environment does not have." in ran.text
+    assert "tox -e test -- test_own.py" in ran.text
+    assert "Traceback" not in ran.text
+    (gate.path / "test_own.py").write_text("import a_package_of_nobodys")
+    assert "ModuleNotFoundError: No module named 'a_package_of_nobodys'" in gate("test_own.py").text
 
 
 class Run:
