@@ -107,13 +107,27 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(line)
     if session.page:
         terminal.write_line(session.page)
-    if session.outcomes and run.settings.engine == AUTO and run.control_notice:
-        choice = ENGINES[SUBJECT].choice
-        terminal.write_line(f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself")
+    if session.outcomes and run.settings.engine == AUTO and not run.settings.strict_suite:
+        terminal.write_line(_next(run))
     if left := not_hidden():
         terminal.write_line("\n".join(wrapped(left, "")), yellow=True)
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
+
+
+def _next(run: runs.Run) -> str:
+    """The next command of somebody who left it to us what is tested."""
+    choice, settings = ENGINES[SUBJECT].choice, run.settings
+    if run.control_notice:
+        return f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself"
+    options = [f"{choice.version} {version}" for version in settings.versions]
+    if not options:
+        found = run.fingerprints[0] if run.fingerprints else {}
+        binary, version = Path(str(found.get("binary", "FILE"))), found.get("version")
+        # One of the cache, whose directory is named so, or of a download is found again by its version.
+        by_version = not settings.path and binary.parent.name == version
+        options = [f"{choice.version} {version}" if by_version else f"{choice.path} {binary}"]
+    return f"next: tox -e gate -- {' '.join(options)} runs the whole gate on it"
 
 
 def print_not_tested(terminal: Any, told: Iterable[str]) -> None:

@@ -242,6 +242,20 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
     assert lines_of(quiet, "next: ") == [], "who named the control knows of it"
 
 
+def test_a_run_of_cockroachdb_says_what_comes_next(gate: Gate) -> None:
+    binary = gate.fake_cockroach("v24.1.3")
+    whole = "runs the whole gate on it"
+    for given, told in (
+        ([], "--cockroach-version v24.1.3"),
+        (["--cockroach-version", "v24.1.3"], "--cockroach-version v24.1.3"),
+        (["--cockroach", str(binary)], f"--cockroach {binary}"),
+    ):
+        ran = gate(*gate.tests("passes"), "--engine", "auto", *given)
+        assert ran.status == 0, ran.text
+        assert lines_of(ran, "next: ") == [f"next: tox -e gate -- {told} {whole}"]
+    assert lines_of(gate(*gate.tests("passes"), "--engine", "cockroach"), "next: ") == [], "who named it knows"
+
+
 def lines_of(ran: Ran, begin: str) -> list[str]:
     return [line for line in ran.lines if line.startswith(begin)]
 
