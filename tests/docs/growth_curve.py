@@ -51,7 +51,7 @@ def rows(text: str) -> list[Row]:
 
 
 def _row(cells: Sequence[str]) -> Row:
-    build, tables, first, last, _, stays, in_line, _ = cells
+    build, tables, _, first, last, _, stays, in_line, _ = cells
     return Row(
         build=build.partition(",")[0], tables=int(tables.replace(" ", "")), first=float(first.removesuffix(" ms")),
         last=float(last.removesuffix(" ms")), stays=_hours(stays), in_line=_hours(in_line),
@@ -87,8 +87,7 @@ def drawn(found: Sequence[Row]) -> str:
             x=measured, across="tables", lines=costs, logarithmic=True,
         ),
         Chart(
-            title=f"Hours for all tables, extrapolated to the article's {TARGET // 1000} 000; its sizes are marked, "
-            "intervals are of 95 %",
+            title=f"Hours for all tables, extrapolated to the article's {TARGET // 1000} 000; its sizes are marked",
             x=sizes, across="tables", behind=marks, height=300,
             lines=[line for row, colour in builds for line in _extrapolated(row, colour, sizes)],
         ),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fixtures.workloads.tenants.judge.extrapolation import ARTICLE, TARGET
-from tests.docs.growth_curve import DOCUMENT, PICTURE, drawn, rows
+from tests.docs.growth_curve import DOCUMENT, HEAD, PICTURE, drawn, rows
 
 TEXT = DOCUMENT.read_text()
 
@@ -22,6 +22,14 @@ def test_the_curves_end_at_what_the_table_says_of_the_articles_size() -> None:
         assert row.hours_if_it_stays(TARGET) == pytest.approx(row.stays[0], rel=0.05), row.build
         if row.in_line:
             assert row.hours(TARGET) == pytest.approx(row.in_line[0], rel=0.05), row.build
+
+
+def test_how_far_beyond_what_was_measured_stands_beside_each_curve() -> None:
+    head, _, *lines = TEXT[TEXT.index(HEAD) :].partition("\n\n")[0].splitlines()
+    place = [cell.strip() for cell in head.split("|")].index("300 000 are, times what was measured")
+    for row, line in zip(rows(TEXT), lines, strict=True):
+        assert int(line.split("|")[place]) == round(TARGET / row.tables), row.build
+        assert not ("bend" in line and len(row.stays) + len(row.in_line) > 2), "no interval of costs that bend"
 
 
 def test_what_is_marked_is_told_below_the_picture() -> None:
