@@ -59,15 +59,14 @@ def _line(text: str) -> str:
 
 
 def summary(terminal: Any, config: pytest.Config) -> None:
-    """Of each claim that is to be told in full the table of checks: each one's measured value against its limit."""
+    """Of each claim that did not pass (with ``-v`` of all) the table of checks: what was measured against its limit."""
     session = config.stash[SESSION]
     outcomes = sorted(session.outcomes, key=lambda o: o.nodeid)
     claims = [o for o in outcomes if not o.sabotage]
     sabotages = [o for o in outcomes if o.sabotage]
     stored = session.stored.trials if session.stored else ()
     trials: Mapping[Path | None, StoredTrial] = {trial.directory: trial for trial in stored}
-    in_full = len(claims) == 1 or config.get_verbosity() > 0
-    told = [outcome for outcome in claims if in_full or outcome.result.outcome != "pass"]
+    told = [outcome for outcome in claims if config.get_verbosity() > 0 or outcome.result.outcome != "pass"]
     if told:
         terminal.write_sep("=", "claims")
     printed: set[str] = set()

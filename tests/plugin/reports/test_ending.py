@@ -189,8 +189,10 @@ def test_passing_claims_are_shown_in_full_where_that_is_asked_for(gate: Gate) ->
     assert "question  PASS\n" not in gate(*tests).text
     assert gate(*tests, "-v").text.count("question  PASS\n") == 2
     one = gate(*gate.tests("passes"))
-    assert "answer  PASS\n" in one.text
+    assert "= claims =" not in one.text, "a single one that passes is a line, too"
+    assert one.verdicts() == ["answer  PASS"]
     assert "RUN PASSED: 1 claim" in one.lines
+    assert "answer  PASS\n" in gate(*gate.tests("passes"), "-v").text
 
 
 def test_the_table_of_checks_stands_once_and_the_last_lines_are_ours(gate: Gate) -> None:
