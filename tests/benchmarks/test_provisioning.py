@@ -1,6 +1,11 @@
-"""Tables a second: tenants as they are provisioned, and one CREATE TABLE a round trip, in turns on one cluster."""
+"""Tables a second: tenants as they are provisioned, and one CREATE TABLE a round trip, in turns on one cluster.
+
+Of CockroachDB alone, of which it is promised: there each CREATE TABLE of its own is a new version of the schema, for
+which nodes wait. PostgreSQL, the control, was not measured: there it is one commit, so that nothing is promised.
+"""
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -16,7 +21,10 @@ from tests.benchmarks.measuring import Figure, spread
 from tests.benchmarks.test_tpcc_driver import Bench, single_node
 
 TIMES = 5
-"""How many times as many tables a second are promised."""
+"""How many times as many tables a second are promised, at each size."""
+
+MOST_MS = 8.0
+"""What a table is to take less than, a goal: made by hand in large transactions it took 8.6 on an empty cluster."""
 
 SIZES = (1000, 2000)
 """How many tables there are when the two are measured."""
@@ -43,6 +51,11 @@ async def round_trips(connection: Connection, site: Site, template: Template, na
     return (time.monotonic() - began) / template.tables
 
 
+def too_slow(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
+    """By size the median of its pairs where that is less than promised: a fast one makes up for no slow one."""
+    return {size: median(each) for size, each in times.items() if median(each) < TIMES}
+
+
 async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: list[Figure]) -> None:
     """At a thousand tables and at two thousand; beside it the article's loop, which loads a warehouse's rows, too."""
     known, began = Templates(), time.monotonic_ns()
@@ -53,7 +66,7 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
     def now() -> int:
         return (time.monotonic_ns() - began) // 1000
 
-    windows: list[tuple[int, int, float]] = []
+    windows: list[tuple[int, int, int, float]] = []
     async with single_node(cockroach, tmp_path) as cluster:
         site = site_of(cluster)
 
@@ -78,28 +91,42 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
                     begin = now()
                     await making.provision(upto=making.done + one)
                     end = now()
-                    windows.append((begin, end, took or await theirs(connection, len(windows))))
+                    windows.append((size, begin, end, took or await theirs(connection, len(windows))))
         loop_s = Bench(cluster, cockroach, tmp_path).workload("articles", *IMPORTED, timeout_s=600).wall_s
     records = list(read_provisioning(tmp_path / FILE, []))
     batches = [record for record in records if isinstance(record, Batch)]
     ours = [
         sum(each.t - each.begin for each in batches if begin <= each.begin < end) / 1e6 / sum(tables.values())
-        for begin, end, _ in windows
+        for _, begin, end, _ in windows
     ]
-    times = [took / mine for (_, _, took), mine in zip(windows, ours, strict=True)]
+    at = {size: [each for each, (there, *_) in enumerate(windows) if there == size] for size in SIZES}
+    times = {size: [windows[each][-1] / ours[each] for each in some] for size, some in at.items()}
+    our_ms = {size: [1000 * ours[each] for each in some] for size, some in at.items()}
+    their_ms = {size: [1000 * windows[each][-1] for each in some] for size, some in at.items()}
     ways = {record.template: record.way for record in records if isinstance(record, Chosen)}
-    figures.append(
+    raw = f"{times}; batches, ms a table: {[round((e.t - e.begin) / 1e3 / e.tables, 1) for e in batches]}"
+    made = (
+        f"one node, TLS; {PAIRS} pairs in turns at each size, each of "
+        f"{' and '.join(f'{count} tables of {name}' for name, count in tables.items())}; made by "
+        f"{', '.join(f'{name}: {way}' for name, way in ways.items())}"
+    )
+    figures += [
         Figure(
             what=f"tables a second of provisioned tenants, against one CREATE TABLE a round trip, {cockroach.version}",
-            promised=f"≥ {TIMES} × at {' and '.join(map(str, SIZES))} tables",
-            measured=f"{spread(times, 1)} ×; {spread([1000 * each for each in ours], 1)} ms a table, with roles and "
-            f"isolation, against {spread([1000 * took for _, _, took in windows], 1)} ms; the article's loop: "
-            f"{loop_s:.1f} s for nine tables with a warehouse's rows",
-            kept=median(times) >= TIMES,
-            how=f"one node, TLS; {PAIRS} pairs in turns at each size, each of "
-            f"{' and '.join(f'{count} tables of {name}' for name, count in tables.items())}; made by "
-            f"{', '.join(f'{name}: {way}' for name, way in ways.items())}",
-            raw=f"{times}; batches, ms a table: {[round((e.t - e.begin) / 1e3 / e.tables, 1) for e in batches]}",
-        )
-    )
-    assert median(times) >= TIMES
+            promised=f"≥ {TIMES} × at each of {' and '.join(map(str, SIZES))} tables",
+            measured=f"{_by_size(times, '×')}; with roles and isolation, against {_by_size(their_ms, 'ms a table')}; "
+            f"the article's loop: {loop_s:.1f} s for nine tables with a warehouse's rows",
+            kept=not too_slow(times), how=made, raw=raw,
+        ),
+        Figure(
+            what=f"what a table of provisioned tenants takes, {cockroach.version}",
+            promised=f"a goal: < {MOST_MS:g} ms",
+            measured=_by_size(our_ms, "ms a table"),
+            kept=all(median(each) < MOST_MS for each in our_ms.values()), how=made, raw=raw,
+        ),
+    ]  # fmt: skip
+    assert not too_slow(times)
+
+
+def _by_size(values: Mapping[int, Sequence[float]], unit: str) -> str:
+    return ", ".join(f"{spread(each, 1)} {unit} at {size} tables" for size, each in values.items())
