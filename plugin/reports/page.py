@@ -37,6 +37,8 @@ MOST_EVENTS = 500  # events listed of one trial; a run of hours has many, and it
 MOST_FACTS = 300
 FOLDED = ("pass", "reported")
 """Outcomes of checks that a reader opens who wants to see them."""
+UNSEEN = "not evaluated"
+"""That of checks which nothing here could decide: in a fold of their own, below those that decided."""
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 WORST = ("bad", "unsure")  # styles of trials that are listed before all others, in this order
 FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
@@ -196,9 +198,12 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
         + [trial.problem] * bool(trial.problem),
         "facts": {name: value for name, value in context.items() if value},
         "checks": checks,
-        "told": [check for check in checks if check["outcome"] not in FOLDED],
-        "folded": [check for check in checks if check["outcome"] in FOLDED],
-        "folding": _folding(checks),
+        "told": [check for check in checks if check["outcome"] not in (*FOLDED, UNSEEN)],
+        "folds": [
+            (title, rows)
+            for title, outcomes in ((_folding(checks), FOLDED), (_unseen(checks), (UNSEEN,)))
+            if (rows := [check for check in checks if check["outcome"] in outcomes])
+        ],
         "paper": paper,
         "own": own,
         "conditions": verdict["conditions"],
@@ -230,6 +235,12 @@ def _folding(checks: Sequence[Mapping[str, Any]]) -> str:
     """What the fold is called that hides the checks that hold, and those that are only reported."""
     passed, reported = (sum(check["outcome"] == outcome for check in checks) for outcome in FOLDED)
     return f"{passed} passed, {reported} reported"
+
+
+def _unseen(checks: Sequence[Mapping[str, Any]]) -> str:
+    """What the fold is called that hides the checks which this run could not decide."""
+    count = sum(check["outcome"] == UNSEEN for check in checks)
+    return f"{count} not evaluated: this profile, version or plan cannot show {'it' if count == 1 else 'them'}"
 
 
 def _check(result: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:

@@ -454,7 +454,9 @@ def test_what_evidence_is_made_of_stays(secret: str) -> None:
 
 @pytest.mark.usefixtures("nothing_given")
 def test_only_what_stays_is_named() -> None:
-    redaction.hide_given({"DEPLOY_TOKEN": "w0mbat-token", "PWD": "/usr", "API_KEY": "null", "PASSWORD": "", "HOME": "abc"})
+    redaction.hide_given(
+        {"DEPLOY_TOKEN": "w0mbat-token", "PWD": "/usr", "API_KEY": "null", "PASSWORD": "", "HOME": "abc"}
+    )
     assert redaction.not_hidden() == ""
     redaction.hide_given({"DATABASE_URL": "postgresql://root:postgres@db/x", "PIN_PASSWORD": "123\n"})
     redaction.hide_given({"DATABASE_URL": "postgresql://root:postgres@db/x"})

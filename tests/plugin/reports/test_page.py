@@ -279,6 +279,28 @@ def test_trials_that_somebody_must_look_at_come_first(home: Path) -> None:
     assert re.findall(r'<section id="a(\d)"', text) == ["3", "1", "0", "2", "4"]
 
 
+def test_what_decided_stands_before_what_was_not_evaluated(home: Path) -> None:
+    """The latter is folded, below what holds; nothing of it is open, nor is anything of a claim that passed."""
+    run = run_of(home / "unseen", trials=[{"seconds": 20, "faults": []}])
+    place = run / "claims" / "survivability"
+    (verdict,) = place.glob(f"*/{VERDICT}")
+    results = json.loads(verdict.read_text())["results"]
+    for result, outcome in zip(results, ("not evaluated", "refuted", "not evaluated"), strict=False):
+        result["outcome"] = outcome
+    rest = [result["outcome"] for result in results[3:]]
+    edited(verdict, results=results, outcome="refuted")
+    page = page_of(home / "unseen.html", run).read_text()
+    shown, first, second = page[page.index("<h3>Checks</h3>") :].split("<details>", 3)[:3]
+    open_ = re.findall(r'<tr><td class="[a-z]+ keep">. ([A-Z ]+)<', shown)
+    assert open_ == ["REFUTED", *(outcome.upper() for outcome in rest if outcome in ("refuted", "inconclusive"))]
+    told = f"{rest.count('pass')} passed, {rest.count('reported')} reported"
+    assert first.startswith(f"<summary>{told}</summary>")
+    assert "NOT EVALUATED" not in first
+    unseen = 2 + rest.count("not evaluated")
+    assert second.startswith(f"<summary>{unseen} not evaluated: this profile, version or plan cannot show them</")
+    assert second.count("NOT EVALUATED</td>") == unseen
+
+
 @pytest.mark.parametrize(
     ("scheme", "width", "media"), [("light", 1200, "screen"), ("dark", 400, "screen"), ("dark", 800, "print")]
 )
