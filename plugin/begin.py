@@ -137,7 +137,7 @@ def explain(report: pytest.CollectReport) -> None:
 
 
 def _tested_with() -> set[str]:
-    """Modules of the packages that the group ``test`` of pyproject.toml asks for, which only ``tox -e test`` has all of."""
+    """Modules of the packages that the group ``test`` of pyproject.toml asks for."""
     import tomllib
 
     groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
