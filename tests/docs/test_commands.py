@@ -59,6 +59,8 @@ def pytests(words: Words) -> Iterator[Words]:
             assert found, f"no module is called {module}"
             assert found.origin
             assert "__main__" in Path(found.origin).read_text() or found.origin.endswith("__main__.py")
+        case ("git", "clone", "ADDRESS", "roachproof"):
+            pass
         case ("git", "describe", *options):
             assert set(options) < set(DESCRIBE)
         case ("mkdir", "-p", *places):

@@ -4,9 +4,14 @@ import configparser
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.plugin.conftest import Gate, gate
+
+__all__ = ["gate"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -47,6 +52,42 @@ def test_sentences_are_short(page: Path) -> None:
     found = sentences(page.read_text())
     assert len(found) > 5
     assert [each for each in found if len(each.split()) > MOST_WORDS] == []
+
+
+def test_sources_are_told_as_the_catalogue_has_them() -> None:
+    """By the README, and by the page of claims, which has all of them."""
+    works = tomllib.loads((CHECKOUT / "plugin" / "catalogue" / "sources.toml").read_text())["sources"]
+    named = {name.lower(): work for name, work in works.items()}
+    told = {}
+    for page in ("README.md", "docs/claims.md"):
+        listed = (CHECKOUT / page).read_text().partition("\n## Sources\n")[2].partition("\n## ")[0]
+        entries = re.findall(r"^(?:- \*(?P<name>[^*]+)\*:|\| (?P<cell>[^|]+) \|) (.*)$", listed, re.MULTILINE)
+        told[page] = {(name or cell).lower(): entry for name, cell, entry in entries if cell != "called"}
+    assert told["docs/claims.md"].keys() == named.keys()
+    assert {"thesis", "22k-databases article"} <= told["README.md"].keys() <= named.keys()
+    for page, entries in told.items():
+        for name, entry in entries.items():
+            work = {**named[name]}
+            parts = [*work.pop("authors", ()), *map(str, work.values())]
+            assert [part for part in parts if part not in entry] == [], f"{page}: {name}"
+
+
+def test_the_readmes_minutes_are_the_catalogues(gate: Gate) -> None:
+    """What ``--claims`` adds up for one version, and for two."""
+    for version in ("v24.1.3", "v24.1.4"):
+        gate.fake_cockroach(version)
+    readme = (CHECKOUT / "README.md").read_text()
+    (one, two) = re.findall(r"\| `[^`]*tox -e gate` \| .* \| (\d+) min; up to (\d+) with two versions \|", readme)[0]
+    (hours,) = re.findall(r"\| `[^`]*tox -e nightly` \| .* \| (\d+) h \|", readme)
+
+    def told(*versions: str) -> dict[str, str]:
+        ran = gate("--claims", *(f"--cockroach-version={version}" for version in versions), catalogue=False)
+        assert ran.status == 0, ran.text
+        return dict(re.findall(r"(gate|nightly) \d+, about ([\d.]+) (?:min|h)", " ".join(ran.text.split())))
+
+    assert told("v24.1.3")["gate"] == one
+    assert told("v24.1.3", "v24.1.4")["gate"] == two
+    assert round(float(told("v24.1.3")["nightly"])) == int(hours)
 
 
 def test_the_changelog_has_a_section_for_each_release() -> None:
