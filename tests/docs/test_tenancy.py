@@ -1,0 +1,42 @@
+"""``docs/tenancy.md``: its table of what passed has every claim of tenants, and no build that was never run."""
+
+import re
+from pathlib import Path
+
+from clusters.engines.cockroach.builds import RUN
+from plugin.catalogue import load
+from plugin.suites import Suite
+
+TEXT = (Path(__file__).parents[2] / "docs" / "tenancy.md").read_text()
+VERDICT = re.compile(r"(PASS|REFUTED|inconclusive|ended by its time|as \[below\]|\*not seen\*|\*not run\*)")
+
+
+def rows() -> list[list[str]]:
+    """The cells of what passed: claim, suite, engine and build, day, verdict."""
+    table = TEXT.partition("## What passed")[2].partition("\n## ")[0].partition("|---|")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
+
+
+def test_every_claim_of_tenants_says_what_it_came_to_on_both_engines() -> None:
+    known = {f"`{claim.id}`": claim for claim in load() if claim.id.startswith("tenancy")}
+    said = {name: [row for row in rows() if row[0] == name] for name in known}
+    for name, claim in known.items():
+        engines = {row[2].split()[0] for row in said[name]}
+        assert engines >= {"CockroachDB", "PostgreSQL"} or "any" in engines, name
+        assert {row[1] for row in said[name]} == {str(suite) for suite in claim.suites} - {"paper"}, name
+    assert {row[0] for row in rows()} == {*known, "all"}
+
+
+def test_a_verdict_has_a_day_and_a_build_that_was_run() -> None:
+    builds = {"v26.1", "PostgreSQL 18.4", *(build.tag for build in RUN), "v26.1.0-alpha.2", "v26.1.0-alpha.3"}
+    for claim, _, where, day, verdict in rows():
+        assert VERDICT.match(verdict), (claim, verdict)
+        seen = not verdict.startswith("*")
+        assert bool(re.fullmatch(r"2026-\d\d-\d\d", day)) is seen, (claim, verdict)
+        assert not seen or where.removeprefix("CockroachDB ") in builds, where
+
+
+def test_the_claims_of_the_gate_are_counted() -> None:
+    gate = [claim.id for claim in load() if claim.id.startswith("tenancy") and Suite.GATE in claim.suites]
+    assert gate == ["tenancy", "tenancy-drop"]
+    assert f"Two of the eight are in the gate, for its minutes on two cores: `{gate[0]}`, and `{gate[1]}`" in TEXT
