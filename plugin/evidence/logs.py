@@ -1,4 +1,4 @@
-"""Logs that nodes and clients wrote themselves, without the secrets that the run was given.
+"""Logs that nodes and clients wrote themselves, without the secrets that the run was given, each by one name.
 
 Evidence of the harness's own is written without any; a log is mended once nobody writes to it, and before it is sealed.
 """
@@ -27,6 +27,15 @@ def withhold_given(directory: Path) -> None:
                 f"{file} cannot be rid of secrets that this run was given ({error.strerror}): look into it, or delete "
                 "it, before you hand the run directory on"
             ) from error
+
+
+def drop_links(directory: Path) -> None:
+    """Remove further names of logs, as servers have one for their newest: not all that copies a run copies links.
+
+    ``kubectl cp`` leaves them out. What is sealed and not there would seem to have been taken away.
+    """
+    for file in [file for file in (directory / LOGS).rglob("*") if file.is_symlink()]:
+        file.unlink()
 
 
 def _logs(directory: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ import pytest
 
 from clusters.errors import HarnessError
 from plugin.evidence import logs, redaction
-from plugin.evidence.logs import withhold_given
+from plugin.evidence.logs import drop_links, withhold_given
 
 SECRET = "velvet-marmot-of-1"
 
@@ -49,6 +49,17 @@ def test_a_log_that_holds_none_is_not_written_and_evidence_is_not_touched(tmp_pa
     before = [(file.stat().st_ino, file.read_bytes()) for file in files]
     withhold_given(tmp_path)
     assert [(file.stat().st_ino, file.read_bytes()) for file in files] == before
+
+
+def test_a_log_has_one_name_and_what_is_no_log_keeps_its_links(tmp_path: Path) -> None:
+    written = log(tmp_path, b"said", "logs/r01/n1/cockroach.host.2026.log")
+    elsewhere = log(tmp_path, b"", "claims.tsv")
+    for name, to in (("newest.log", written.name), ("gone.log", "nothing"), ("all", ".."), ("away", elsewhere)):
+        written.with_name(name).symlink_to(to)
+    (tmp_path / "other").symlink_to(elsewhere)
+    drop_links(tmp_path)
+    assert {*tmp_path.rglob("*")} - {*written.parents} == {written, elsewhere, tmp_path / "other"}
+    assert written.read_bytes() == b"said"
 
 
 def test_memory_does_not_grow_with_a_log(tmp_path: Path) -> None:
