@@ -154,6 +154,15 @@ def test_a_headless_service_has_names_for_pods_that_are_not_ready(lab: Lab) -> N
     assert address in lab.kubectl("exec", "shy", "--", "nslookup", "first.all.default.svc.cluster.local")
 
 
+def test_a_pod_reaches_the_api_server_as_its_environment_says(lab: Lab) -> None:
+    """As a harness that runs in the cluster does, with the account's own certificates and token."""
+    own = "/var/run/secrets/kubernetes.io/serviceaccount"
+    apply(lab, pod("insider", f"test -s {own}/token && test -s {own}/ca.crt && exec sleep infinity"))
+    lab.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/insider", WAIT)
+    asks = "nc -z -w 10 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT && echo reached"
+    assert lab.kubectl("exec", "insider", "--", "sh", "-c", asks).split() == ["reached"]
+
+
 def test_an_isolated_machine_is_lost_until_it_is_healed(lab: Lab) -> None:
     def ready(status: str) -> None:
         lab.kubectl("wait", f"--for=condition=Ready={status}", "node/machine-2", WAIT)

@@ -15,9 +15,12 @@ from typing import Any
 
 from tests.kubernetes.lab.inside import (
     API,
+    API_PORT,
     API_UP,
     GATEWAY,
     READY,
+    SERVICE,
+    SERVICES,
     TOKEN,
     ask,
     complete,
@@ -40,7 +43,8 @@ def control_plane(lab: dict[str, Any]) -> None:
     (root / "volumes").mkdir()
     volumes.mkdir(exist_ok=True)
     do(f"mount --bind {root}/volumes {volumes}", "ip link set lo up", "ip link add lan0 type bridge")
-    do(f"ip addr add {GATEWAY}/32 dev lan0", "ip link set lan0 up", "ip route add default dev lan0")
+    do(*(f"ip addr add {address}/32 dev lan0" for address in (GATEWAY, SERVICE)))
+    do("ip link set lan0 up", "ip route add default dev lan0")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     write(root / "tokens.csv", f'{TOKEN},admin,admin,"system:masters"\n')
     do(f"openssl genrsa -out {root}/accounts.key 2048")
@@ -113,11 +117,12 @@ def _kubeconfig(root: Path) -> object:
 def _api_flags(root: Path) -> list[str]:
     return [
         "--etcd-servers=http://127.0.0.1:2379",
-        f"--bind-address={GATEWAY}",
+        # All addresses of its own network: the gateway's, and that of its service.
+        "--bind-address=0.0.0.0",
         f"--advertise-address={GATEWAY}",
-        "--secure-port=6443",
+        f"--secure-port={API_PORT}",
         f"--cert-dir={root}/pki",
-        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--service-cluster-ip-range={SERVICES}",
         f"--token-auth-file={root}/tokens.csv",
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 GATEWAY = "172.30.0.1"
-API = f"https://{GATEWAY}:6443"
+SERVICE, SERVICES = "10.96.0.1", "10.96.0.0/16"
+"""The address by which pods are told to reach the API server, the first of all services'. No other service's leads
+anywhere: nothing here passes them on."""
+API_PORT = 443
+"""That of its service, so that the API server itself can be reached by that address."""
+API = f"https://{GATEWAY}:{API_PORT}"
 TOKEN = "lab"
 READY, API_UP = "ready", "api-up"
 UNVERIFIED = ssl._create_unverified_context()
