@@ -12,6 +12,8 @@ from tests.kubernetes.lab import layers
 from tests.kubernetes.lab.layers import BUSYBOX, DASH, TOOLS, Layer
 
 SHELL = "roachproof.local/shell:1"
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Of the environment of all images."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +30,8 @@ class Image:
     programs: Mapping[str, Path] = field(default_factory=dict)
     beside: Sequence[Path] = ()
     known: Sequence[Path] = ()
-    home: str = "/"
-    """Where its programs begin to run."""
+    config: Mapping[str, object] = field(default_factory=dict)
+    """Of the image's own configuration what is other than here: where its programs begin to run, as whom, what runs."""
 
     @property
     def where(self) -> Mapping[str, str]:
@@ -45,7 +47,7 @@ class Image:
                 contents = Layer(tar)
                 contents.fill(self.programs)
                 contents.add(self.beside)
-            _wrap(self.name, layer, archive, self.home)
+            _wrap(self.name, layer, archive, self.config)
         finally:
             layer.unlink(missing_ok=True)
 
@@ -59,7 +61,7 @@ class Image:
                 self.name,
                 found,
                 [str(path) for path in self.known],
-                self.home,
+                dict(self.config),
                 *(Path(code).read_text() for code in (__file__, layers.__file__)),
             ]
         )
@@ -73,7 +75,7 @@ def _dated(path: Path) -> tuple[int, int]:
     return sum(found.stat().st_size for found in files), max(found.stat().st_mtime_ns for found in files)
 
 
-def _wrap(name: str, layer: Path, archive: Path, home: str) -> None:
+def _wrap(name: str, layer: Path, archive: Path, config: Mapping[str, object]) -> None:
     digest = hashlib.sha256()
     with layer.open("rb") as content:
         while part := content.read(1 << 20):
@@ -82,18 +84,19 @@ def _wrap(name: str, layer: Path, archive: Path, home: str) -> None:
         "architecture": "amd64",
         "os": "linux",
         "config": {
-            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+            "Env": [PATH],
             "Cmd": ["/bin/sleep", "infinity"],
-            "WorkingDir": home,
+            "WorkingDir": "/",
+            **config,
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest.hexdigest()}"]},
     }
-    config = json.dumps(described).encode()
-    config_name = f"{hashlib.sha256(config).hexdigest()}.json"
+    told = json.dumps(described).encode()
+    config_name = f"{hashlib.sha256(told).hexdigest()}.json"
     manifest = [{"Config": config_name, "RepoTags": [name], "Layers": ["layer.tar"]}]
     with tarfile.open(archive, "w") as tar:
-        for entry, told in ((config_name, config), ("manifest.json", json.dumps(manifest).encode())):
+        for entry, words in ((config_name, told), ("manifest.json", json.dumps(manifest).encode())):
             info = tarfile.TarInfo(entry)
-            info.size = len(told)
-            tar.addfile(info, io.BytesIO(told))
+            info.size = len(words)
+            tar.addfile(info, io.BytesIO(words))
         tar.add(layer, "layer.tar")

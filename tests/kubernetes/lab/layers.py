@@ -14,8 +14,9 @@ TOOLS = ("/usr/bin/date", "/usr/bin/setpriv", "/usr/bin/env", "/usr/bin/tar", "/
 """Of the machine itself, where it has them: busybox's know less."""
 _UNWINDER = "libgcc_s.so.1"
 """What the C library opens by itself when a thread ends before its function does; without it the process is aborted."""
-USERS = "root:x:0:0::/:/bin/sh\npostgres:x:999:999::/tmp:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
-_GROUPS = "root:x:0:\npostgres:x:999:\nnogroup:x:65534:\n"
+USERS = "root:x:0:0::/:/bin/sh\npostgres:x:999:999::/tmp:/bin/sh\nroachproof:x:1000:1000::/tmp:/bin/sh\n" \
+    "nobody:x:65534:65534::/tmp:/bin/sh\n"  # fmt: skip
+_GROUPS = "root:x:0:\npostgres:x:999:\nroachproof:x:1000:\nnogroup:x:65534:\n"
 
 
 class Layer:
