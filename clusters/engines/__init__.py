@@ -257,6 +257,19 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Opening:
+    """How a server is seen to have opened the store of its node.
+
+    ``server``: the program that opens it, of several, ``option``: what stands before the store's directory among its
+    arguments, ``sign``: the pattern of files in there that are written when it is opened.
+    """
+
+    server: str = "*"
+    option: str = ""
+    sign: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EngineKind:
     """What is known of an engine before one is found.
 
@@ -302,6 +315,8 @@ class EngineKind:
     keeps_out: tuple[str, ...] = ()
     """What a server says when it ends, in lower case, one of these, where a cluster does not take it in for its
     version."""
+    opening: Opening = Opening()
+    """By what its server is seen to have opened a store, for whoever kills it then."""
     order: Callable[[str], Any] = str
     """What its versions sort by, the oldest first; a series stands for the first of its versions. Raises ``BadInput``
     for what is neither."""

@@ -76,6 +76,7 @@ async def test_two_nodes_of_the_control_are_changed_at_once(
 @pytest.mark.sabotage("hot-swap", engine="postgres")
 async def test_the_new_version_of_the_control_does_not_come_up(
     trial: Trial,
+    versions: tuple[Engine, ...],
     swapping: Swapping,
     ledger: Ledger,
     probe: Probe,
@@ -85,8 +86,10 @@ async def test_the_new_version_of_the_control_does_not_come_up(
 ) -> None:
     """The first node that is given it refutes the claim and gets its former one back; no other is touched."""
 
+    dies = await broken(versions[-1], "dies", cluster.substrate.scratch, cluster.substrate)
+
     def failing(new: Engine, old: Engine, **limits: Any) -> Fault:
-        return swap(broken(new, "dies", cluster.substrate.scratch), old, **limits)
+        return swap(dies, old, **limits)
 
     monkeypatch.setattr("fixtures.swapping.fixture.swap", failing)
     async with probe.watching(ledger), ledger.writing(at_least=0):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from clusters.engines import CHOICES, Change, Engine, EngineKind, Wanted
+from clusters.engines import CHOICES, Change, Engine, EngineKind, Opening, Wanted
 from clusters.engines.cockroach.tenancy import TENANCY
 from clusters.model import PLANNED, Capability, Fingerprint, Placement, SqlTraits
 from clusters.registry import later
@@ -107,5 +107,7 @@ KIND = EngineKind(
     old_joins_final=_old_joins_final,
     # v20.2 said the first to a cluster that was final at v21.1; programs of v26.1 have both.
     keeps_out=("binary is incompatible with the cluster", "cluster requires at least version"),
+    # Pebble writes down its options, in a file of another number, at the end of each opening.
+    opening=Opening(option="--store=", sign="OPTIONS-*"),
     order=_order,
 )

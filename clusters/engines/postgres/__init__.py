@@ -6,7 +6,7 @@ says nothing about CockroachDB; it shows that a claim can be met, and what is sp
 
 from shlex import quote
 
-from clusters.engines import CHOICES, Change, Engine, EngineKind, Wanted
+from clusters.engines import CHOICES, Change, Engine, EngineKind, Opening, Wanted
 from clusters.engines.postgres.tenancy import TENANCY
 from clusters.model import Capability, Fingerprint, SqlTraits
 
@@ -65,6 +65,7 @@ KIND = EngineKind(
         bulk_joins="enable_nestloop = off",
     ),
     tenancy=TENANCY,
+    opening=Opening(server="postgres", option="-D", sign="postmaster.pid"),
     choice=CHOICES["postgres"],
     console=lambda engine: quote(str(engine.program / "psql")),
     embedded=True,
