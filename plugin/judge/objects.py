@@ -130,8 +130,9 @@ def _unlike(phase: Phase) -> Iterator[tuple[str, str]]:
 def _unfit(found: Sequence[Phase]) -> dict[str, str]:
     """What was wrong as soon as it was there, by check: no change of version has made it so.
 
-    In the first phase through any node; of what was made later through all nodes alike, for the versions that differ
-    are there by then.
+    In the first phase through any node. What was made later has no look before the change to be held against: what is
+    wrong of it through all nodes alike shows no difference, be they of two versions or, made after going back or once
+    a version was final, of one.
     """
     unfit = {check: f"before anything changed: {told}" for check, told in reversed([*_wrong(found[:1])])}
     for before, phase in pairwise(found):
@@ -165,15 +166,16 @@ def _looked(a: Analysis) -> Measured:
         f"({', '.join(phase.begin.phase for phase in found)})"
     ]
     made = [event for _, event in seen(a.evidence.events, ObjectsMade)]
-    count, first = sum(len(event.checks) for event in made), len(found[0].made)
+    count = sum(len(event.checks) for event in made)
     told += [
         f"{count} of {number_of(event.of, 'checks')}, drawn by the seed"
         for event in made
         if event.of is not UNSET and event.of > count
     ]
     told += [
-        f"{len(phase.made) - first} of them made in the phase {phase.begin.phase}"
-        for phase in [phase for phase in found if len(phase.made) > first][:1]
+        f"{len(phase.made) - len(before.made)} of them made in the phase {phase.begin.phase}"
+        for before, phase in pairwise(found)
+        if len(phase.made) > len(before.made)
     ]
     if ended:
         crossed = _crossing(a) if a.timeline.faults else sum(event.under_way for event in ended)
