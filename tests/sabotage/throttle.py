@@ -125,8 +125,12 @@ async def late(endpoints: Sequence[Endpoint], delay_s: Callable[[], float]) -> A
 
         async def relayed(host: Host) -> Host:
             async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                with contextlib.suppress(OSError):
+                try:
                     behind = await asyncio.open_connection(host.address, host.port)
+                except OSError:  # nobody listens: whoever came this way is to know it at once
+                    writer.close()
+                    return
+                with contextlib.suppress(OSError):
                     async with asyncio.TaskGroup() as group:
                         group.create_task(_passed_on(reader, behind[1], lambda: 0.0))
                         group.create_task(_passed_on(behind[0], writer, delay_s))
