@@ -65,8 +65,8 @@ def test_sources_are_told_as_the_catalogue_has_them() -> None:
         told[page] = {(name or cell).lower(): entry for name, cell, entry in entries if cell != "called"}
     assert told["docs/claims.md"].keys() == named.keys()
     assert {"thesis", "22k-databases article"} <= told["README.md"].keys() <= named.keys()
-    for page, entries in told.items():
-        for name, entry in entries.items():
+    for page, listing in told.items():
+        for name, entry in listing.items():
             work = {**named[name]}
             parts = [*work.pop("authors", ()), *map(str, work.values())]
             assert [part for part in parts if part not in entry] == [], f"{page}: {name}"
