@@ -61,8 +61,8 @@ def test_sources_are_told_as_the_catalogue_has_them() -> None:
     told = {}
     for page in ("README.md", "docs/claims.md"):
         listed = (CHECKOUT / page).read_text().partition("\n## Sources\n")[2].partition("\n## ")[0]
-        entries = re.findall(r"^(?:- \*(?P<name>[^*]+)\*:|\| (?P<cell>[^|]+) \|) (.*)$", listed, re.MULTILINE)
-        told[page] = {(name or cell).lower(): entry for name, cell, entry in entries if cell != "called"}
+        rows = re.findall(r"^(?:- \*(?P<name>[^*]+)\*:|\| (?P<cell>[^|]+) \|) (.*)$", listed, re.MULTILINE)
+        told[page] = {(name or cell).lower(): entry for name, cell, entry in rows if cell != "called"}
     assert told["docs/claims.md"].keys() == named.keys()
     assert {"thesis", "22k-databases article"} <= told["README.md"].keys() <= named.keys()
     for page, listing in told.items():
