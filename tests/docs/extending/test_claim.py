@@ -75,7 +75,8 @@ def test_it_passes_is_refuted_by_its_sabotage_and_is_judged_again(gate: Gate, mi
     assert done.returncode == 0, text
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == lines[-1] == control_notice(["postgres"])
-    assert text.count("orders-survive  PASS") == text.count("orders-survive  REFUTED AS EXPECTED") == 1
+    assert len(re.findall(r"^PASS +\d+ s  orders-survive  ", text, re.MULTILINE)) == 1
+    assert text.count("orders-survive  REFUTED AS EXPECTED") == 1
     assert text.count("testing postgres v") == 1
 
     verdicts = {trial.name: json.loads((trial / VERDICT).read_text()) for trial in gate.trials}
