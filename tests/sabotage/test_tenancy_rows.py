@@ -1,11 +1,17 @@
-"""Rows of the ledger that somebody changes by hand beside tenants: each must find the claim refuted."""
+"""Rows of the ledger, or of a tenant, that somebody changes by hand: each must find the claim refuted."""
 
 import pytest
 
 from clusters.cluster import Cluster
+from fixtures.fault import Faults
 from fixtures.judge import Judge
+from fixtures.probe import Probe
+from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from fixtures.workloads.tenants.fixture import Tenants
+from fixtures.workloads.tenants.key_value import TABLE
+from fixtures.workloads.tenants.templates import Templates
+from tests.claims.test_survivability import write_through
 from tests.sabotage.test_survivability_postgres import whose_rows
 from tests.slow import slow
 
@@ -64,3 +70,70 @@ async def test_a_trigger_of_somebodys_is_at_work(
             await ledger.baseline()
         await ledger.audit()
     assert judge.refuted(check)
+
+
+ONE_ROW = f"DELETE FROM {TABLE} WHERE k = 7"
+
+
+async def lost(tenants: Tenants, *statements: str) -> None:
+    """Delete rows of one tenant, all whose tables stay, and count."""
+    await tenants.administer(next(iter(tenants.plan)).database, *statements)
+    await tenants.count()
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_row_of_a_tenant_is_lost(few_tenants: Tenants, judge: Judge) -> None:
+    """Whoever counts tables alone finds it whole."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await lost(few_tenants, ONE_ROW)
+    assert judge.refuted("tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="cockroach")
+async def test_a_row_of_a_tenant_of_cockroachdb_is_lost(few_tenants: Tenants, judge: Judge) -> None:
+    """The same where one query counts the tables of all databases."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await lost(few_tenants, ONE_ROW)
+    assert judge.refuted("tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy", engine="postgres")
+async def test_a_warehouse_is_half_full(trial: Trial, cluster: Cluster, judge: Judge) -> None:
+    """As if a restore had ended in its middle: of a tenant of TPC-C half of the stock is there."""
+    tenants = Tenants(trial, cluster, Templates(), {"tpcc": 2})
+    async with tenants.provisioning():
+        await tenants.provision()
+        await lost(tenants, "DELETE FROM order_line", "DELETE FROM stock WHERE s_i_id > 50000")
+    assert judge.refuted("tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-survivability", engine="postgres")
+async def test_a_row_of_a_tenant_is_lost_by_a_kill(
+    few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """As if the node that was killed had been the only one that had it; the ledger has all of its rows."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await write_through(fault.kill, ledger=ledger, probe=probe, inserts=inserts)
+        await lost(few_tenants, ONE_ROW)
+    assert judge.refuted("tenants_missing")
+
+
+@slow
+@pytest.mark.sabotage("tenancy-survivability", engine="cockroach")
+async def test_a_row_of_a_tenant_of_cockroachdb_is_lost_by_a_kill(
+    few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+) -> None:
+    """The same where the rows of a tenant have replicas of their own."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await ledger.spread()
+        await write_through(fault.kill, ledger=ledger, probe=probe, inserts=inserts)
+        await lost(few_tenants, ONE_ROW)
+    assert judge.refuted("tenants_missing")
