@@ -261,12 +261,14 @@ class Opening:
     """How a server is seen to have opened the store of its node.
 
     ``server``: the program that opens it, of several, ``option``: what stands before the store's directory among its
-    arguments, ``sign``: the pattern of files in there that are written when it is opened.
+    arguments, ``sign``: the pattern of files in there that are written when it is opened. ``again``: whether a
+    supervisor starts a server again and again that ends.
     """
 
     server: str = "*"
     option: str = ""
     sign: str = ""
+    again: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

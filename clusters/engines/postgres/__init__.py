@@ -65,7 +65,7 @@ KIND = EngineKind(
         bulk_joins="enable_nestloop = off",
     ),
     tenancy=TENANCY,
-    opening=Opening(server="postgres", option="-D", sign="postmaster.pid"),
+    opening=Opening(server="postgres", option="-D", sign="postmaster.pid", again=True),
     choice=CHOICES["postgres"],
     console=lambda engine: quote(str(engine.program / "psql")),
     embedded=True,
