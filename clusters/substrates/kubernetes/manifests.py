@@ -187,6 +187,19 @@ def stateful_set(
     }
 
 
+def changed(made: Object) -> Object:
+    """What a StatefulSet is told to become as one that is made: a merge alone would leave limits that it has not."""
+    spec = made["spec"]
+    pod = spec["template"]["spec"]
+    containers = [{**one, "resources": {"$patch": "replace", **one["resources"]}} for one in pod["containers"]]
+    return {
+        "spec": {
+            "replicas": spec["replicas"],
+            "template": {**spec["template"], "spec": {**pod, "containers": containers}},
+        },
+    }
+
+
 def job(settings: Settings, wanted: WantedGenerators) -> Object:
     """The load generators: pods that wait for programs to be run in them. One that ends is not made anew."""
     limits = _limits(wanted.cpus, wanted.memory_mib)

@@ -336,8 +336,7 @@ class Places:
         if node.group not in self._sets:
             await api.make("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
         elif self._sets[node.group] != (template, replicas):
-            changed = {"spec": {"replicas": replicas, "template": body["spec"]["template"]}}
-            patch = api.apps.patch_namespaced_stateful_set
+            patch, changed = api.apps.patch_namespaced_stateful_set, manifests.changed(body)
             await api.call("change a StatefulSet", patch, node.group, settings.namespace, changed)
         self._sets[node.group] = (template, replicas)
 

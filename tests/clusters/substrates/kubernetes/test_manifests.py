@@ -115,6 +115,16 @@ def test_pods_get_what_their_template_says_and_no_rights() -> None:
     assert unlimited["resources"] == {"limits": {}, "requests": {}}
 
 
+def test_a_stateful_set_is_changed_to_what_it_would_be_made_as() -> None:
+    """A merge would leave limits that pods are not to have any more."""
+    there: Any = manifests.stateful_set(SETTINGS, "node", Template(image="db:2"), replicas=2)
+    told: Any = manifests.changed(there)
+    (container,) = told["spec"]["template"]["spec"]["containers"]
+    assert container["resources"].pop("$patch") == "replace"
+    assert container["resources"] == {"limits": {}, "requests": {}}
+    assert told["spec"] == {"replicas": 2, "template": there["spec"]["template"]}
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
