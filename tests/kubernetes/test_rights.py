@@ -34,6 +34,7 @@ from tests.kubernetes.at_hand import (
     namespaces,
     objects,
     opened,
+    pod_of,
     spec,
 )
 
@@ -95,7 +96,9 @@ def become(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["in a namespace that is there", "in its own"])
 async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node is made, hurt, made anew with other limits, looked at and cleared away, and its logs are kept.
+    """A node is made, hurt, made anew with limits and given others in place, looked at and cleared away.
+
+    Its logs are kept.
 
     Another is added, and taken away.
 
@@ -113,6 +116,11 @@ async def test_exactly_these_rights_are_enough(own: bool, tmp_path: Path, monkey
         assert substrate.exit_code("n1") == -signal.SIGKILL
         await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)))
         assert substrate.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
+        pod = substrate._pods[pod_of(at)[0]]
+        former = pod.uid
+        await substrate.kill("n1")
+        await substrate.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.25, memory_mib=96)))
+        assert (pod.uid, substrate.limits("n1")) == (former, {"cpus": 0.25, "memory_mib": 96.0})
         assert substrate.state("n1") is ProcessState.RUNNING
         (more,) = await substrate.place([NodeSpec(name="n0")])
         await substrate.start(spec(more, HANGS))

@@ -80,18 +80,6 @@ async def place(tmp_path: Path) -> AsyncIterator[Any]:
         await substrate.close()
 
 
-async def test_limits_are_those_of_the_control_group_and_change_with_the_pod(place: Any) -> None:
-    small = NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.5, memory_mib=64)
-    at = await begun(place, limits=small)
-    assert place.limits("n1") == {"cpus": 0.5, "memory_mib": 64.0}
-    await place.put("n1", at.store / "kept", b"kept")
-    await place.kill("n1")
-    await place.start(spec(at, HANGS, NodeResources(cache_mib=1, sql_memory_mib=1, cpus=0.25, memory_mib=96)))
-    assert place.limits("n1") == {"cpus": 0.25, "memory_mib": 96.0}
-    done = await place.run(["/bin/cat", str(at.store / "kept")], env=ENV, timeout=20, node="n1")
-    assert done.out == "kept", "its volume goes with it"
-
-
 async def test_nodes_of_one_group_that_start_at_once_get_each_its_own_limits(place: Any) -> None:
     """They share a StatefulSet, which makes pods of what it was told last."""
     placed = await place.place([NodeSpec(name=f"n{number}") for number in (1, 2, 3)])

@@ -18,6 +18,7 @@ from clusters.faults.disturbance import disturb
 from clusters.faults.node import resize
 from clusters.model import Health, NodeResources, NodeSpec, ProcessState, Topology
 from clusters.sql import Connection, SqlError
+from clusters.substrates.kubernetes.manifests import Template
 from clusters.waiting import wait_until
 from tests.kubernetes.at_hand import AT_HAND, eventually, kubectl, opened, pod_of
 
@@ -151,16 +152,25 @@ async def test_kubectl_set_image_that_one_pod_cannot_pull_and_back(cluster: Clus
 
 
 async def test_kubectl_edit_of_cpu_and_memory_one_pod_after_the_other(cluster: Cluster, inserts: Inserts) -> None:
-    # Of which nine have room on three machines of two cores each.
-    larger = NodeResources(cache_mib=96, sql_memory_mib=64, cpus=0.6, memory_mib=640)
-    for node in cluster.nodes:
-        async with disturb(cluster, resize(larger), [node]):
-            pass
-        assert cluster.substrate.limits(node) == {"cpus": 0.6, "memory_mib": 640.0}
-        limits = told(cluster, "pod", where(cluster, node)[0])["spec"]["containers"][0]["resources"]["limits"]
-        assert limits == {"cpu": "600m", "memory": "640Mi"}
-        await cluster.healthy()
-    await inserts.go_on()
+    """First pods without limits get some, by other pods; then these get others, in place."""
+    # Of the first nine have room on three machines of two cores each.
+    first = NodeResources(cache_mib=96, sql_memory_mib=64, cpus=0.6, memory_mib=640)
+    then = NodeResources(cache_mib=80, sql_memory_mib=64, cpus=0.5, memory_mib=576)
+    for resources, in_place in ((first, False), (then, True)):
+        limits = Template(image="", cpus=resources.cpus, memory_mib=resources.memory_mib).limits
+        for node in cluster.nodes:
+            pod, _ = where(cluster, node)
+            former = told(cluster, "pod", pod)["metadata"]["uid"]
+            async with disturb(cluster, resize(resources), [node]):
+                pass
+            assert cluster.substrate.limits(node) == {"cpus": resources.cpus, "memory_mib": resources.memory_mib}
+            assert await cluster.deployment.shown(node) == {"cache_mib": resources.cache_mib}
+            assert told(cluster, "pod", pod)["spec"]["containers"][0]["resources"]["limits"] == limits
+            assert (told(cluster, "pod", pod)["metadata"]["uid"] == former) is in_place
+            await cluster.healthy()
+        template = told(cluster, "statefulset", pod.rpartition("-")[0])["spec"]["template"]
+        assert template["spec"]["containers"][0]["resources"]["limits"] == limits
+        await inserts.go_on()
     assert await inserts.missing() == set()
 
 

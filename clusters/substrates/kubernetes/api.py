@@ -76,6 +76,11 @@ class Api:
             raise self.refused(what, answer) from answer
         return answer
 
+    async def accepted(self, what: str, ask: Callable[..., object], *args: Any) -> ApiException | None:
+        """Ask for what a server may refuse, or not know; its refusal, if there is one. Raises ``HarnessError``."""
+        answer, _ = await asyncio.to_thread(self._asked, what, lambda: ask(*args, _request_timeout=_CALL_S))
+        return answer if isinstance(answer, ApiException) else None
+
     async def make(self, what: str, create: Callable[..., object], *args: Any) -> None:
         """Have an object made. One that is there when that is tried again is ours: its answer alone was lost."""
         answer, again = await asyncio.to_thread(self._asked, what, lambda: create(*args, _request_timeout=_CALL_S))
@@ -134,10 +139,7 @@ class Api:
 
     def refused(self, what: str, error: ApiException) -> Exception:
         """What to raise for an answer that is a refusal."""
-        try:
-            words = json.loads(error.body or "")["message"]
-        except (ValueError, KeyError, TypeError):
-            words = error.reason or f"status {error.status}"
+        words = said(error)
         if error.status in _REFUSED:
             ruled = error.status == 403 and " cannot " not in words
             return BadInput(f"{self.where}: cannot {what}: {words}; {_RULES if ruled else _REFUSED[error.status]}")
@@ -288,6 +290,14 @@ class Api:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+def said(error: ApiException) -> str:
+    """A server's words of what it refuses."""
+    try:
+        return str(json.loads(error.body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return error.reason or f"status {error.status}"
 
 
 def _keep_alive(websocket: Any) -> None:

@@ -60,6 +60,11 @@ class Template:
     cpus: float | None = None
     memory_mib: int | None = None
 
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """Those that there are, as Kubernetes writes them."""
+        return _limits(self.cpus, self.memory_mib)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
@@ -280,21 +285,38 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
     }
 
 
+_RESIZES = [
+    {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+    {"resourceName": "memory", "restartPolicy": "RestartContainer"},
+]
+"""How a container is resized in its pod. Its memory with another container in its place: before 1.34 Kubernetes makes
+it no smaller otherwise, and what the former one had cached would count against it. Servers before 1.33 ignore it."""
+
+
 def _container(template: Template) -> Object:
-    limits = _limits(template.cpus, template.memory_mib)
     return {
         "name": CONTAINER,
         "image": template.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/sh", str(SCRIPT), "serve"],
         "env": [{"name": "ROACHPROOF_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
-        "resources": {"limits": limits, "requests": limits},
+        **_sized(template),
+        "resizePolicy": _RESIZES,
         "securityContext": _NO_RIGHTS,
         "volumeMounts": [
             {"name": "home", "mountPath": str(BASE)},
             {"name": "scripts", "mountPath": str(SCRIPT.parent)},
         ],
     }
+
+
+def _sized(template: Template) -> Object:
+    return {"resources": {"limits": template.limits, "requests": template.limits}}
+
+
+def resized(template: Template) -> Object:
+    """What a node's pod is told that is to have these limits without another in its place."""
+    return {"spec": {"containers": [{"name": CONTAINER, **_sized(template)}]}}
 
 
 def cutter(image: str) -> Object:

@@ -10,6 +10,8 @@ from clusters.errors import HarnessError
 from clusters.model import ProcessSpec
 from clusters.substrates.kubernetes.manifests import SCRIPT
 
+_NO_LIMIT = 1 << 60
+"""What control groups of the first version say where memory is not limited is above this."""
 CLOCK = "cat /proc/sys/kernel/random/boot_id; date +%s.%N"
 """What tells the clock of the machine that a container runs on."""
 
@@ -36,6 +38,21 @@ def reading(said: str, name: str) -> Reading:
         raise HarnessError(
             f"the clock of {name} cannot be read to the nanosecond ({said.strip()}); use an image whose date knows %N"
         ) from None
+
+
+def limits(said: str, name: str) -> Mapping[str, float]:
+    """What a container answers of its control group, by the names of ``NodeResources``; those that there are.
+
+    Raises ``HarnessError`` for what is none.
+    """
+    try:
+        quota, period, memory = said.split()
+        found = {} if quota in ("max", "-1") else {"cpus": int(quota) / int(period)}
+        if memory != "max" and int(memory) < _NO_LIMIT:
+            found["memory_mib"] = int(memory) / (1 << 20)
+    except ValueError:
+        raise HarnessError(f"the limits of {name} cannot be read: {said.strip()}") from None
+    return found
 
 
 def exit_code(code: int) -> int:

@@ -25,6 +25,7 @@ from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER,
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.resizing import resize
 from clusters.substrates.kubernetes.rights import (
     CUTTING,
     FORWARDS,
@@ -316,9 +317,16 @@ class Places:
             await self._declared(node, wanted)
             # Before another node of the group asks for something else: pods are made from what was asked for last.
             await self._pods.until(f"pod {node.pod}", pod, lambda: bool(pod.uid), timeout=_START_S)
+            why = ""
             if template is not None and pod.template != template:
-                await self._replaced(node, pod)
-        await self._pods.until(f"pod {node.pod} to run {wanted.image}", pod, lambda: pod.ready, timeout=_START_S)
+                shells = (node.shell, node.looks)
+                why = await resize(
+                    self._api, self._settings.namespace, self._pods, self._history, pod, shells, template
+                )
+                if why:
+                    await self._replaced(node, pod)
+        what = f"pod {node.pod} to run {wanted.image}" + (f", made anew as {why}," if why else "")
+        await self._pods.until(what, pod, lambda: pod.ready, timeout=_START_S)
         await self._furnish(node, pod)
         return node
 

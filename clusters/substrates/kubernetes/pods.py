@@ -44,6 +44,8 @@ _OF_IMAGES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidI
 """Those of them that are the image's."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
 _CONTAINERS = (CONTAINER, GENERATOR)
+_RESIZES = ("PodResizePending", "PodResizeInProgress")
+"""The conditions of a pod that is to have other limits: while its machine cannot give them, and until it has."""
 RUNS = "runs"
 _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out", "pod": _OUTSIDE}
 """What a container's first process says of what ended another."""
@@ -83,6 +85,12 @@ class Pod:
     """How its container that cuts links is: ``RUNS``, or in words."""
     cutter_stuck: str = ""
     """What to do about that, where it will never run."""
+    told: Template | None = None
+    """What its container has, by the word of its machine, where it runs."""
+    not_resized: str = ""
+    """Why its machine does not give it what it is to have, in its words."""
+    resizing: str = ""
+    """That its machine is about to, and what went wrong, if something did."""
 
     @property
     def state(self) -> ProcessState:
@@ -219,7 +227,7 @@ class Pods:
 
     def _gone(self, pod: Pod, code: int | None) -> None:
         pod.uid = pod.container = ""
-        pod.ready, pod.template = False, None
+        pod.ready, pod.template, pod.told = False, None, None
         self._container_ended(pod, code, _OUTSIDE)
         self._on(pod.name, "")
         self._describe(pod, "gone")
@@ -234,7 +242,9 @@ class Pods:
             self._describe(pod, _described(seen))
             return
         self._on(pod.name, seen.spec.node_name or "")
-        pod.template = _template(seen)
+        pod.template = _template(_node(seen.spec.containers))
+        pod.told = _told(seen)
+        pod.not_resized, pod.resizing = (_condition(seen, name) for name in _RESIZES)
         pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
         pod.cutter, pod.cutter_stuck = _cutter(seen)
         self._describe(pod, _described(seen))
@@ -323,6 +333,7 @@ def _described(seen: Any) -> str:
         words += ["container runs"] if status.state.running else []
         words += [f"container ended: {_ending(seen)}"] if _ended(status) else []
         words += [f"restarted {status.restart_count} times"] if status.restart_count else []
+    words += [f"not resized: {why}"] if (why := _condition(seen, _RESIZES[0])) else []
     return ", ".join(words)
 
 
@@ -367,8 +378,22 @@ def _cutter(seen: Any) -> tuple[str, str]:
     return "", ""
 
 
-def _template(seen: Any) -> Template:
-    container = next(one for one in seen.spec.containers if one.name == CONTAINER)
+def _condition(seen: Any, name: str) -> str:
+    """A pod's condition in words, where it is in it."""
+    found = [one for one in seen.status.conditions or () if one.type == name and one.status == "True"]
+    return ": ".join(filter(None, [found[0].reason or name, found[0].message])) if found else ""
+
+
+def _node(those: Any) -> Any:
+    return next(one for one in those if one.name == CONTAINER)
+
+
+def _told(seen: Any) -> Template | None:
+    return _template(_node(seen.status.container_statuses)) if _running(seen) else None
+
+
+def _template(container: Any) -> Template:
+    """What a container is to have, or by its status has."""
     limits = (container.resources and container.resources.limits) or {}
     cpu, memory = (parse_quantity(limits[name]) if name in limits else None for name in ("cpu", "memory"))
     return Template(

@@ -23,8 +23,6 @@ from clusters.substrates.kubernetes.shrinking import Shrinking
 _LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
 _START_S = 60.0
 _END_S = 60.0
-_NO_LIMIT = 1 << 60
-"""What control groups of the first version say where memory is not limited is above this."""
 
 
 class Kubernetes(Shrinking):
@@ -257,17 +255,7 @@ class Kubernetes(Shrinking):
         node, pod = self._started(name)
         if pod.state is not ProcessState.RUNNING:
             raise HarnessError(f"{self._cluster}: {name} has no limits, it is {pod.state}")
-        code, said = node.looks.ask("limits")
-        try:
-            quota, period, memory = said.split()
-        except ValueError:
-            raise HarnessError(f"{self._cluster}: the limits of {name} cannot be read ({code}): {said}") from None
-        found = {}
-        if quota not in ("max", "-1"):
-            found["cpus"] = int(quota) / int(period)
-        if memory != "max" and int(memory) < _NO_LIMIT:
-            found["memory_mib"] = int(memory) / (1 << 20)
-        return found
+        return orders.limits(node.looks.ask("limits")[1], name)
 
     def cpu_seconds(self) -> float:
         """CPU that the containers of all nodes and services that run have used, in seconds.

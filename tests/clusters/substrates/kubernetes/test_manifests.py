@@ -125,6 +125,19 @@ def test_a_stateful_set_is_changed_to_what_it_would_be_made_as() -> None:
     assert told["spec"] == {"replicas": 2, "template": there["spec"]["template"]}
 
 
+def test_a_pod_is_resized_by_its_limits_alone_and_its_memory_with_another_container() -> None:
+    """Kubernetes 1.33 makes the memory of a container that goes on no smaller, and merges containers by their names."""
+    small, large = (Template(image="db:1", cpus=cpus, memory_mib=512) for cpus in (0.5, 2))
+    (container,) = made(small)["spec"]["template"]["spec"]["containers"]
+    policy = {one["resourceName"]: one["restartPolicy"] for one in container["resizePolicy"]}
+    assert policy == {"cpu": "NotRequired", "memory": "RestartContainer"}
+    told: Any = manifests.resized(large)
+    (asked,) = told["spec"]["containers"]
+    (as_made,) = made(large)["spec"]["template"]["spec"]["containers"]
+    assert asked == {"name": container["name"], "resources": as_made["resources"]}
+    assert made(small)["spec"]["updateStrategy"] == {"type": "OnDelete"}, "none is made anew for its other limits"
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [

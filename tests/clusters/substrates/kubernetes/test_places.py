@@ -168,6 +168,51 @@ async def test_a_pod_that_is_not_made_anew_is_no_fault_that_bit() -> None:
     assert remade.did == []
 
 
+OLD, NEW = (Template(image="db:1", cpus=cpus, memory_mib=64) for cpus in (0.5, 1.0))
+
+
+@pytest.mark.parametrize("why", ["", "it was not given cpu 1000m, memory 64Mi in place: Infeasible: no capacity"])
+async def test_a_pod_is_made_anew_for_other_limits_only_where_it_does_not_get_them_in_place(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pods are made of is said before: one that somebody deletes meanwhile, or later, has these, too."""
+    pod = Pod("node-0", uid="u", template=OLD, ready=True, starts=1)
+    there = place(pod=pod)
+    remade = Remade(there, pod)
+    there._history, there._programs = None, {}
+
+    async def resize(*told: Any) -> str:
+        assert told[4:] == (pod, (there._nodes["n1"].shell, there._nodes["n1"].looks), NEW)
+        remade.did.append("asked")
+        pod.template = NEW
+        return why
+
+    monkeypatch.setattr(places, "resize", resize)
+    await there._up("n1", NEW)
+    assert remade.did == ["declared db:1", "asked", *(["deleted node-0 u None"] if why else [])]
+    assert pod.uid == ("v" if why else "u")
+    remade.did.clear()
+    await there._up("n1", NEW)
+    assert remade.did == ["declared db:1"], "it has them"
+
+
+async def test_one_that_is_made_anew_and_runs_nowhere_is_said_with_why_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    pod = Pod("node-0", uid="u", template=OLD, ready=True, starts=1)
+    there = place(pod=pod)
+    remade = Remade(there, pod)
+    there._history = None
+
+    async def resize(*_: object) -> str:
+        pod.ready = False
+        return "it was not given cpu 1000m in place: Infeasible: no capacity"
+
+    monkeypatch.setattr(places, "resize", resize)
+    said = "pod node-0 to run db:1, made anew as it was not given cpu 1000m in place: Infeasible: no capacity,: not"
+    with pytest.raises(HarnessError, match=said):
+        await there._up("n1", NEW)
+    assert remade.did == ["declared db:1", "deleted node-0 u None"]
+
+
 def test_what_crashes_again_and_again_is_not_said_of_its_image() -> None:
     pod = Pod("node-0", template=Template(image="db:1"), waiting="CrashLoopBackOff: back-off", stuck="see its log")
     assert type(_stuck(pod)) is HarnessError

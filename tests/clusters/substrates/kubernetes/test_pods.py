@@ -35,6 +35,13 @@ def watched(watch: Any, logs: Iterable[str] = (), on: Any = lambda *_: None) -> 
     return Pods(api, Settings(namespace="space", cluster="c"), history, on)
 
 
+def has(cpu: str, container_id: str) -> Any:
+    """What a container of a node has, by the word of its machine."""
+    told = status(CONTAINER, RUNNING)
+    told.container_id, told.resources = container_id, client.V1ResourceRequirements(limits={"cpu": cpu})
+    return told
+
+
 def of_node(cutter: Any = None, *, labels: Any = None, machine: str | None = None, **limited: str) -> Any:
     """A node's pod with two addresses, and what it says of its container that cuts links."""
     limits = client.V1ResourceRequirements(limits=limited or None)
@@ -95,6 +102,43 @@ async def test_what_the_container_that_cuts_links_does(state: Any, cutter: str, 
 )
 async def test_what_a_pod_was_made_of(limits: dict[str, str], cpus: float | None, memory_mib: int | None) -> None:
     assert (await seen(None, **limits)).template == Template(image="db:1", cpus=cpus, memory_mib=memory_mib)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "not_resized", "resizing"),
+    [
+        ([], "", ""),
+        ([("PodResizePending", "True", "Infeasible", "no capacity")], "Infeasible: no capacity", ""),
+        ([("PodResizePending", "True", "Deferred", None)], "Deferred", ""),
+        ([("PodResizePending", "False", "Deferred", "no room")], "", ""),
+        ([("PodResizeInProgress", "True", None, None)], "", "PodResizeInProgress"),
+        (
+            [("PodResizeInProgress", "True", "Error", "it failed"), ("Ready", "True", None, None)],
+            "",
+            "Error: it failed",
+        ),
+    ],
+)
+async def test_what_a_machine_says_of_other_limits(
+    conditions: list[tuple[str, str, str | None, str | None]], not_resized: str, resizing: str
+) -> None:
+    seen = of_node(cpu="500m")
+    seen.status.container_statuses = [has("250m", "one")]
+    seen.status.conditions = [
+        client.V1PodCondition(type=kind, status=now, reason=reason, message=message)
+        for kind, now, reason, message in conditions
+    ]
+    pods = watched([])
+    wrote = list[str]()
+    pods._history.write = wrote.append  # type: ignore[method-assign, assignment]
+    pods._seen(seen)
+    pod = pods["node-0"]
+    assert (pod.not_resized, pod.resizing) == (not_resized, resizing)
+    assert pod.template == Template(image="db:1", cpus=0.5)
+    assert pod.told == Template(image="db:1", cpus=0.25)
+    assert ("not resized" in wrote[0]) == bool(not_resized)
+    pods._gone(pod, None)
+    assert pod.told is None
 
 
 async def test_the_machine_of_each_nodes_pod_is_told() -> None:
