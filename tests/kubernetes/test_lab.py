@@ -159,7 +159,7 @@ def test_a_pod_reaches_the_api_server_as_its_environment_says(lab: Lab) -> None:
     own = "/var/run/secrets/kubernetes.io/serviceaccount"
     apply(lab, pod("insider", f"test -s {own}/token && test -s {own}/ca.crt && exec sleep infinity"))
     lab.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/insider", WAIT)
-    asks = "nc -z -w 10 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT && echo reached"
+    asks = "nc -w 10 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT < /dev/null && echo reached"
     assert lab.kubectl("exec", "insider", "--", "sh", "-c", asks).split() == ["reached"]
 
 
