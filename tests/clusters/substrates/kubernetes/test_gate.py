@@ -7,7 +7,7 @@ import yaml
 
 from clusters.engines.cockroach.cache import binary_path
 from clusters.engines.cockroach.version import Version
-from clusters.substrates.kubernetes import settings
+from clusters.substrates.kubernetes import manifests, settings
 from clusters.substrates.kubernetes.rights import MANIFEST
 from clusters.substrates.kubernetes.settings import Given
 from tests.clusters.substrates.kubernetes.pod_security import violations
@@ -27,6 +27,16 @@ def test_its_account_is_that_of_the_rights() -> None:
 
 def test_a_restricted_namespace_takes_it() -> None:
     assert list(violations(POD)) == []
+
+
+def test_nodes_keep_away_from_its_machine_and_services_of_the_namespace_tell_it_nothing() -> None:
+    """A service called cockroach would be ``COCKROACH_PORT``, by which its programs go."""
+    (rule,) = POD["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    term = rule["podAffinityTerm"]
+    selected = manifests.Settings(namespace="roachproof", cluster="one").labels
+    assert term["labelSelector"]["matchLabels"].items() <= selected.items()
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert POD["enableServiceLinks"] is False
 
 
 def test_what_the_suite_writes_is_kept() -> None:
