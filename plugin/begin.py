@@ -119,7 +119,7 @@ def explain(report: pytest.CollectReport) -> None:
         report.longrepr = sentence(who[1] if who else f"a conftest.py of {report.nodeid}", names)
         return
     missing = re.search(r"^E? *ModuleNotFoundError: No module named '(\w+)", said, re.MULTILINE)
-    if missing and report.failed and missing[1] in _tested_with():
+    if missing and report.failed and report.nodeid.startswith("tests/") and missing[1] in _tested_with():
         report.longrepr = (
             f"{report.nodeid}: needs the package {missing[1]}, which this environment does not have. The suite's own "
             f"tests run in another: tox -e test -- {report.nodeid}. Here, name the tests of your claims instead."

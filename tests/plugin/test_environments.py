@@ -71,15 +71,21 @@ def test_answer():
 
 @pytest.mark.parametrize(("package", "part"), [("hypothesis", ""), ("trustme", ""), ("jsonschema", ".validators")])
 def test_a_package_of_the_suites_own_tests_that_is_not_here_is_said(gate: Gate, package: str, part: str) -> None:
-    """As in ``tox -e try -- tests``."""
-    (gate.path / "test_own.py").write_text(WITHOUT.format(package, part))
-    ran = gate("test_own.py")
+    """As in ``tox -e try -- tests``. Of a test that is none of the suite's nobody knows where it runs."""
+    suites = gate.path / "tests" / "test_of_the_suite.py"
+    suites.parent.mkdir()
+    suites.write_text(WITHOUT.format(package, part))
+    ran = gate("tests/test_of_the_suite.py")
     assert ran.status == 2, ran.text
-    assert f"test_own.py: needs the package {package}, which this environment does not have." in ran.text
-    assert "tox -e test -- test_own.py" in ran.text
+    assert f"test_of_the_suite.py: needs the package {package}, which this environment does not have." in ran.text
+    assert "tox -e test -- tests/test_of_the_suite.py" in ran.text
     assert "Traceback" not in ran.text
-    (gate.path / "test_own.py").write_text("import a_package_of_nobodys")
-    assert "ModuleNotFoundError: No module named 'a_package_of_nobodys'" in gate("test_own.py").text
+    for where, text, name in (
+        (suites, "import nobodys", "nobodys"),
+        (gate.path / "test_mine.py", suites.read_text(), package),
+    ):
+        where.write_text(text)
+        assert f"ModuleNotFoundError: No module named '{name}" in gate(str(where.relative_to(gate.path))).text
 
 
 class Run:

@@ -6,31 +6,18 @@ It takes two versions of which the older one cannot read the newer one's stores.
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines import Engine
 from fixtures.judge import Judge
 from fixtures.probe import Probe
 from fixtures.swapping.fixture import State, Swapping
 from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.judge.metrics import measure
-from tests.clusters.real_cockroach import cockroach
+from tests.sabotage.pair import pair
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
-OLD, NEW = "v20.2.0-dev.20201130", "v21.1.0-alpha.20210228"
-
-
-@pytest.fixture
-def versions() -> tuple[Engine, ...]:
-    """Skips the test where they are not at hand."""
-    return cockroach(OLD), cockroach(NEW)
-
-
-@pytest.fixture
-def engine(versions: tuple[Engine, ...]) -> Engine:
-    """The cluster begins with the old one."""
-    return versions[0]
+versions, engine = pair("v20.2.0-dev.20201130", "v21.1.0-alpha.20210228")
 
 
 @slow

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from clusters.cluster import Cluster
-from clusters.engines import Engine
 from clusters.events import SwapFailed
 from clusters.watched import NotUp
 from fixtures.judge import Judge
@@ -17,14 +16,14 @@ from fixtures.trial import Trial
 from fixtures.workloads.ledger.fixture import Ledger
 from plugin.evidence.events import NodeJoined, seen
 from plugin.judge.metrics import measure
-from tests.clusters.real_cockroach import cockroach
+from tests.sabotage.pair import pair
 from tests.sabotage.test_versions import only_the_first, swapped
 from tests.sabotage.throttle import detour, late
 from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
-OLD, NEW = "v26.1.0-alpha.1", "v26.1.0-alpha.2"
+versions, engine = pair("v26.1.0-alpha.1", "v26.1.0-alpha.2")
 """Of one series, so that a node of either may join a cluster of the other."""
 
 LATE_S = 3.0
@@ -33,18 +32,6 @@ WRITERS = 120
 """More clients than the profile has: of six that wait so long for each answer too few writes would be seen."""
 TIMEOUT_S = 30.0
 """For which they wait: a transaction has four answers or five."""
-
-
-@pytest.fixture
-def versions() -> tuple[Engine, ...]:
-    """Skips the test where they are not at hand."""
-    return cockroach(OLD), cockroach(NEW)
-
-
-@pytest.fixture
-def engine(versions: tuple[Engine, ...]) -> Engine:
-    """The cluster begins with the old one."""
-    return versions[0]
 
 
 @slow
