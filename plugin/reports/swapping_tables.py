@@ -271,4 +271,7 @@ def _end_facts(swapping: SwappingSeries) -> Iterator[tuple[str, Cell]]:
         against = "; ".join(map(told, swapping.preflight.against))
         if "backup" in swapping.preflight.found:
             yield "backup before", Cell(text=told(swapping.preflight.found["backup"]))
-        yield "looked at before", Cell(text=against or "nothing forbade it", style="bad" if against else "")
+        found = swapping.preflight.found.items()
+        of_all = [f"{what}: {told(why)}" for what, why in found if what.startswith(("change ", "replicas", "licence"))]
+        allowed = "; ".join(["nothing forbade it", *of_all])
+        yield "looked at before", Cell(text=against or allowed, style="bad" if against else "")

@@ -225,14 +225,15 @@ def test_it_says_what_comes_before_the_steps_and_what_goes_on_meanwhile(changes:
     assert ran.status == 0, ran.text
     told = [line.rpartition("     ")[2].removesuffix(" (test_loaded[given-3])") for line in ran.text.splitlines()]
     begin = next(number for number, line in enumerate(told) if line.startswith("preflight"))
-    assert told[begin : begin + 5] == [
+    assert told[begin : begin + 6] == [
+        "preflight, before any cluster: whether each version may follow the one before it",
         "preflight, before any load: builds, version in force, replicas, 1024 MiB of free disk a node, licence",
         "preflight, under load: a backup of what was written, where the database makes any",
         "meanwhile: the ledger, the probe",
         "where the plan looks: objects of every kind are changed, and looked at",
         "before each look at a mixed cluster: 10 s in which the load has it for itself",
     ]
-    assert "1. look at objects" in told[begin + 5]
+    assert "1. look at objects" in told[begin + 6]
 
 
 @pytest.mark.parametrize(

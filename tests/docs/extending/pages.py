@@ -25,10 +25,10 @@ def counted(page: str) -> dict[str, bool]:
     return found
 
 
-def example(page: str) -> dict[str, str]:
-    """The files of the page's example by name; each says in its first line which it is."""
+def example(page: str, *, of: str = "toml|python") -> dict[str, str]:
+    """The files of the page's example by name; each block of these languages says in its first line which it is."""
     files = {}
-    for block in re.findall(r"^```(?:toml|python)\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL):
+    for block in re.findall(rf"^```(?:{of})\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL):
         title = re.match(r"# ~/mine/(\S+)\n", block)
         assert title, f"the block does not say in its first line which file it is:\n{block}"
         files[title[1]] = block

@@ -104,6 +104,8 @@ def test_latency_is_held_against_the_baseline(state: str, percentile: str) -> No
     assert "blocks of 100 writes against 15" in same.note
     other = f"latency_{percentile}_{'after' if state == 'mixed' else 'mixed'}_ratio"
     assert measure(case(written(1, *slow)), other).value == pytest.approx(1, abs=0.15)
+    assert outcome(case(written(1, *slow)), 2, metric)[0] is Outcome.REFUTED
+    assert outcome(case(written(1, *QUIET)), 2, metric)[0] is Outcome.PASS
 
 
 def outcome(evidence: TrialEvidence, limit: float, metric: str = "latency_p90_mixed_ratio") -> tuple[Outcome, str]:

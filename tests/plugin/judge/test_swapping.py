@@ -337,6 +337,9 @@ def test_minutes_a_node_are_held_against_a_source_of_nine_nodes_or_more_only(nod
     (result,) = decide(trial(events=[there, *ROLLED, event(60, "trial.end")]), [check]).results
     assert result.outcome is is_, result.why
     assert is_ is Outcome.PASS or result.why == "its source changed 9 nodes and more, and this cluster had 3"
+    slow = [there, *swapped(10, "n1", whole=685), event(700, "trial.end")]
+    (result,) = decide(trial(events=slow), [check]).results
+    assert result.outcome is (Outcome.REFUTED if nodes >= 9 else Outcome.NOT_EVALUATED), result.why
 
 
 def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:

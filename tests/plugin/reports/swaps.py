@@ -74,12 +74,15 @@ def swapped(t: float, node: str, build: str, *, step: int = 0, wanted: str = "",
         yield event(t + 4.1, "step.end", number=step)
 
 
+FOUND = {"change v1 → v2": "allowed", "replicas": "all there", "free disk of n1": "9 MiB"}
+
+
 def done() -> list[Event]:
     """All steps, from 17 s to 54 s."""
     turns = [("n3", NEW), ("n2", NEW), ("n1", NEW), ("n1", OLD), ("n2", OLD), ("n3", OLD)]
     return [
         drawn(),
-        event(3, "preflight", found={"replicas": "all there", "free disk of n1": "9 MiB"}, against=[]),
+        event(3, "preflight", found=FOUND, against=[]),
         begun(17, 1, "keep the version in force"),
         event(17.1, "version.kept", active="1.0"), event(17.2, "step.end", number=1),
         *(e for at, (node, build) in enumerate(turns) for e in swapped(18 + 5 * at, node, build, step=2 + at)),

@@ -130,7 +130,7 @@ def test_a_release_manager_is_told_what_was_changed() -> None:
         "longest gap": "not recorded",
         "at the end": f"n1, n2: {OLD}, 1.1 in force; n3: {OLD}, 1.0 in force; n4: {NEW}",
         "way back": "1.1 was made final: there is no way back",
-        "looked at before": "nothing forbade it",
+        "looked at before": "nothing forbade it; change v1 → v2: allowed; replicas: all there",
     }
     against = heard(
         [drawn(equal=True), event(3, "preflight", found={}, against=["n1 has 3 MiB of free disk"])]
