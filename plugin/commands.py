@@ -53,6 +53,7 @@ def answer(config: pytest.Config) -> int | None:
             [Path(home, name) for name in get("--judge")],
             run,
             writer=create_terminal_writer(config),
+            in_full=config.get_verbosity() > 0,
             allure=Path(home, allure) if allure else None,
             clean=bool(getattr(option, "clean_alluredir", False)),
             junit=Path(home, option.xmlpath) if option.xmlpath else None,

@@ -1,9 +1,10 @@
 """What changed between a stored verdict and today's on the same evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from plugin.counts import number_of
 from plugin.judge.model import Verdict
 
 
@@ -50,3 +51,11 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> Differences:
             found.append(f"check {metric}: was {old['outcome']}, is {new.outcome}")
     added = (" ".join(filter(None, name)) for name in now if name not in before)
     return Differences(changed=tuple(found), added=tuple(added), outcome=other)
+
+
+def changed(judged: Collection[Differences]) -> str:
+    """How many of these trials differ from what was stored, in words; nothing where none does."""
+    found = [each.outcome for each in judged if each.changed]
+    differ = "differs" if len(found) == 1 else "differ"
+    told = f"{len(found)} of {number_of(len(judged), 'trials')} {differ} from what was stored"
+    return f"{told}, {sum(found)} in the verdict itself" if found else ""

@@ -12,7 +12,7 @@ from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
 from plugin.counts import number_of
-from plugin.differences import differences
+from plugin.differences import changed, differences
 from plugin.evidence.events import seen
 from plugin.evidence.load import describe_trial, load_trial
 from plugin.evidence.run_seal import runs_below, share_of_run
@@ -80,6 +80,7 @@ def replay(
     run: Run,
     *,
     writer: Any,
+    in_full: bool = False,
     allure: Path | None = None,
     clean: bool = False,
     junit: Path | None = None,
@@ -87,7 +88,8 @@ def replay(
 ) -> int:
     """Judge stored runs again, print each verdict and what changed, write their page, and give the exit status.
 
-    ``writer``: pytest's terminal writer; ``allure``: where Allure's results are wanted, ``clean`` without those of
+    ``writer``: pytest's terminal writer; ``in_full``: with the checks of what passed as it did, too, which are shown of
+    a single trial anyway; ``allure``: where Allure's results are wanted, ``clean`` without those of
     before; ``junit``: where JUnit XML is wanted; ``signed_by``: the public key of who must have signed the runs.
     """
     from plugin.reports.page_file import page_of_replay, refuse_own_page
@@ -117,8 +119,9 @@ def replay(
     for directory, (home, trial) in trials.items():
         below = directory.name if directory == home.directory else str(directory.relative_to(home.directory))
         title = below if len(chosen) == 1 or directory == home.directory else f"{home.directory.name}/{below}"
-        terminal.print_trial(writer, trial, title=title)
         found = differs[directory]
+        short = trial.result.outcome == Outcome.PASS and not found.changed and len(trials) > 1 and not in_full
+        terminal.print_trial(writer, trial, title=title, in_full=not short)
         changes = [f"  differs: {change}" for change in found.changed] or ["  same verdict as stored"]
         if found.added:
             changes += wrapped(f"{number_of(len(found.added), 'checks are')} new: {', '.join(found.added)}")
@@ -160,9 +163,8 @@ def replay(
     )
     if ended := ending.concluded(stored, control=bool(notice)):
         writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
-    if changed := [found for found in differs.values() if found.changed]:
-        of = f"{len(changed)} of {number_of(len(differs), 'trials')}"
-        writer.line(f"judged with today's limits: {of} came out in another way than was stored")
+    if told := changed(differs.values()):
+        writer.line(f"judged with today's limits: {told}")
     counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
     counts["undecided"] = sum(len(each.undecided) for each in stored)
     writer.line(status_told(status, counts, required=any(required_of(each.described) for each in stored)))

@@ -82,11 +82,18 @@ class Run:
             matching = fnmatch.filter(every, pattern)
             if not matching:
                 raise BadInput(f"--claim {pattern}: no claim is called so; {suggestion(pattern, every)}")
-            if not (of_suite := [id_ for id_ in matching if suite in every[id_].suites]):
+            if not any(suite in every[id_].suites for id_ in matching):
                 has = ", ".join(dict.fromkeys(one for id_ in matching for one in every[id_].suites))
                 raise BadInput(f"--claim {pattern}: is not in the suite {suite}; give --suite, one of {has}")
-            found.update(of_suite)
-        return frozenset(found or every)
+            found.update(matching)
+        return frozenset(id_ for id_ in found if suite in every[id_].suites) or frozenset(every)
+
+    @property
+    def of_other_suites(self) -> "list[Claim]":
+        """Claims of a family that ``--claim`` names which the suite has not, and others have."""
+        patterns, suite = self.settings.claims, self.settings.suite
+        named = [claim for claim in self.catalogue if any(fnmatch.fnmatch(claim.id, pattern) for pattern in patterns)]
+        return [claim for claim in named if claim.suites and suite not in claim.suites]
 
     @cached_property
     def objects(self) -> "Sequence[ObjectCheck]":

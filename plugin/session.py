@@ -183,7 +183,7 @@ def look_for_databases(
             changes.refuse_unavailable(run)
             changes.refuse_forbidden(items, run)
             return
-        run.required = evaluable.required(run) if run.settings.strict_suite else []
+        run.required = evaluable.required(run) if run.settings.requires else []
         run.begin()
         if not run.controller:
             write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
@@ -197,7 +197,7 @@ def look_for_databases(
 def expected(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """See ``listing.expected``. Before it stands the header, where the first test of a claim came after its place."""
     told = [] if config.stash[KEY].headed or config.get_verbosity() < 0 else header(config)
-    required = runs.of(config).settings.strict_suite
+    required = runs.of(config).settings.requires
     if config.option.collectonly or not (required or any(map(selection.needs_engine, items))):
         return told
     from plugin.reports import listing
@@ -271,7 +271,7 @@ def look_for_undecided(session: pytest.Session) -> None:
     run, heard = _of_controller(session), session.config.stash.get(KEY, None)
     if run is None or heard is None or heard.refusals:
         return
-    if not (heard.outcomes or run.settings.strict_suite or session.config.getoption("xmlpath", None)):
+    if not (heard.outcomes or run.settings.requires or session.config.getoption("xmlpath", None)):
         return  # there was no claim, and nobody to be told what the run is about
     from plugin.evidence.load import describe_trial
     from plugin.evidence.run_seal import RUN_FILE
@@ -287,12 +287,12 @@ def look_for_undecided(session: pytest.Session) -> None:
     skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
     trials = [describe_trial(o.trial) for o in decided if o.trial]
-    if run.settings.strict_suite:
+    if run.settings.requires:
         heard.undecided = heard.missing = undecided(evaluable.required(run), trials, skipped=skipped)
         tell_undecided(session.config, heard.missing)
     else:
         heard.undecided = sorted(left | skipped)
-    required = run.chosen if run.settings.strict_suite else frozenset[str]()
+    required = run.chosen if run.settings.requires else frozenset[str]()
     heard.not_tested = evaluable.left_out({o.claim for o in claims} | required, run) if heard.outcomes else []
     tell_run(session.config, properties_of_run(about, described, run.settings.run_dir, heard.not_tested))
 
@@ -317,10 +317,10 @@ def finish(session: pytest.Session) -> None:
         or (heard.nothing_decided and not claims),
         undecided=heard.undecided,
         claims_collected=bool(claims),
-        gate=run.settings.strict_suite,
+        gate=run.settings.requires,
     )
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
-    heard.told = status_told(heard.status, _counted(heard), required=run.settings.strict_suite)
+    heard.told = status_told(heard.status, _counted(heard), required=run.settings.requires)
     if not (claims or heard.undecided or run.begun):
         return  # nobody asks what it came to
     from plugin.reports import ending

@@ -60,6 +60,11 @@ class Settings:
     sign: Path | None
     """The private key that signs the run."""
 
+    @property
+    def requires(self) -> bool:
+        """Whether claims must be decided: those of a suite that was asked for, or those that were named."""
+        return self.strict_suite or bool(self.claims)
+
 
 def _refuse_adoption(engine: str, substrate: str, *, allowed: bool) -> None:
     """Raise ``BadInput`` for what makes no sense of a cluster that is there already, or of one that is not."""

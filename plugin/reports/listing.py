@@ -161,6 +161,10 @@ def in_all(items: Sequence[pytest.Item], run: Run) -> list[str]:
         if seconds
         else []
     )
+    elsewhere = [f"{claim.id} ({', '.join(claim.suites)})" for claim in run.of_other_suites]
+    if elsewhere:
+        more = f"{number_of(len(elsewhere), 'claims')} of that name not in the suite {run.settings.suite}"
+        told += wrapped(f"{more}: {', '.join(elsewhere)}", "")
     return [*told, *left_out(items, run)]
 
 
@@ -175,8 +179,8 @@ def lacking(items: Iterable[pytest.Item], run: Run) -> list[str]:
 
 
 def left_out(items: Iterable[pytest.Item], run: Run) -> list[str]:
-    """What a suite requires and none of these tests decides, because ``-k``, ``-m`` or a path chose among them."""
-    if not run.settings.strict_suite:
+    """What a suite or ``--claim`` requires and none of these tests decides: ``-k``, ``-m`` or a path left it out."""
+    if not run.settings.requires:
         return []
     trials = [
         {
@@ -190,7 +194,8 @@ def left_out(items: Iterable[pytest.Item], run: Run) -> list[str]:
         for target in ([selection.target_of(item)] if selection.target_of(item) else run.targets)
     ]
     missing = undecided(evaluable.required(run), trials)
-    requires = f"required by --suite {run.settings.suite} and not chosen here"
+    by = f"--suite {run.settings.suite}" if run.settings.strict_suite else "--claim"
+    requires = f"required by {by} and not chosen here"
     return wrapped(f"{number_of(len(missing), 'trials are')} {requires}: {', '.join(missing)}", "") if missing else []
 
 

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from clusters.engines import SUBJECT, is_control
 from plugin.claims import Claim
 from plugin.counts import number_of
-from plugin.differences import Differences
+from plugin.differences import Differences, changed
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.reports.builds import tested_of
@@ -101,12 +101,7 @@ def write_page(
 
 def _judged_again(judged: Mapping[Path, Differences], trials: int) -> str:
     """What a page of so many ``trials`` says on top that was made by a replay. ``judged``: what differs, by trial."""
-    changed = [differs.outcome for differs in judged.values() if differs.changed]
-    told = "every verdict is as it was stored"
-    if changed:
-        differ = "differs" if len(changed) == 1 else "differ"
-        told = f"{len(changed)} of {number_of(len(judged), 'trials')} {differ} from what was stored, "
-        told += f"{sum(changed)} in the verdict itself"
+    told = changed(judged.values()) or "every verdict is as it was stored"
     added = {name for differs in judged.values() for name in differs.added}
     told += f"; {number_of(len(added), 'checks are')} new" if added else ""
     told += f"; {trials - len(judged)} could not be judged" if len(judged) < trials else ""

@@ -258,14 +258,15 @@ def as_table(verdict: Verdict) -> str:
     return "\n".join([*title, *verdict_lines(redacted_json(as_stored(verdict)))])
 
 
-def print_trial(writer: Any, trial: "StoredTrial", *, title: str) -> None:
-    """Write a trial that was judged again. ``writer``: pytest's terminal writer."""
+def print_trial(writer: Any, trial: "StoredTrial", *, title: str, in_full: bool) -> None:
+    """Write a trial that was judged again, its checks where that is wanted. ``writer``: pytest's terminal writer."""
     sabotage = f"(a sabotage: expected to be {trial.must_be}) {trial.about}"
     writer.line("\n".join(["", *wrapped(title, ""), *(wrapped(sabotage, "") if trial.sabotage else [])]))
     result = trial.result
     writer.line(f"claim {trial.claim_id}: {shown(result)}", **MARKUP.get(result.outcome, {}))
-    lines = [part for note in trial.notes for part in wrapped(f"note: {note}")]
-    writer.line("\n".join([*_told(result, trial, origin=True), *lines]))
+    told = _told(result, trial, origin=True) if in_full else []
+    if lines := [*told, *(part for note in trial.notes for part in wrapped(f"note: {note}"))]:
+        writer.line("\n".join(lines))
 
 
 def counted(outcomes: Sequence[str]) -> str:

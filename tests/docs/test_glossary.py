@@ -16,6 +16,7 @@ TERMS = (
     "stock-level", "tpmC", "efc", "retries", "licence", "backup", "batched", "cloned", "restored", "interval", "median",
     "endpoint", "schedule", "saturated", "fell behind", "quorum", "replica", "lease", "range", "gateway", "p99",
     "decommissioned", "zone", "region", "consistency", "drained", "native", "built-in",
+    "acknowledged", "recovery", "outage", "SQLSTATE", "margin", "noise", "namespace",
 )  # fmt: skip
 """What the papers, TPC-C and CockroachDB call things, and somebody who operates databases need not know."""
 

@@ -123,3 +123,26 @@ def test_without_a_suite_nothing_is_said_to_have_been_required(gate: Gate) -> No
     told = "exit status 0: every required claim passed"
     assert told in gate(*gate.tests("passes"), "--claim", "answer", *GATE, "--run-dir", "suite").lines
     assert told in gate("--judge", "suite").lines
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_what_was_named_and_is_left_out_is_required_without_a_suite_too(gate: Gate, workers: list[str]) -> None:
+    gate.fake_cockroach(VERSION)
+    named = ["--claim", "answer", "--claim", "question", "-k", "passes"]
+    ran = gate(*named, *workers, "--run-dir", "out")
+    assert ran.status == 6, ran.text
+    assert "RUN NOT PASSED: 1 not decided (question)" in ran.lines
+    if not workers:  # whose controller collects nothing
+        assert "1 trial is required by --claim and not chosen here: question" in ran.lines
+    assert json.loads((gate.run_dir / RESULT_FILE).read_text())["undecided"] == ["question"]
+    assert gate("--judge", "out").status == 6
+
+
+def test_a_family_says_which_of_it_are_of_other_suites(gate: Gate) -> None:
+    gate.fake_cockroach(VERSION)
+    (gate.path / "test_claims.py").write_text(OF_THE_SUITE)
+    ran = gate("--claim", "survivability*", "--dry-run", "--cockroach-version", VERSION)
+    told = " ".join(ran.text.split())
+    assert "claims of that name not in the suite gate: " in told
+    assert "survivability-pause (nightly, paper)" in told
+    assert "required by --claim and not chosen here: " in told

@@ -53,6 +53,14 @@ def test_the_same_verdict(gate: Gate) -> None:
         assert one.text.count(SAME) == 1
 
 
+def test_the_checks_of_what_passed_as_it_did_are_shown_where_they_are_asked_for(gate: Gate) -> None:
+    trials = run(gate, "passes", "refuted")
+    table = re.compile(r"^  answer .*== 42", re.MULTILINE)
+    assert len(table.findall(gate("--judge", "out").text)) == 1, "of what is refuted"
+    assert len(table.findall(gate("--judge", "out", "-v").text)) == 2
+    assert len(table.findall(gate("--judge", str(trials["passes"])).text)) == 1
+
+
 def test_the_page_of_a_replay_never_takes_the_place_of_the_runs_own(gate: Gate) -> None:
     assert gate(*gate.tests("passes"), "--run-dir", "out", "--report", "elsewhere/own.html").status == 0
     own = gate.path / "elsewhere" / "own.html"
@@ -82,7 +90,9 @@ def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
     other = gate("--judge", str(trials["refuted"]))
     assert other.status == 0, other.text
     assert "differs: verdict: was refuted, is pass" in other.text
-    assert "judged with today's limits: 1 of 1 trial came out in another way than was stored" in other.text
+    assert (
+        "judged with today's limits: 1 of 1 trial differs from what was stored, 1 in the verdict itself" in other.text
+    )
 
 
 def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:

@@ -98,6 +98,9 @@
       hooks: { drawAxes: [draw] },
     };
     const made = new uPlot(options, data, home), legend = made.root.querySelector(".u-legend");
+    const canvas = made.root.querySelector("canvas");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", title);
     if (legend) {  // a table of uPlot's own: each row's heading names a line
       legend.setAttribute("aria-label", `Lines of the chart: ${title}`);
       legend.querySelectorAll("th").forEach((th) => { th.scope = "row"; });

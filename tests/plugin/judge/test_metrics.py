@@ -146,6 +146,9 @@ def test_rows_missing_is_how_far_the_count_is_off(counted: int, missing: int) ->
     final = [line for line in last_read(lines) if not isinstance(line, RowCount)]
     found = measure(whole(final=[*final, RowCount(31 * SECOND, counted)]), "rows_missing")
     assert found.value == missing
+    assert re.search(
+        r"rows counted(, \d+ read one by one)?; \d+ were inserted and \d+ deleted, \d+ expected$", found.note
+    )
     assert measure(whole(final=final), "rows_missing").value is None
 
 
