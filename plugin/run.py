@@ -36,6 +36,7 @@ from plugin.ours import without_collector
 from plugin.profiles import Profile, profile_named
 from plugin.release import release
 from plugin.settings import Settings, read
+from plugin.suites import AS_TAKEN
 from plugin.workloads import Workload
 
 if TYPE_CHECKING:
@@ -72,6 +73,13 @@ class Run:
             from plugin.catalogue import SHIPPED, load
 
             return load([*SHIPPED, *self.settings.catalogues])
+
+    def take_suite(self) -> None:
+        """Where claims are named and no suite is, take the first one that has a claim of each name."""
+        every, patterns = self.catalogue.claims, self.settings.claims
+        named = [[every[id_].suites for id_ in fnmatch.filter(every, pattern)] for pattern in patterns]
+        if found := [one for one in AS_TAKEN if all(any(one in suites for suites in each) for each in named)]:
+            self.settings = replace(self.settings, suite=found[0])
 
     @cached_property
     def chosen(self) -> frozenset[str]:

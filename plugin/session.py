@@ -38,6 +38,8 @@ def configure(config: pytest.Config) -> None:
         run = runs.open_run(config)
         if run.controller:
             run.check()
+        if run.settings.claims and not run.settings.strict_suite:
+            run.take_suite()
         # What is the suite's own is read with the first claim.
         if run.settings.catalogues or run.settings.claims:
             _ = run.chosen

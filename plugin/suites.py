@@ -13,5 +13,8 @@ class Suite(StrEnum):
     """What goes as far as the machine carries; chosen by name alone."""
 
 
+AS_TAKEN = (Suite.GATE, Suite.NIGHTLY, Suite.CURVE, Suite.PAPER)
+"""The suites in the order in which they are taken where nobody names one: what takes longest last."""
+
 EVERY = (Suite.GATE, Suite.NIGHTLY, Suite.PAPER)
 """The suites of a claim that names none."""

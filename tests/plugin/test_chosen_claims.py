@@ -51,7 +51,7 @@ def test_the_others_are_not_required_and_it_is(gate: Gate) -> None:
         (["--claim", "anwser"], "--claim anwser: no claim is called so; did you mean 'answer'?"),
         (["--claim", "z*"], "--claim z*: no claim is called so; there are "),
         (
-            ["--claim", "tenancy-isolation"],
+            ["--claim", "tenancy-isolation", "--suite", "gate"],
             "--claim tenancy-isolation: is not in the suite gate; give --suite, one of nightly, paper",
         ),
     ],
@@ -146,3 +146,19 @@ def test_a_family_says_which_of_it_are_of_other_suites(gate: Gate) -> None:
     assert "claims of that name not in the suite gate: " in told
     assert "survivability-pause (nightly, paper)" in told
     assert "required by --claim and not chosen here: " in told
+
+
+@pytest.mark.parametrize(
+    ("named", "suite"),
+    [
+        (["survivability-pause"], "nightly"),
+        (["survivability", "survivability-pause"], "nightly"),
+        (["survivability*"], "gate"),
+        (["tenancy-growth"], "curve"),
+    ],
+)
+def test_without_a_suite_the_first_one_is_taken_that_has_them(gate: Gate, named: list[str], suite: str) -> None:
+    options = [word for name in named for word in ("--claim", name)]
+    (gate.path / "test_claims.py").write_text(OF_THE_SUITE.replace('"survivability"', f'"{named[0].strip("*")}"'))
+    ran = gate(*options, "--dry-run", "--cockroach-version", VERSION)
+    assert f"suite {suite}," in " ".join(ran.text.split()), ran.text
