@@ -41,3 +41,14 @@ class NodeDied(Exception):  # noqa: N818 - what happened
     Not raised for a node that dies while the cluster is first started, nor for one that the system killed (SIGKILL that
     nobody here sent, as when memory runs out): those are ``HarnessError``.
     """
+
+
+def first_of(error: Exception, *kinds: type[Exception]) -> Exception | None:
+    """The first error of a group, or the error itself, where all of it is of these kinds; else ``None``.
+
+    For what a task group raises: whatever is raised in an ``except*`` clause Python before 3.11.4 puts into a group.
+    """
+    if not isinstance(error, ExceptionGroup):
+        return error if isinstance(error, kinds) else None
+    found = [first_of(one, *kinds) for one in error.exceptions]
+    return found[0] if all(found) else None

@@ -155,7 +155,8 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
         r"(?P<before>(?:[a-z_][\w.]{0,40}\(|[a-z]{1,2}&?)(?=[\"']))?"
         rf"(?P<value>{_ESCAPED}|{_QUOTED}|{_DOLLARS}"
         r"|[\"'](?=[\w$!#%&*+/.-])[^\n\"']*+"
-        r"|(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))++)",
+        # At once or not at all, which Python before 3.11.5 does not always do for ++ of a group.
+        r"|(?=(?P<bare>(?:[^\s,;&}\])\"']|[,;&](?![\s\"'{\[]|[\w.%-]{1,40}[ ]?[=:]|$)|[}\])\"'](?=\w))+))(?P=bare))",
         re.I), _hide_value),
     # ["--token", "x"] and --token x of a command.
     (_KEY_WORDS, _form(

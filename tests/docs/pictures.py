@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from clusters.archives import unpack
 from plugin.evidence.run_seal import not_tested_of, seal_run, undecided_of
 from plugin.evidence.store import TRIAL_FILE, seal
 from plugin.reports import allure_html
@@ -68,13 +69,13 @@ def keep(run: Path) -> None:
 def unpacked(archive: Path, into: Path) -> Path:
     """The run directory that an archive holds."""
     with tarfile.open(archive) as file:
-        file.extractall(into, filter="data")
+        unpack(file, into)
     return next(into.iterdir())
 
 
-def judge(place: Path) -> str:
+def judge(place: Path, *more: str) -> str:
     """What pytest says of stored evidence, colours and all; the page is made on the way."""
-    command = [sys.executable, "-m", "pytest", f"--judge={place}", "--color=yes"]
+    command = [sys.executable, "-m", "pytest", f"--judge={place}", "--color=yes", *more]
     done = subprocess.run(
         command, cwd=CHECKOUT, env={**os.environ, "COLUMNS": str(COLUMNS)}, capture_output=True, text=True, check=False
     )  # fmt: skip

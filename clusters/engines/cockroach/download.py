@@ -10,6 +10,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
+from clusters.archives import write_member
 from clusters.engines.cockroach.cache import binary_path, cache_error, lock, writable
 from clusters.engines.cockroach.vendor import MIRROR, OWN_BINARY, Progress, Vendor, opened, text_at
 from clusters.engines.cockroach.version import Version
@@ -112,8 +113,8 @@ def _unpack(version: Version, part: Path, unpacked: Path) -> None:
                 inner = member.name.removeprefix("./").split("/")[1:]
                 library = len(inner) == 2 and inner[0] == "lib" and inner[1] not in ("", ".", "..")
                 if member.isreg() and (library or inner == ["cockroach"]):
-                    member.name, member.mode = "/".join(inner), 0o755
-                    archive.extract(member, unpacked, filter="data")
+                    member.mode = 0o755
+                    write_member(archive, member, unpacked.joinpath(*inner))
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise _not_the_archive(version, str(error)) from error
     if not (unpacked / "cockroach").is_file():

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import IO, BinaryIO
 
+from clusters.archives import unpack
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import LOGS
@@ -30,7 +31,7 @@ def _unpack(packed: IO[bytes], into: Path) -> None:
     packed.seek(0)
     into.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=packed) as archive:
-        archive.extractall(into, filter="data")
+        unpack(archive, into)
 
 
 def link(program: Program) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from clusters import clocks
+from clusters.archives import unpack
 from clusters.clocks import Reading
 from clusters.errors import HarnessError
 from clusters.model import NodeSpec, Placement
@@ -111,4 +112,4 @@ def _unpack(out_of: BinaryIO, directory: Path) -> None:
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), directory)
     out_of.seek(0)
     with tarfile.open(fileobj=out_of) as archive:
-        archive.extractall(directory, filter="data")
+        unpack(archive, directory)

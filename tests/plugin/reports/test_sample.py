@@ -21,7 +21,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
-    text = pictures.judge(sample)
+    text = pictures.judge(sample, "-v")
     told = re.findall(r"(?:same verdict as stored|differs: .+|\d checks are new: .+(?:\n  \S.+)*)", text)
     # checks that the run did not have
     younger = {
