@@ -134,7 +134,7 @@ class NodeSwapped(Happened, frozen=True, kw_only=True, tag="node.swapped"):
     """A node runs again after it was given another version.
 
     ``wanted`` is what it was given, ``build`` what it calls itself; ``able`` and ``active`` are those of
-    ``RunningVersion``. ``seconds``: from its stop until it took clients.
+    ``RunningVersion``. ``seconds``: from the begin of its drain until it took clients and said its build.
     """
 
     node: str

@@ -1,9 +1,9 @@
 """Latency while nodes run different builds, and when all is done, held against the baseline; what became of clients.
 
 *Mixed* is the time in which nodes run different builds, the cluster is whole, and nobody but the load asks it anything:
-not from a node's drain until recovery was declared, and not while the plan looks at data, takes in a node or makes a
-version final. *After* is from the end of the plan until writing ended. Each latency is from when a write was sent until
-it was acknowledged.
+not from a node's drain until recovery was declared, not while the plan looks at data, takes in a node or makes a
+version final, and not when the plan is done. *After* is from the end of the plan until writing ended, whatever nodes
+run. Each latency is from when a write was sent until it was acknowledged.
 
 The seconds of one run are no independent samples, so percentiles are not taken of all writes at once. Each stretch is
 cut into blocks of ``BLOCK`` writes in the order in which they were answered; of each block the logarithm of its
@@ -53,8 +53,9 @@ measures = MIXED_METRICS.declare
 
 
 def mixed(evidence: TrialEvidence) -> tuple[Window, ...]:
-    """The stretches in which nodes ran different builds, and nothing else was done to the cluster."""
+    """The stretches in which nodes ran different builds before the plan was done, and nothing else was done to them."""
     found, builds, first, since = list[Window](), dict[str, str](), "", None
+    done = _done(evidence)
     whole, asking = True, False
     for event in evidence.events:
         match event.what:
@@ -76,7 +77,7 @@ def mixed(evidence: TrialEvidence) -> tuple[Window, ...]:
                 whole = False
             case _:
                 continue
-        quiet = whole and not asking and len(set(builds.values())) > 1
+        quiet = whole and not asking and len(set(builds.values())) > 1 and (done is None or event.t < done)
         if quiet and since is None:
             since = event.t
         elif not quiet and since is not None:
@@ -85,10 +86,15 @@ def mixed(evidence: TrialEvidence) -> tuple[Window, ...]:
     return tuple(found)
 
 
+def _done(evidence: TrialEvidence) -> int | None:
+    """When the last step that ended did so."""
+    return max((t for t, _ in seen(evidence.events, StepEnd)), default=None)
+
+
 def after(evidence: TrialEvidence) -> tuple[Window, ...]:
     """From the end of the plan until writing ended."""
     line = analysis(evidence).timeline
-    done = max((t for t, _ in seen(evidence.events, StepEnd)), default=None)
+    done = _done(evidence)
     if done is None or line.recovered is None or line.writing_end is None:
         return ()
     begin = max(done, line.recovered)

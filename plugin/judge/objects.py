@@ -1,4 +1,4 @@
-"""What the judge measures of objects that are made before a version changes, and looked at in each phase of it.
+"""What the judge measures of objects that are made before a version changes, or meanwhile, and looked at in each phase.
 
 A test records ``objects.made`` and, for each phase, ``objects.phase`` and then a look of each check through a node of
 each version (``object.looked``). What is made only in a later phase is told before its looks (with the phase, or, by

@@ -79,7 +79,6 @@ class Swap:
     up: float | None = None
     whole: float | None = None
     build: str = ""
-    able: str = ""
     active: str = ""
     failed: str = ""
     undrained: bool = False
@@ -363,12 +362,12 @@ class _Told:
                 so = str(meant) if as_meant is True else ""
                 self._swap(node, wanted=wanted, failed=why or "nobody knows why", meant=so)
                 self._mark(at, at, f"{node} did not come up")
-            case NodeSwapped(node=node, wanted=wanted, build=build, able=able, active=active):
+            case NodeSwapped(node=node, wanted=wanted, build=build, active=active):
                 self._came(f"{node} calls itself {build or 'nothing'}" + (f", {active} in force" if active else ""))
                 place = self._under_way(node)
                 failed = place is not None and bool(self.swaps[place].failed)
                 kept = {} if failed else {"wanted": wanted}
-                self._swap(node, **kept, up=at, build=build, able=able, active=active)
+                self._swap(node, **kept, up=at, build=build, active=active)
                 self.running[node], self.active[node] = build, active
                 self._runs(t, node)
             case Recovered():

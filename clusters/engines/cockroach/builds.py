@@ -57,8 +57,9 @@ RUN: Sequence[Build] = (
         made="public source less its publisher's own patch, without console and geospatial libraries; "
         "its Go counts runnable goroutines, as the vendor's does",
         ran="The suite gate. Of the suite nightly: growing, survivability, hot-swap on five nodes (five of its paths, "
-        "of which three were decided), failed updates and tenants (but the noisy one). The sabotages that CI runs, "
-        "survivability on Kubernetes, single statements, and the benchmarks (but that of the pace)",
+        "of which three were decided, most with 6 % of the checks of objects), failed updates and tenants (but the "
+        "noisy one). Sabotages (claims.md and tenancy.md tell which were seen refuted), survivability on Kubernetes, "
+        "single statements, and the benchmarks (but that of the pace)",
     ),
 )
 """The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made

@@ -9,7 +9,7 @@ v26.2; *documented, not run* but for the builds of ``builds.RUN``:
   nothing).
 - The documentation says that no cluster goes on from an alpha build of a former series, nor from a build of the master
   branch. That is not refused here: such builds are all that was at hand, and those of ``builds.CHANGED`` did go on.
-- Up to 24.1 each series goes on to the next one and to no other.
+- Before 24.1 each series goes on to the next one and to no other.
 - From 24.1 on there are regular series and innovation series (24.2; from 2025 on the first and third of a year). A
   regular one goes on to the next series, or past an innovation series to the regular one after it; an innovation one
   only to the next.

@@ -24,7 +24,7 @@ from plugin.evidence.events import Event
 from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
 from plugin.judge.metrics import measure
-from plugin.judge.mixed import BLOCK, FEWEST_BLOCKS, Blocks, Change, changed, ended, mixed
+from plugin.judge.mixed import BLOCK, FEWEST_BLOCKS, Blocks, Change, after, changed, ended, mixed
 from plugin.judge.model import Check, Comparison, Kind, Outcome
 from plugin.judge.trial import TrialEvidence
 from tests.fixtures.workloads.tpcc.test_evidence import header, second
@@ -93,6 +93,14 @@ def test_mixed_is_while_nothing_else_is_done_to_the_cluster() -> None:
     assert mixed(case([], new=OLD)) == ()
 
 
+def test_what_follows_the_plan_is_not_mixed_though_an_old_node_has_joined_a_final_cluster() -> None:
+    joins = [*looked(60, "join"), event(61, "node.joined", node="n4", version=OLD, build=OLD)]
+    events = sorted([*changing(), *joins], key=lambda one: one.t)
+    joined = trial(events=events, history=[], limits={})
+    assert mixed(joined) == mixed(case([]))
+    assert [(begin / SECOND, end / SECOND) for begin, end in after(joined)] == [(62, 79)]
+
+
 @pytest.mark.parametrize("percentile", ["p50", "p90", "p99"])
 @pytest.mark.parametrize("state", ["mixed", "after"])
 def test_latency_is_held_against_the_baseline(state: str, percentile: str) -> None:
@@ -153,7 +161,7 @@ def simulated(random: Random, seconds: Sequence[float], slower: float = 1.0, tai
     return tuple(found)
 
 
-WIDE = 10
+WIDE = 30
 """The limit on two cores."""
 SESSIONS = 150
 LONG_SESSIONS = 20
