@@ -22,6 +22,7 @@ from clusters.substrates.processes import Processes, namespaces
 from tests.clusters import real_cockroach
 from tests.clusters.real_cockroach import leader
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually
+from tests.slow import slow
 
 pytestmark = pytest.mark.skipif(
     namespaces.forbidden() is not None, reason=f"links cannot be cut here: {namespaces.forbidden()}"
@@ -118,6 +119,7 @@ async def keys_in(cluster: Cluster) -> set[int]:
         return {row[0] for row in await connection.query("SELECT k FROM ledger")}
 
 
+@slow
 async def test_cockroach_goes_on_without_an_isolated_node(tmp_path: Path) -> None:
     async with running(tmp_path, real_cockroach.cockroach(), real_cockroach.RESOURCES) as cluster:
         async with await cluster.deployment.connect() as connection:

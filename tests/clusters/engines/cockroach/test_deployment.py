@@ -20,6 +20,7 @@ from clusters.sql import SqlError
 from clusters.substrates.processes import Processes
 from tests.clusters.real_cockroach import ask, cockroach, running, versions
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
+from tests.slow import slow
 
 TABLE = "ledger"
 CONNECTS_S = 5.0
@@ -51,6 +52,7 @@ async def why_not(cluster: Cluster, words: str, seconds: float = PATIENCE_S) -> 
         await asyncio.sleep(0.1)
 
 
+@slow
 @pytest.mark.parametrize("version", versions())
 async def test_five_nodes_are_whole_when_what_the_system_needs_has_five_replicas(tmp_path: Path, version: str) -> None:
     """Three had been enough: a node was restarted while the rest still made replicas."""
@@ -144,6 +146,7 @@ async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, versio
     assert _processes_in(tmp_path) == []
 
 
+@slow
 @pytest.mark.parametrize("version", versions())
 async def test_a_lost_node_is_replaced_another_added_and_one_removed(
     tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
