@@ -268,6 +268,9 @@ class SqlTraits:
     limit."""
     reads_as_of: bool = False
     """Whether tables can be read AS OF SYSTEM TIME, which waits for nobody."""
+    bulk_copy: str = ""
+    """The setting, as ``name = value``, under which a COPY that fails may leave some of its rows: that takes half of a
+    server's time."""
     bulk_joins: str = ""
     """The setting, as ``name = value``, under which joins of whole tables are answered rightly and soon."""
     other_joins: str = ""

@@ -122,7 +122,7 @@ def explain(report: pytest.CollectReport) -> None:
     if missing and report.failed and report.nodeid.startswith("tests/") and missing[1] in _tested_with():
         report.longrepr = (
             f"{report.nodeid}: needs the package {missing[1]}, which this environment does not have. The suite's own "
-            f"tests run in another: tox -e test -- {report.nodeid}. Here, name the tests of your claims instead."
+            f"tests run in another: {options.TOX} -e test -- {report.nodeid}. Here, name your claims' tests instead."
         )
         return
     found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", said) or re.search(

@@ -15,6 +15,10 @@ AUTO = "auto"
 """Stands for the subject if it can be had, else for a control that is embedded."""
 
 
+TOX = ".venv/bin/tox"
+"""How commands that are printed call tox: as the README has it installed."""
+
+
 PROFILE = "laptop"
 """The profile that is meant where none is named."""
 

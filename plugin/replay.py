@@ -167,7 +167,8 @@ def replay(
         writer.line(f"judged with today's limits: {told}")
     counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
     counts["undecided"] = sum(len(each.undecided) for each in stored)
-    writer.line(status_told(status, counts, required=any(required_of(each.described) for each in stored)))
+    whole = any(required_of(each.described) for each in stored) and not any(each.not_tested for each in stored)
+    writer.line(status_told(status, counts, whole=whole))
     if notice:
         writer.line(f"\n{notice}")
     return status

@@ -322,7 +322,7 @@ def finish(session: pytest.Session) -> None:
         gate=run.settings.requires,
     )
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
-    heard.told = status_told(heard.status, _counted(heard), required=run.settings.requires)
+    heard.told = status_told(heard.status, _counted(heard), whole=run.settings.requires and not heard.not_tested)
     if not (claims or heard.undecided or run.begun):
         return  # nobody asks what it came to
     from plugin.reports import ending

@@ -39,8 +39,8 @@ MEANING: Mapping[int, str] = {
 }
 """In words, where nothing more is known of the session."""
 
-NOTHING_REQUIRED = "every claim that was tested passed"
-"""The same of a pass, where no suite required anything."""
+TESTED_PASSED = "every claim that was tested passed"
+"""The same of a pass, where not all of a suite was required."""
 
 _BECAUSE: Mapping[int, Mapping[str, str]] = {
     Status.REFUTED: {
@@ -57,14 +57,13 @@ _BECAUSE: Mapping[int, Mapping[str, str]] = {
 """By status and what was counted."""
 
 
-def status_told(status: int, counts: Mapping[str, int] = MappingProxyType({}), *, required: bool = True) -> str:
+def status_told(status: int, counts: Mapping[str, int] = MappingProxyType({}), *, whole: bool = True) -> str:
     """An exit status in words. ``counts``: of what led to it how many there were, by the names above.
 
-    ``required``: whether a suite required claims.
+    ``whole``: whether a suite was required, and all of it.
     """
     told = [number_of(counts[what], words) for what, words in _BECAUSE.get(status, {}).items() if counts.get(what)]
-    passed = status == Status.PASSED and not required
-    meaning = NOTHING_REQUIRED if passed else MEANING.get(status, "pytest ended early")
+    meaning = TESTED_PASSED if status == Status.PASSED and not whole else MEANING.get(status, "pytest ended early")
     return f"exit status {status}: {' and '.join(told) or meaning}"
 
 

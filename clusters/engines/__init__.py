@@ -210,6 +210,10 @@ class Engine(Protocol):
         """What it is one of."""
 
     @property
+    def sql(self) -> SqlTraits:
+        """Where it differs in SQL: ``kind.sql``, and what its version changes in that."""
+
+    @property
     def version(self) -> str:
         """As its makers print it, for instance ``v20.2.0``."""
 

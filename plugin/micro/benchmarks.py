@@ -18,6 +18,7 @@ from plugin import run as runs
 from plugin import selection
 from plugin.evidence.redaction import redacted_json
 from plugin.host import carries
+from plugin.options import TOX
 from plugin.ours import BENCHMARK
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import said_of, tell
@@ -28,7 +29,7 @@ from plugin.session import look_for_databases, refuse
 NOT_EVALUATED = "not evaluated"
 RECORD = "benchmarks.json"
 COUNT = "roachproof-micro-count"
-WAY_OUT = "measure them in a run of their own: tox -e micro"
+WAY_OUT = f"measure them in a run of their own: {TOX} -e micro"
 ROWS = 10_000
 """Rows of the table that is read: more than fit in a few blocks, loaded in a second."""
 

@@ -113,9 +113,8 @@ def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | Non
 
 def not_tested(claims: Sequence[str], suite: object) -> str:
     """That these claims of the suite were not tested, in a sentence without a full stop; nothing of none."""
-    whole = f"which a whole run of it (--suite {suite}, without --claim) requires"
     more = number_of(len(claims), "more claims")
-    return f"not tested: {more} of the suite {suite}, {whole}: {', '.join(claims)}" if claims else ""
+    return f"not tested: {more} of the suite {suite}: {', '.join(claims)}" if claims else ""
 
 
 def left_out(runs: "Sequence[StoredRun]") -> list[str]:

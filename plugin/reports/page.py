@@ -17,6 +17,7 @@ from plugin.counts import number_of
 from plugin.differences import Differences, changed
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
+from plugin.options import TOX
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, as_told, clock
 from plugin.reports.ending import concluded, left_out
@@ -89,6 +90,7 @@ def write_page(
         control=control,
         judged_again=_judged_again(differs, len(shown)) if differs is not None else "",
         words=_words(told["of"].claim for told in shown),
+        tox=TOX,
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
@@ -115,9 +117,10 @@ def _words(claims: Iterable[Claim | None]) -> Sequence[tuple[str, str]]:
     """
     lines = GLOSSARY.read_text(encoding="utf-8").splitlines() if GLOSSARY.exists() else []
     rows = [line.strip("|").split("|", 1) for line in lines if line.startswith("| ")]
-    words = [(row[0].strip(), _unmarked(row[1].strip())) for row in rows[1:]]
+    words = {row[0].strip(): _unmarked(row[1].strip()) for row in rows[1:]}
     sources = (claim.source for claim in claims if claim and claim.source and claim.source.about)
-    return [*words, *{source.work: source.cited for source in sources}.items()]
+    words |= {source.work: source.cited for source in sources}
+    return sorted(words.items(), key=lambda word: word[0].casefold())
 
 
 def _unmarked(text: str) -> str:

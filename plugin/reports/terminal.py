@@ -13,7 +13,7 @@ from plugin.claims import Claim
 from plugin.evidence.redaction import not_hidden, redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
-from plugin.options import AUTO
+from plugin.options import AUTO, TOX
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import Session, TestOutcome, said_of
 from plugin.reports import ending, source_tables
@@ -23,6 +23,7 @@ from plugin.reports.section import Section
 from plugin.reports.text import WIDTH, measured_text, number, shown, typed, word, wrapped
 from plugin.required import NOT_DECIDED
 from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED, Result
+from plugin.suites import Suite
 
 if TYPE_CHECKING:
     from plugin.reports.stored_run import StoredTrial
@@ -106,19 +107,22 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(line)
     if session.page:
         terminal.write_line(session.page)
-    if session.outcomes and run.settings.engine == AUTO and not run.settings.strict_suite:
-        terminal.write_line(_next(run))
+    if session.outcomes and (told := _next(run, config, session.not_tested)):
+        terminal.write_line(told)
     if left := not_hidden():
         terminal.write_line("\n".join(wrapped(left, "")), yellow=True)
     for message in session.refusals:
         terminal.write_line(f"ERROR: {message}", red=True)
 
 
-def _next(run: runs.Run) -> str:
-    """The next command of somebody who left it to us what is tested."""
+def _next(run: runs.Run, config: pytest.Config, not_tested: Sequence[str]) -> str:
+    """The next command: for the subject itself after a control that nobody asked for, else for all claims."""
     choice, settings = ENGINES[SUBJECT].choice, run.settings
     if run.control_notice:
-        return f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself"
+        told = f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself"
+        return told if settings.engine == AUTO else ""
+    if not not_tested and (settings.engine != AUTO or settings.strict_suite):
+        return ""
     options = [f"{choice.version} {version}" for version in settings.versions]
     if not options:
         found = run.fingerprints[0] if run.fingerprints else {}
@@ -126,7 +130,13 @@ def _next(run: runs.Run) -> str:
         # One of the cache, whose directory is named so, or of a download is found again by its version.
         by_version = not settings.path and binary.parent.name == version
         options = [f"{choice.version} {version}" if by_version else f"{choice.path} {binary}"]
-    return f"next: tox -e gate -- {' '.join(options)} runs the whole gate on it"
+    if settings.catalogues:
+        claims, here = config.rootpath / "tests" / "claims", config.invocation_params.dir
+        own = [arg for arg in config.args if not (here / arg.partition("::")[0]).is_relative_to(claims)]
+        options += ["tests/claims", *own, *(f"--catalogue {typed(file, here)}" for file in settings.catalogues)]
+    if settings.suite != Suite.GATE:
+        options.append(f"--suite {settings.suite}")
+    return f"next: for all claims run {TOX} -e gate -- {' '.join(options)}"
 
 
 def print_not_tested(terminal: Any, told: Iterable[str]) -> None:

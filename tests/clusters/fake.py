@@ -391,6 +391,7 @@ class FakeEngine:
         sql=SqlTraits(),
         keeps_out=("too old for this cluster",),
     )
+    sql = kind.sql
     generator = None
     program = Path("/nonexistent")
     detection_s = 0.1

@@ -187,7 +187,7 @@ def test_a_dry_run_prints_it(changes: Gate) -> None:
     ran = changes(*changes.tests("change"), *BOTH, "--plan", "mine.json", "--dry-run")
     assert ran.status == 0, ran.text
     head = f"to be done:\n    given by {changes.path}/mine.json, SHA-256 {digest[:12]}, as its seed draws it\n"
-    assert f"{head}    drawn (final), {OLD} → {NEW} on 3 nodes, seed 7\n      1. look at" in ran.text
+    assert f"{head}    drawn (final), {OLD} → {NEW} on 3 nodes, the plan's seed 7\n      1. look at" in ran.text
     assert ran.text.count("would start") == 1
     drawn = changes(*changes.tests("change"), *BOTH, "--dry-run").text
     assert drawn.count("drawn by the seed:\n") == 2

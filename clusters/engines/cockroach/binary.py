@@ -101,16 +101,19 @@ def offered(version: str, *, cache: Path, vendor: Vendor) -> bool:
         number = Version.parse(version, origin="the name")
         return not store.binary_path(cache, number).is_file() and bool(checksum(number, vendor))
     except BadInput as error:
-        raise BadInput(f"--cockroach-version {version}: it is not in the cache {cache}, and {error}") from error
+        raise BadInput(f"--cockroach-version {version}: it is not in {store.told(cache)}, and {error}") from error
 
 
 def _of_version(version: Version, origin: str, cache: Path, vendor: Vendor, progress: Progress | None) -> Binary:
     if store.binary_path(cache, version).is_file():
         return _cached(version, f"{origin}, from the cache {cache}", cache)
     if vendor is NO_VENDOR:
-        raise BadInput(f"{origin}: {version} is not in the cache {cache}; a run would download it")
+        raise BadInput(f"{origin}: {version} is not in {store.told(cache)}; a run would download it")
     source = vendor.archive(version)
-    download(version, cache, vendor, progress)
+    try:
+        download(version, cache, vendor, progress)
+    except BadInput as error:
+        raise BadInput(f"{error}\n{version} is not in {store.told(cache)} either.") from error
     return _cached(version, f"{origin}, downloaded from {source}", cache)
 
 

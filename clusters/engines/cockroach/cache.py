@@ -25,6 +25,11 @@ def binary_path(cache: Path, version: Version) -> Path:
     return cache / "cockroach" / str(version) / "cockroach"
 
 
+def told(cache: Path) -> str:
+    """The cache in words, with what it has."""
+    return f"the cache {cache} (it has {', '.join(map(str, versions(cache))) or 'no version'})"
+
+
 def versions(cache: Path) -> tuple[Version, ...]:
     """The versions in the cache, oldest first. Unfinished downloads and anything else that lies there don't count."""
     found: set[Version] = set()

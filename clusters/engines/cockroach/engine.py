@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusters.cache import cache_dir
@@ -17,7 +17,7 @@ from clusters.engines.cockroach.installed import Installed
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect, dialect_for
 from clusters.errors import BadInput
-from clusters.model import Fingerprint, Generator, NodeResources, NodeSpec
+from clusters.model import Fingerprint, Generator, NodeResources, NodeSpec, SqlTraits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +32,11 @@ class Cockroach:
     dialect: Dialect
     detection_s: float = 9.0
     kind: EngineKind = KIND
+
+    @property
+    def sql(self) -> SqlTraits:
+        """See ``Engine.sql``."""
+        return replace(KIND.sql, **self.dialect.traits)
 
     @property
     def version(self) -> str:

@@ -8,6 +8,7 @@ and tested on recorded or documented answers.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from clusters.engines.cockroach.version import Series, Version
 from clusters.errors import BadInput
@@ -29,6 +30,9 @@ class Dialect:
 
     notes: tuple[str, ...] = ()
     """What a reader of a report should know about this version, in whole sentences."""
+
+    traits: Mapping[str, Any] = field(default_factory=dict)
+    """Where it differs in SQL from ``KIND.sql``, for workloads: values of its fields."""
 
     session: Mapping[str, str] = field(default_factory=dict)
     """Session variables that the harness's own connections need to read what no public statement tells: ``nodes``,
@@ -212,6 +216,11 @@ def _tells(*settings: str) -> Callable[[Dialect], Dialect]:
     return lambda d: replace(d, behaviour_settings=(*d.behaviour_settings, *settings))
 
 
+def _traits(**values: str) -> Callable[[Dialect], Dialect]:
+    """Workloads write their SQL in another way from this version on."""
+    return lambda d: replace(d, traits={**d.traits, **values})
+
+
 _DOCS = "https://www.cockroachlabs.com/docs"
 _PULL = "https://github.com/cockroachdb/cockroach/pull"
 _SETTINGS_25_2 = "https://github.com/cockroachdb/docs: releases/v25.2/cluster-setting-changes"
@@ -234,6 +243,12 @@ CHANGES: tuple[Change, ...] = (
         what="`workload` has a port for metrics, too",
         source=f"{_PULL}/66224",
         apply=lambda d: replace(d, workload_shared=(*d.workload_shared, "--prometheus-port=-1")),
+    ),
+    Change(
+        since=(21, 2),
+        what="the vectorised engine joins rightly: in test releases of 21.1 a merge join could lose rows",
+        source=f"{_PULL}/62876",
+        apply=_traits(bulk_joins="vectorize = on", other_joins="vectorize = off"),
     ),
     Change(
         since=(22, 1),
@@ -278,6 +293,12 @@ CHANGES: tuple[Change, ...] = (
         what="`node drain` takes a node id or --self",
         source=f"{_PULL}/73991; {_DOCS}/v22.1/cockroach-node",
         apply=lambda d: replace(d, drain_flags=("--self",)),
+    ),
+    Change(
+        since=(22, 2),
+        what="COPY is all or nothing, unless it is told not to be",
+        source=f"{_DOCS}/v23.1/session-variables (copy_from_atomic_enabled)",
+        apply=_traits(bulk_copy="copy_from_atomic_enabled = off"),
     ),
     Change(
         since=(22, 2),

@@ -10,7 +10,7 @@ from clusters.engines.postgres.binaries import Binaries
 from clusters.engines.postgres.configuration import Replication
 from clusters.engines.postgres.deployment import PostgresDeployment
 from clusters.executables import sha256
-from clusters.model import Fingerprint, NodeResources, NodeSpec
+from clusters.model import Fingerprint, NodeResources, NodeSpec, SqlTraits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +27,11 @@ class Postgres:
     detection_s: float = float(configuration.TTL_S)
     generator: None = None
     kind: EngineKind = KIND
+
+    @property
+    def sql(self) -> SqlTraits:
+        """See ``Engine.sql``."""
+        return KIND.sql
 
     @property
     def version(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clusters.engines import EngineKind, Wanted
 from clusters.errors import BadInput
-from clusters.model import Fingerprint, NodeResources, NodeSpec
+from clusters.model import Fingerprint, NodeResources, NodeSpec, SqlTraits
 from tests.clusters.engines.toy import KIND
 from tests.clusters.engines.toy.deployment import ToyDeployment
 
@@ -22,6 +22,10 @@ class Toy:
     @property
     def kind(self) -> EngineKind:
         return KIND
+
+    @property
+    def sql(self) -> SqlTraits:
+        return KIND.sql
 
     @property
     def fingerprint(self) -> Fingerprint:
