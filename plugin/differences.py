@@ -1,6 +1,6 @@
 """What changed between a stored verdict and today's on the same evidence."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> Differences:
     # A claim's checks are told apart by these three.
     before = {(r["check"]["metric"], r["check"]["kind"], r["check"]["comparison"]): r for r in stored["results"]}
     now = {(r.check.metric, r.check.kind, r.check.comparison): r for r in verdict.results}
-    found += [f"check {' '.join(filter(None, name))} is gone" for name in before if name not in now]
+    found += [f"check {_called(name, before)} is gone" for name in before if name not in now]
     for name, new in now.items():
         if (old := before.get(name)) is None:
             continue
@@ -49,8 +49,13 @@ def _differences(stored: Mapping[str, Any], verdict: Verdict) -> Differences:
             found.append(f"{metric}: was measured as {value}, is {new.measurement.value}")
         if old["outcome"] != new.outcome:
             found.append(f"check {metric}: was {old['outcome']}, is {new.outcome}")
-    added = (" ".join(filter(None, name)) for name in now if name not in before)
+    added = (_called(name, now) for name in now if name not in before)
     return Differences(changed=tuple(found), added=tuple(added), outcome=other)
+
+
+def _called(name: tuple[str, str, str | None], checks: Iterable[tuple[str, str, str | None]]) -> str:
+    """A check by its metric; where several have that, by its kind and comparison, too."""
+    return " ".join(filter(None, name)) if sum(other[0] == name[0] for other in checks) > 1 else name[0]
 
 
 def changed(judged: Collection[Differences]) -> str:

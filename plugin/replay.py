@@ -21,6 +21,7 @@ from plugin.judge.analysis import analysis
 from plugin.judge.decide import decide
 from plugin.judge.model import Check, Outcome, Verdict
 from plugin.profiles import profile_named
+from plugin.release import release
 from plugin.reports import ending, terminal
 from plugin.reports.text import wrapped
 from plugin.required import required_of
@@ -164,7 +165,8 @@ def replay(
     if ended := ending.concluded(stored, control=bool(notice)):
         writer.line("\n".join(wrapped(ended.text, "")), bold=True, green=ended.passed, red=status == Status.REFUTED)
     if told := changed(differs.values()):
-        writer.line(f"judged with today's limits: {told}")
+        writer.line(f"judged again with today's limits: {told}")
+    writer.line(f"judged by Roachproof {release()}")
     counts = {name: outcomes.count(name) for name in (Outcome.REFUTED, Outcome.INCONCLUSIVE, HARNESS)}
     counts["undecided"] = sum(len(each.undecided) for each in stored)
     whole = any(required_of(each.described) for each in stored) and not any(each.not_tested for each in stored)

@@ -64,6 +64,8 @@ class Run:
     """Hears what is said before there is a run directory."""
     required: "Sequence[Required]" = ()
     """What a suite requires to be decided."""
+    seen: set[str] = field(default_factory=set)
+    """Claims of which tests were found, those among them that pytest then leaves out (``-k``, a node id)."""
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     @cached_property

@@ -16,7 +16,7 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.evaluable import most_nodes, nodes_here, reason_not_evaluated
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
-from plugin.options import AUTO, Keep
+from plugin.options import AUTO, TOX, Keep
 from plugin.ours import in_claims
 from plugin.profiles import profile_named, shipped
 from plugin.run import Run
@@ -114,6 +114,8 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
     id_, sabotage = claim_id(metafunc.definition)
     if id_ is None:
         return
+    if not sabotage:
+        run.seen.add(id_)
     claim = run.catalogue.claim(id_)
     several = len(run.targets) > 1 and not claim.takes_versions
     if "target" in metafunc.fixturenames and several:
@@ -126,14 +128,14 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
 
 def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     """Check every test's markers and keep those the suite asks for. Raises ``BadInput`` naming file and way out."""
-    kept, dropped, found = list[pytest.Item](), list[pytest.Item](), set[str]()
+    kept, dropped = list[pytest.Item](), list[pytest.Item]()
     for item in items:
         id_, sabotage = claim_id(item)
         if id_ is None:
             if in_claims(item, config):
                 raise BadInput(
                     f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id "
-                    "of the catalogue (pytest --claims lists them), or move the test"
+                    f"of the catalogue ({TOX} -e gate -- --claims lists them), or move the test"
                 )
             (dropped if run.settings.claims else kept).append(item)
             continue
@@ -145,7 +147,6 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         except BadInput as error:
             raise BadInput(f"{_where(item)}: {error}") from error
         if not sabotage:
-            found.add(id_)
             _check_sentence(item, claim, config)
         if id_ not in run.chosen or (not sabotage and run.settings.suite not in claim.suites):
             dropped.append(item)
@@ -165,7 +166,9 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 from plugin.costs import check_room
 
                 check_room(claim, run, where(item, run))
-    if run.settings.claims and not run.settings.strict_suite and not found & run.chosen:  # of a suite it is undecided
+    if (
+        run.settings.claims and not run.settings.strict_suite and not run.seen & run.chosen
+    ):  # of a suite it is undecided
         raise BadInput(
             f"--claim {', '.join(run.settings.claims)}: no test of it was found in "
             f"{', '.join(map(str, config.args))}; give the directory of its test, too"

@@ -131,8 +131,15 @@ _WHERE: Mapping[str, tuple[Callable[[Analysis], Watched], str]] = {
         "write until writing ended, outside of all disturbances; a victim's own gateway counts, too, unless its node "
         "was never brought back",
     ),
-    "gap_unscaled_s": (_unscaled, "the same until the first change of size"),
-    "gap_scaling_s": (_scaled, "the same from the first change of size on, at gateways that stay"),
+    "gap_unscaled_s": (
+        _unscaled,
+        "longest stretch without a success that no fault explains, until the first change of size",
+    ),
+    "gap_scaling_s": (
+        _scaled,
+        "longest stretch without a success that no fault explains, from the first change of size on, at gateways that "
+        "stay",
+    ),
 }
 for _name, (_at, _what) in _WHERE.items():
     measures(

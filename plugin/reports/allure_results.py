@@ -13,6 +13,7 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, GlobalError, G
 from clusters.engines import SUBJECT, is_control
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import TRIAL_FILE, write
+from plugin.release import release
 from plugin.reports import allure
 from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
@@ -175,6 +176,7 @@ def write_surroundings(
             value = host.get(name)
             known(name, f"{value:.3g}" if isinstance(value, float) else value)
         known("suite_revision", run.get("suite_revision"))
+    known("judged_by", release())
     known("not_tested", ", ".join(not_tested))
     lines = [f"{name}={_escaped(', '.join(values))}\n" for name, values in facts.items()]
     write(directory / "environment.properties", "".join(lines))

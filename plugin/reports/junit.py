@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugin.release import release
 from plugin.reports.properties import properties, properties_of_run
 from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of
 from plugin.reports.text import shown
@@ -37,7 +38,8 @@ def _suites(runs: Sequence[StoredRun]) -> ET.Element:
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
         described = [trial.described for trial in run.trials if not trial.sabotage]
-        _properties(suite, properties_of_run(run.described, described, run.directory, run.not_tested))
+        told = properties_of_run(run.described, described, run.directory, run.not_tested)
+        _properties(suite, [*told, ("judged by", f"Roachproof {release()}")])
         kinds = [_case(suite, trial) for trial in run.trials]
         kinds += [_case_of(suite, "error", "required", required, NOT_DECIDED) for required in run.undecided]
         kinds += [_case_of(suite, "failure", "evidence", problem, NOT_AS_LEFT) for problem in run.problems]

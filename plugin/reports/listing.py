@@ -253,6 +253,7 @@ def print_plan(item: pytest.Item, run: Run) -> None:
     print("\n".join(wrapped(f"would disturb: {claim.disturbs or 'nothing'}")))
     print("  would check:")
     print("\n".join(_checks(claim, run.profile.name)))
+    print("    (kind of the check; its limit is S printed in the source, D derived from it, R our own choice)")
     print(f"  seed: {selection.seed_of(item, run)} (of the run: {run.settings.seed})")
 
 

@@ -12,12 +12,15 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
+from clusters.events import ClocksCompared
 from plugin.claims import Claim
 from plugin.counts import number_of
 from plugin.differences import Differences, changed
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
 from plugin.options import TOX
+from plugin.release import release
+from plugin.reports.bands import FAULTED
 from plugin.reports.builds import tested_of
 from plugin.reports.charts import Chart, as_told, clock
 from plugin.reports.ending import concluded, left_out
@@ -91,6 +94,7 @@ def write_page(
         judged_again=_judged_again(differs, len(shown)) if differs is not None else "",
         words=_words(told["of"].claim for told in shown),
         tox=TOX,
+        faulted=FAULTED,
         judge=judge,
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
@@ -104,10 +108,10 @@ def write_page(
 def _judged_again(judged: Mapping[Path, Differences], trials: int) -> str:
     """What a page of so many ``trials`` says on top that was made by a replay. ``judged``: what differs, by trial."""
     told = changed(judged.values()) or "every verdict is as it was stored"
-    added = {name for differs in judged.values() for name in differs.added}
-    told += f"; {number_of(len(added), 'checks are')} new" if added else ""
+    added = sum(len(differs.added) for differs in judged.values())
+    told += f"; {number_of(added, 'checks are')} new" if added else ""
     told += f"; {trials - len(judged)} could not be judged" if len(judged) < trials else ""
-    return f"Judged again with today's limits: {told}. The run's own page is report.html in its directory."
+    return f"Judged again by Roachproof {release()}, with its limits: {told}."
 
 
 def _words(claims: Iterable[Claim | None]) -> Sequence[tuple[str, str]]:
@@ -156,7 +160,7 @@ def _run_facts(run: StoredRun) -> Mapping[str, str]:
         "profile": settings.get("profile"),
         "host": machine(run.described.get("host") or {}),
         "seed": settings.get("seed"),
-        "suite's revision": run.described.get("suite_revision"),
+        "Roachproof": run.described.get("suite_revision"),
     }
     return {name: str(value) for name, value in facts.items() if value}
 
@@ -210,12 +214,14 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
 
 
 def _told(event: Event) -> bool:
-    """Whether an event is listed: not of the hundreds that say that all objects, or all processes, are as ever."""
+    """Whether an event is listed: not that all objects, or all processes, are as ever, or that there is one clock."""
     match event.what:
         case ObjectLooked(wrong=wrong):
             return bool(wrong)
         case ProcessesSeen(others=others):
             return bool(others)
+        case ClocksCompared(own=own, sources=sources, unread=unread):
+            return bool(unread) or any(source.clock != own for source in sources.values())
     return True
 
 

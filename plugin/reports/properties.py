@@ -55,7 +55,7 @@ def properties_of_run(
         "version": ", ".join(ran("version") or map(str, settings.get("versions", ()))),
         "control": "yes" if any(is_control(name) for name in engines if name not in ("", AUTO)) else "no",
         **{name: str(settings.get(name, "")) for name in ("seed", "profile", "suite", "substrate")},
-        "suite's revision": str(run.get("suite_revision", "")),
+        "Roachproof": str(run.get("suite_revision", "")),
         "run directory": str(directory),
         **({"not tested": ", ".join(not_tested)} if not_tested else {}),
     }

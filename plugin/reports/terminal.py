@@ -99,7 +99,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(session.told)
     if session.outcomes:
         evidence = typed(run.settings.run_dir, config.rootpath)
-        terminal.write_line(f"evidence: {evidence}  (--judge {evidence} judges it again)")
+        terminal.write_line(f"evidence: {evidence}")
+        terminal.write_line(f"judge it again: {TOX} -e gate -- --judge {evidence}")
     files = [run.settings.run_dir / name for name in (RESULT_FILE, SUMMARY_FILE)]
     if written := [typed(file, config.rootpath) for file in files if file.exists()]:
         terminal.write_line(f"results: {', '.join(written)}")
@@ -119,7 +120,7 @@ def _next(run: runs.Run, config: pytest.Config, not_tested: Sequence[str]) -> st
     """The next command: for the subject itself after a control that nobody asked for, else for all claims."""
     choice, settings = ENGINES[SUBJECT].choice, run.settings
     if run.control_notice:
-        told = f"next: {choice.version} X or {choice.path} FILE tests {title(SUBJECT)} itself"
+        told = f"next: for {title(SUBJECT)} itself run {TOX} -e try -- {choice.version} X, or {choice.path} FILE"
         return told if settings.engine == AUTO else ""
     if not not_tested and (settings.engine != AUTO or settings.strict_suite):
         return ""

@@ -19,6 +19,7 @@ from typing import Any
 from clusters.archives import unpack
 from plugin.evidence.run_seal import not_tested_of, seal_run, undecided_of
 from plugin.evidence.store import TRIAL_FILE, seal
+from plugin.options import TOX
 from plugin.reports import allure_html
 from plugin.reports.page_file import JUDGED_AGAIN
 from tests.docs import growth_curve
@@ -93,7 +94,7 @@ def terminal(browser: Any, run: Path) -> Path:
     from rich.text import Text
 
     place = run / "claims" / CLAIM
-    said = f"$ pytest --judge={place}\n{judge(place)}".replace(str(run), f".roachproof/{run.name}")
+    said = f"$ {TOX} -e gate -- --judge={place}\n{judge(place)}".replace(str(run), f".roachproof/{run.name}")
     console = Console(record=True, width=COLUMNS, file=StringIO())
     console.print(Text.from_ansi(said))
     frame = (

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from plugin.catalogue import load
+from plugin.claims import Status
 from tests.plugin.conftest import Gate, gate
 
 __all__ = ["gate"]
@@ -52,6 +54,13 @@ def test_sentences_are_short(page: Path) -> None:
     found = sentences(page.read_text())
     assert len(found) > 5
     assert [each for each in found if len(each.split()) > MOST_WORDS] == []
+
+
+def test_every_claim_has_its_place() -> None:
+    page = (CHECKOUT / "docs" / "claims.md").read_text()
+    assert [
+        name for name, claim in load().claims.items() if claim.status is Status.READY and f"`{name}`" not in page
+    ] == []
 
 
 def test_sources_are_told_as_the_catalogue_has_them() -> None:

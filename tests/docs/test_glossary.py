@@ -9,6 +9,9 @@ import pytest
 
 from plugin.catalogue import load
 from plugin.judge.metrics import KNOWN_METRICS
+from plugin.judge.model import Outcome
+from plugin.required import NOT_DECIDED
+from plugin.result import BAD_INPUT, NO_VERDICT, NOT_AS_EXPECTED, SKIPPED
 
 CHECKOUT = Path(__file__).parents[2]
 TERMS = (
@@ -68,6 +71,16 @@ def stands(term: str, text: str) -> bool:
 def test_a_word_that_a_report_says_has_its_entry(term: str, told: str, heads: str) -> None:
     assert stands(term, told), "no report says it any more: take it out of the list"
     assert stands(term, heads), "docs/glossary.md has no entry for it"
+
+
+@pytest.mark.parametrize("outcome", [*Outcome, *NO_VERDICT, BAD_INPUT, SKIPPED, NOT_AS_EXPECTED, NOT_DECIDED])
+def test_whatever_a_claim_comes_to_has_its_entry(outcome: str, heads: str) -> None:
+    assert stands(outcome.lower(), heads), "docs/glossary.md has no entry for it"
+
+
+def test_the_entries_are_in_order(heads: str) -> None:
+    names = [re.sub(r"[^\w ]", "", head).strip().casefold() for head in heads.splitlines()[1:]]
+    assert names == sorted(names)
 
 
 def test_no_word_has_two_entries(heads: str) -> None:

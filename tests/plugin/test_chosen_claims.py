@@ -62,10 +62,29 @@ def test_what_cannot_be_chosen_is_bad_input(gate: Gate, options: list[str], told
 
 def test_one_whose_test_is_elsewhere_is_said(gate: Gate) -> None:
     """As with a catalogue of one's own, and without the directory of its test."""
-    ran = gate(*gate.tests("passes"), "--claim", "question")
+    (gate.path / "test_other.py").write_text("def test_other():\n    pass\n")
+    ran = gate("test_other.py", "--claim", "question")
     assert ran.status == 4
     told = " ".join(ran.text.split())
-    assert "--claim question: no test of it was found in test_claims.py::test_passes; give the directory" in told
+    assert "--claim question: no test of it was found in test_other.py; give the directory" in told
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        ["-k", "passes"],
+        ["-m", "not claim"],
+        ["--deselect", "test_claims.py"],
+        ["test_claims.py::test_passes"],
+    ],
+    ids=["-k", "-m", "--deselect", "node id"],
+)
+def test_one_whose_test_is_left_out_is_not_decided(gate: Gate, left_out: list[str]) -> None:
+    gate.fake_cockroach(VERSION)
+    ran = gate("--claim", "question", *left_out)
+    assert ran.status == 6, ran.text
+    assert "1 trial is required by --claim and not chosen here: question" in ran.lines
+    assert "RUN NOT PASSED: 1 not decided (question)" in ran.lines
 
 
 def test_workers_choose_alike_and_a_default_keyword_steps_back(gate: Gate) -> None:

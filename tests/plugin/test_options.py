@@ -238,7 +238,9 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
     assert f"\n**{notice}**\n" in (gate.run_dir / SUMMARY_FILE).read_text()
     for ran in (plain, workers):
         assert ran.text.count("why the control: no CockroachDB to test.") == 1
-        assert lines_of(ran, "next: ") == ["next: --cockroach-version X or --cockroach FILE tests CockroachDB itself"]
+        assert lines_of(ran, "next: ") == [
+            "next: for CockroachDB itself run .venv/bin/tox -e try -- --cockroach-version X, or --cockroach FILE"
+        ]
     assert lines_of(quiet, "next: ") == [], "who named the control knows of it"
 
 

@@ -91,7 +91,8 @@ def test_a_limit_that_changed_is_named_with_what_it_changes(gate: Gate) -> None:
     assert other.status == 0, other.text
     assert "differs: verdict: was refuted, is pass" in other.text
     assert (
-        "judged with today's limits: 1 of 1 trial differs from what was stored, 1 in the verdict itself" in other.text
+        "judged again with today's limits: 1 of 1 trial differs from what was stored, 1 in the verdict itself"
+        in other.text
     )
 
 
@@ -101,8 +102,8 @@ def test_a_check_or_condition_that_changed_is_named(gate: Gate) -> None:
     gate.edit("claims.toml", '[{ metric = "answer", comparison = "==", limit = 42, recorded = true }]', other)
     again = gate("--judge", "out")
     assert again.status == 6, again.text
-    assert "1 check is new: answers absolute >=" in again.text
-    assert "differs: check answer absolute == is gone" in again.text
+    assert "1 check is new: answers" in again.text
+    assert "differs: check answer is gone" in again.text
     gate.edit("claims.toml", other, '[{ metric = "answer", comparison = "==", limit = 42, recorded = true }]')
     gate.edit("claims.toml", "nodes = 1\ndisturbs", 'nodes = 1\nneeds = ["fault_bit"]\ndisturbs')
     again = gate("--judge", "out")

@@ -15,7 +15,7 @@ from tests.plugin.test_evaluable import Run
 def shown_values(*marks: pytest.MarkDecorator) -> dict[str, object]:
     """With which values the test of a function with these marks is given its claim's parameters, in the suite gate."""
     run: Any = Run(suite="gate")
-    run.catalogue = load()
+    run.catalogue, run.seen = load(), set()
     found: dict[str, object] = {}
     metafunc: Any = SimpleNamespace(
         definition=Marked(*marks), fixturenames=["path", "nodes"], parametrize=found.__setitem__

@@ -118,6 +118,7 @@ def test_what_a_metric_needs_exists(metric: str) -> None:
     info = KNOWN_METRICS[metric]
     assert info.description
     assert not re.match("[a-z][A-Z]", info.description), "what is called TPC-C is so at the beginning, too"
+    assert not info.description.startswith("the same"), "reports sort checks by what came of them"
     assert info.needs
     assert set(info.needs) <= set(KNOWN_CONDITIONS)
 

@@ -9,6 +9,7 @@ import pytest
 
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.store import VERDICT
+from plugin.release import release
 from tests.plugin.conftest import CHECKOUT, Gate
 
 SCHEMA_FILE = CHECKOUT / "plugin" / "evidence" / "verdict.schema.json"
@@ -112,11 +113,11 @@ def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) ->
         "substrate": "processes",
         "run directory": str(gate.run_dir),
     }
-    told["suite's revision"] = json.loads((gate.run_dir / "run.json").read_text())["suite_revision"]
+    told["Roachproof"] = json.loads((gate.run_dir / "run.json").read_text())["suite_revision"]
     assert of_suites(gate.path / "report.xml") == [told]
-    assert json.loads((gate.run_dir / "result.json").read_text())["suite_revision"] == told["suite's revision"]
+    assert json.loads((gate.run_dir / "result.json").read_text())["suite_revision"] == told["Roachproof"]
     gate("--judge", "out", "--junit-xml", "again.xml")
-    assert of_suites(gate.path / "again.xml") == [told]
+    assert of_suites(gate.path / "again.xml") == [{**told, "judged by": f"Roachproof {release()}"}]
 
 
 def test_where_nothing_ran_the_suite_says_what_was_asked_for(gate: Gate) -> None:

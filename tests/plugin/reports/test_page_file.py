@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from clusters.executables import sha256
+from plugin.release import release
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S
 from tests.plugin.conftest import CHECKOUT, Gate
 from tests.plugin.killed_runs import on_its_own
@@ -77,10 +78,8 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
     again = gate("--judge", "out")
     assert "report: out/judged-again.html" in again.lines
     page = (gate.run_dir / "judged-again.html").read_text()
-    assert (
-        "Judged again with today&#39;s limits: 2 of 2 trials differ from what was stored, 2 in the verdict itself."
-        in page
-    )
+    again_by = f"Judged again by Roachproof {release()}, with its limits: "
+    assert f"{again_by}2 of 2 trials differ from what was stored, 2 in the verdict itself." in page
     assert "limit of answer: was == 42.0, is == 41.0; check answer: was pass, is refuted." in page
     assert re.search(r"✘ REFUTED.+?42, must be == 41", page, re.DOTALL), "by today's limits"
     trial = gate.trials[0]
@@ -91,18 +90,15 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
     assert {path: sha256(path) for path in before} == before
     gate.edit("claims.toml", "limit = 41", "limit = 42")
     assert "after the run" not in gate("--judge", "out").text
-    assert (
-        "Judged again with today&#39;s limits: every verdict is as it was stored."
-        in (gate.run_dir / "judged-again.html").read_text()
-    )
+    assert f"{again_by}every verdict is as it was stored." in (gate.run_dir / "judged-again.html").read_text()
     gate.edit(
         "claims.toml", "recorded = true }]", 'recorded = true }, { metric = "mood", kind = "report", recorded = true }]'
     )
     again = gate("--judge", "out")
-    assert again.text.count("same verdict as stored\n  1 check is new: mood report") == 2, again.text
+    assert again.text.count("same verdict as stored\n  1 check is new: mood") == 2, again.text
     page = (gate.run_dir / "judged-again.html").read_text()
-    assert "limits: every verdict is as it was stored; 1 check is new. The run" in page
-    assert page.count("Checks that are new since: mood report.") == 2
+    assert "limits: every verdict is as it was stored; 2 checks are new." in page
+    assert page.count("Checks that are new since: mood.") == 2
     assert "differs from what was stored" not in page
 
 

@@ -204,7 +204,7 @@ def test_the_page_says_which_binary_and_which_suite(run: Path, seen: Seen) -> No
     assert f"sha256 of v2 {NEW['sha256']}" in told
     assert "--cockroach /opt/cockroach" in facts
     assert "sha256" not in section(seen, 2).locator("dl.facts").inner_text(), "an older run says nothing of it"
-    assert "suite's revision abc123def456" in seen.page.locator("header").inner_text()
+    assert "Roachproof abc123def456" in seen.page.locator("header").inner_text()
 
 
 def test_every_report_says_of_a_build_that_it_was_never_run(run: Path, seen: Seen) -> None:

@@ -26,19 +26,19 @@ def test_the_sample_is_judged_as_it_was(sample: Path) -> None:
     # checks that the run did not have
     younger = {
         True: [
-            "errors_undisturbed absolute ==",
-            "client_wait_undisturbed_s absolute <=",
-            "gap_resuming_s absolute <=",
-            "client_wait_resuming_s absolute <=",
-            "failed_resuming absolute <=",
-            "served_after absolute >=",
+            "errors_undisturbed",
+            "client_wait_undisturbed_s",
+            "gap_resuming_s",
+            "client_wait_resuming_s",
+            "failed_resuming",
+            "served_after",
         ],
         False: [
-            "errors_not_retryable absolute ==",
-            "client_wait_s absolute <=",
-            "failed_disturbed absolute <=",
-            "served_after absolute >=",
-            "client_wait_undisturbed_s absolute <=",
+            "errors_not_retryable",
+            "client_wait_s",
+            "failed_disturbed",
+            "served_after",
+            "client_wait_undisturbed_s",
         ],
     }
     claims = re.findall("claim .*:", text)
