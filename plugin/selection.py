@@ -166,9 +166,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 from plugin.costs import check_room
 
                 check_room(claim, run, where(item, run))
-    if (
-        run.settings.claims and not run.settings.strict_suite and not run.seen & run.chosen
-    ):  # of a suite it is undecided
+    alone = run.settings.claims and not run.settings.strict_suite  # of a suite it is undecided
+    if alone and not run.seen & run.chosen:
         raise BadInput(
             f"--claim {', '.join(run.settings.claims)}: no test of it was found in "
             f"{', '.join(map(str, config.args))}; give the directory of its test, too"
