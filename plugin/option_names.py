@@ -61,7 +61,7 @@ def sentence(who: str, names: list[str]) -> str:
     way_out = "" if who.endswith("conftest.py") else f", or leave that plugin out (-p no:{who})"
     return (
         f"{who} declares an option whose name is taken by Roachproof: {', '.join(names)}; give it another name"
-        f"{way_out} (.venv/bin/tox -e gate -- --help has all of Roachproof's)"
+        f"{way_out} (--help has all of Roachproof's)"
     )
 
 

@@ -2,12 +2,13 @@
 
 import json
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusters.engines.cockroach import KIND
 from clusters.engines.cockroach.introspection import (
     parse_build,
     parse_memberships,
@@ -93,6 +94,16 @@ class TestTable:
             assert change.source.startswith("https://"), change
             assert change.note or change.apply(Dialect()) != Dialect(), change.what
         assert list(CHANGES) == sorted(CHANGES, key=lambda change: change.since)
+
+    @pytest.mark.parametrize(
+        ("version", "joins", "copy"),
+        [("v21.1.0", "off", ""), ("v21.2.0", "on", ""), ("v26.1.0", "on", "copy_from_atomic_enabled = off")],
+    )
+    def test_workloads_write_their_sql_as_the_version_takes_it(self, version: str, joins: str, copy: str) -> None:
+        sql = replace(KIND.sql, **dialect_for(Version.parse(version)).traits)
+        other = {"on": "off", "off": "on"}[joins]
+        assert (sql.bulk_joins, sql.other_joins) == (f"vectorize = {joins}", f"vectorize = {other}")
+        assert sql.bulk_copy == copy
 
     @pytest.mark.parametrize(
         ("version", "backup", "restore"),
