@@ -231,7 +231,7 @@ def test_it_says_what_comes_before_the_steps_and_what_goes_on_meanwhile(changes:
         "preflight, under load: a backup of what was written, where the database makes any",
         "meanwhile: the ledger, the probe",
         "where the plan looks: objects of every kind are changed, and looked at",
-        "before each look at a mixed cluster: 10 s in which the load has it for itself",
+        "before step 5: 10 s in which the load has the mixed cluster for itself",
     ]
     assert "1. look at objects" in told[begin + 6]
 
