@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from clusters import clocks, events
 from clusters.engines import Deployment, Engine
-from clusters.errors import BadInput, HarnessError, NotDrained, TimedOut
+from clusters.errors import BadInput, HarnessError, NodeDied, NotDrained, TimedOut
 from clusters.model import (
     Capability,
     Credentials,
@@ -110,26 +110,39 @@ class Cluster(Watched):
         """Leave a cluster that was there already as it was; of one that was started nothing is asked.
 
         Nodes that were added are taken out, and those with another version go back. That is no part of what was
-        measured, and is not recorded. Raises ``HarnessError`` where it cannot be done.
+        measured, and is not recorded. Raises ``HarnessError`` where it cannot be done: no further node is touched then,
+        and the engine, which knows what each still runs, leaves the rest so that there is a way back.
         """
         leave, self._leave = self._leave, None
         if leave is None:
             return
         self.record, self.measured = lambda _: None, False
+        failed: list[Exception] = []
         try:
             for node in [node for node in self.nodes if self._changed(node)]:
                 await self._go_back(node)
             for node in [node for node in reversed(self.nodes) if node not in self.topology.names]:
                 await self.remove(node)
+        except (HarnessError, NodeDied) as error:
+            failed.append(error)
         finally:
-            await leave()
+            try:
+                await leave()
+            except HarnessError as error:
+                failed.append(error)
+        if failed:
+            raise HarnessError("; ".join(map(str, failed))) from failed[0]
 
     def _changed(self, node: str) -> bool:
         return self.deployment.process(node).program != self.engine.program
 
     async def _go_back(self, node: str) -> None:
         await self._until("the cluster to be whole", self.deployment.healthy, GO_BACK_S, 0.25)
-        await self.drain(node, then=self.engine)
+        try:
+            await self.drain(node, then=self.engine)
+        except NotDrained:
+            await self.restart(node)  # with what it has: it was stopped
+            raise
         await self.deployment.install(node, self.engine)
         await self.restart(node)
 

@@ -11,7 +11,7 @@ from clusters.cluster import Cluster
 from clusters.errors import HarnessError, NotDrained
 from clusters.faults.disturbance import disturb
 from clusters.faults.swap import swap
-from clusters.model import NodeResources, NodeSpec, ProcessSpec, Topology
+from clusters.model import NodeResources, NodeSpec, ProcessSpec, ProcessState, Topology
 from tests.clusters.fake import RESOURCES, Fake, FakeDeployment, FakeEngine, FakeSubstrate
 
 
@@ -33,6 +33,7 @@ class Deployment(FakeDeployment):
     """Says of which program a node is; refuses what it is told to refuse."""
 
     undrained = unmoved = False
+    left_so = ""
 
     def process(self, node: str) -> ProcessSpec:
         return replace(super().process(node), program=Path("/programs", self.installed.get(node, "v0")))
@@ -53,6 +54,8 @@ async def adopt(deployment: Any, placements: object, nodes: Any) -> Callable[[],
 
     async def left() -> None:
         nodes.orders.append("left")
+        if deployment.left_so:
+            raise HarnessError(deployment.left_so)
 
     return left
 
@@ -117,6 +120,31 @@ async def test_one_that_is_not_drained_comes_back_as_what_it_was(there: Adopted)
         pass
     assert there.substrate.orders[:3] == ["n2 comes back as v1", "n2 comes back as v0", "stop n2"]
     assert "n2" not in there.deployment.installed
+
+
+async def swapped(there: Adopted, *nodes: str) -> None:
+    for node in nodes:
+        async with disturb(there.cluster, swap(Engine(there.substrate, "v1"), there.cluster.engine), [node]):
+            pass
+    there.substrate.orders.clear()
+
+
+async def test_one_that_is_not_drained_when_it_is_to_go_back_serves_on_with_what_it_has(there: Adopted) -> None:
+    """No further node is touched. What the engine says of the version that is kept then is told, too."""
+    await swapped(there, "n1", "n2")
+    there.deployment.undrained, there.deployment.left_so = True, "the version is kept"
+    with pytest.raises(HarnessError, match=r"^n1 was not drained, .*: n1 keeps its work; the version is kept$"):
+        await there.cluster.leave()
+    assert there.substrate.orders == ["n1 comes back as v0", "n1 comes back as v1", "stop n1", "start n1", "left"]
+    assert there.deployment.installed == {"n1": "v1", "n2": "v1"}
+
+
+async def test_one_that_ended_by_itself_stops_the_way_back(there: Adopted) -> None:
+    await swapped(there, "n1", "n2")
+    there.substrate.states["n2"], there.substrate.codes["n2"] = ProcessState.EXITED, 2
+    with pytest.raises(HarnessError, match=r"n2 ended .* by itself"):
+        await there.cluster.leave()
+    assert there.substrate.orders == ["left"]
 
 
 async def test_nodes_that_were_added_are_taken_out_the_newest_first(there: Adopted) -> None:

@@ -76,6 +76,8 @@ class CockroachDeployment:
         self._members = Members(self._access, build.dialect)
         self._membership = Membership(self._access, build.dialect, self._cockroach, self._members, tuned=tuned)
         self._nodes: Nodes
+        self._found = build.tag
+        """What its nodes run at first."""
         self._adopted = self._kept = False
         """Whether the cluster was there already, and whether its version is kept back by us alone."""
         self._store_names: dict[int, str] = {}
@@ -114,9 +116,27 @@ class CockroachDeployment:
         return self._left
 
     async def _left(self) -> None:
+        """The version stays kept where a node does not say that it is the build that was found.
+
+        Else a newer one would make itself final within seconds, and what its nodes had before could not read their
+        stores any more.
+        """
         await self._access.execute(f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
-        if self._kept:
-            await self._access.execute(self._dialect.free_version, timeout=10.0)
+        if not self._kept:
+            return
+        others = dict[str, str]()
+        for node in self._access.placements:
+            try:
+                others[node] = f"is {(await self.running(node)).build}"
+            except HarnessError as error:
+                others[node] = f"does not say its build ({error})"
+        if others := {node: how for node, how in others.items() if how != f"is {self._found}"}:
+            told = ", ".join(f"{node} {how}" for node, how in others.items())
+            raise HarnessError(
+                f"cluster.preserve_downgrade_option is left set, as not every node is {self._found} again: {told}; "
+                f"give them {self._found}, or keep what they are; then `{self._dialect.free_version}`"
+            )
+        await self._access.execute(self._dialect.free_version, timeout=10.0)
 
     async def place(self, placement: Placement) -> None:
         """Prepare one more node. Raises ``BadInput`` where it cannot be one of a cluster that was there already."""

@@ -7,9 +7,10 @@ import pytest
 
 from clusters.engines.cockroach.access import Access
 from clusters.engines.cockroach.adoption import take_over
+from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.installed import Installed
-from clusters.errors import BadInput
-from clusters.model import NodeSpec
+from clusters.errors import BadInput, HarnessError
+from clusters.model import NodeResources, NodeSpec
 from clusters.sql import Failure, SqlError
 from tests.clusters.fake import placement_of
 
@@ -39,6 +40,9 @@ class Theirs(Access):
                 for number, placement in enumerate(PLACEMENTS, 1)
             ],
             "SHOW DATABASES": [{"database_name": name} for name in self.databases],
+            OURS.dialect.kept_version: [("",)],
+            OURS.dialect.active_version: [("26.1",)],
+            OURS.dialect.able_version: [("26.1",)],
         }
         return answers[sql]
 
@@ -86,3 +90,39 @@ async def test_a_database_that_is_there_already_is_left_alone() -> None:
     with pytest.raises(BadInput, match=r"database roachproof is there already, .*DROP DATABASE roachproof CASCADE"):
         await take_over(cluster, OURS, PLACEMENTS, "roachproof")
     assert cluster.sent == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        ({}, ""),
+        (
+            {"n2": "v26.1.0-alpha.2"},
+            "left set, as not every node is .*-alpha.1 again: n2 is v26.1.0-alpha.2; give",
+        ),
+        ({"n3": ""}, r"again: n3 does not say its build \(certificate signed by unknown authority\); give"),
+    ],
+    ids=["all are what they were", "one is another", "one is silent"],
+)
+async def test_a_version_that_was_kept_is_let_go_once_every_node_is_what_it_was(
+    theirs: dict[str, str], told: str
+) -> None:
+    """Else it would make itself final, and the former version could not read what it had written."""
+    cluster: Any = Theirs()
+    await take_over(cluster, OURS, PLACEMENTS, "roachproof")
+    cluster.tags |= theirs
+    deployment: Any = CockroachDeployment(
+        build=OURS, resources=NodeResources(cache_mib=1, sql_memory_mib=1), tuned=False
+    )
+    deployment._access, deployment._adopted = cluster, True
+    for placement in PLACEMENTS:
+        deployment._builds.add(placement.node.name)
+    await deployment.keep_version()
+    cluster.sent.clear()
+    if told:
+        with pytest.raises(HarnessError, match=told):
+            await deployment._left()
+    else:
+        await deployment._left()
+    freed = [] if told else ["RESET CLUSTER SETTING cluster.preserve_downgrade_option"]
+    assert cluster.sent == ["DROP DATABASE roachproof CASCADE", *freed]
