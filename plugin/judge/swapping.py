@@ -134,6 +134,8 @@ def _late_nodes(a: Analysis) -> Sequence[tuple[Window, str]]:
                 late.append(((asked.get(node, step), event.t), told))
             case SwapFailed(node=node, wanted=wanted, why=why, late=True, meant=meant) if meant is UNSET:
                 late.append(((asked.get(node, step), event.t), f"{node} with {wanted}: {why}"))
+            case UndoSlow(node=node, why=why):
+                late.append(((asked.get(node, step), event.t), f"{node} with its former version: {why}"))
             case JoinFailed(node=node, why=why, late=True):
                 late.append(((step, event.t), f"{node}, which is new: {why}"))
     return late
@@ -147,8 +149,8 @@ def _waited_for(a: Analysis) -> Sequence[Window]:
 def _late(a: Analysis) -> Measured:
     """Nodes that were not done when the profile's limit was over.
 
-    They had not handed over their work, ran on when told to stop, or took no clients with another version or as new
-    ones.
+    They had not handed over their work, ran on when told to stop, or took no clients with another version, with their
+    former one, or as new ones.
     """
     late = [told for _, told in _late_nodes(a)]
     if not late:
@@ -231,6 +233,15 @@ def _not_back(a: Analysis) -> Measured:
                     del away[node]
                 else:
                     away[node] = f"{node} calls itself {build or 'nothing'}, and ran {before} before"
+            case VersionsSeen(builds=said) if said is not UNSET:
+                for node in slow & away.keys() & said.keys():  # of one that was too late nobody asked before
+                    if (before := former[node]) is UNSET:
+                        continue
+                    slow.discard(node)
+                    if said[node] == before:
+                        del away[node]
+                    else:
+                        away[node] = f"{node} calls itself {said[node] or 'nothing'}, and ran {before} before"
     swap_faults(a)
     if away and slow.issuperset(away):
         return nothing(f"{', '.join(sorted(away))} took long to come back, and said nothing of its build")
@@ -327,7 +338,7 @@ def _final_early(a: Analysis) -> Measured:
 def _none_final(a: Analysis) -> str:
     if not _begun(a, FINALISE):
         return "the plan makes no version final"
-    return "" if seen(a.evidence.events, NotFinal) else _one_version(a)
+    return "" if seen(a.evidence.events, NotFinal) else _none_kept(a)
 
 
 def _until_not_final(a: Analysis) -> Sequence[Window]:

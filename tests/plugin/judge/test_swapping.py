@@ -255,6 +255,26 @@ def test_a_version_that_is_made_final_is_in_force_in_time() -> None:
     assert found("not_final", *ROLLED)[0] is None
 
 
+def test_a_former_version_that_is_late_is_late_and_back_once_the_node_says_so() -> None:
+    late = [one for one in FAILED_UPDATE if not (one.name == "node.swapped" and one.t == 25 * S)]
+    late += [event(24, "fault.undo", nodes=["n2"]), event(25, "undo.slow", node="n2", why="not after 60 s")]
+    assert found("nodes_not_back", *late) == (0, "all run their former build")
+    assert found("nodes_late", *late) == (1, "n2 with its former version: not after 60 s")
+    assert checked("nodes_late", *late, others=0) is Outcome.REFUTED
+    assert checked("nodes_late", *late, others=50) is Outcome.INCONCLUSIVE
+    other = [one for one in late if one.name != "versions.seen"]
+    assert found("nodes_not_back", *other)[0] is None, "nobody asked it"
+    other.append(event(30, "versions.seen", active={}, builds={"n1": NEW, "n2": NEW, "n3": OLD}))
+    assert found("nodes_not_back", *other) == (1, f"n2 calls itself {NEW}, and ran {OLD} before")
+
+
+def test_of_a_database_that_keeps_no_version_nothing_can_be_made_final() -> None:
+    asked = event(40, "step.begin", number=5, kind="finalise", says="make it final")
+    final = event(41, "version.final", active={"n1": "16"}, seconds=0.0)
+    none = (None, "this database has no version that could be kept")
+    assert found("not_final", event(5, "version.kept", active=""), *ROLLED, asked, final) == none
+
+
 def test_of_a_patch_release_nothing_can_be_made_final() -> None:
     """Its builds run at the same version of data: neither check could be refuted."""
     asked = event(40, "step.begin", number=5, kind="finalise", says="make it final")
@@ -354,6 +374,8 @@ def test_a_node_whose_update_failed_comes_back_with_its_former_build() -> None:
     slow = event(14, "undo.slow", node="n1", why="not after 60 s")
     assert found("nodes_not_back", *failed, slow)[0] is None, "a machine may be slow"
     assert found("nodes_not_back", *failed, slow, back)[0] == 0
+    looked = event(16, "versions.seen", active={}, builds={"n1": OLD})
+    assert found("nodes_not_back", *failed, slow, looked)[0] is None, "what it ran before nobody said"
     assert met("update_failed", *failed, back) == (True, "n1: it ended with exit code 3")
     assert met("update_failed", *swapped(10, "n1")) == (False, "n1 came up")
 
