@@ -8,12 +8,14 @@ from typing import Any
 from clusters import events
 from clusters.engines import Deployment, Engine
 from clusters.errors import HarnessError, NodeDied, TimedOut
-from clusters.model import Health, ProcessState
+from clusters.model import Health, ProcessState, RunningVersion
 from clusters.substrates import Substrate
-from clusters.waiting import wait_until
+from clusters.waiting import hold, wait_until
 
 START_TIMEOUT_S = 90.0
 """A node that does not take clients by then is taken for broken; measured starts take 3 to 12 s (two busy cores)."""
+ENDED_S = 2.0
+"""A connection is lost a moment before its process is seen to have ended."""
 SENT = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 """Exit codes of a process that somebody else ended; no program sends itself these."""
 SHORTAGES = (
@@ -137,6 +139,14 @@ class Watched:
         except TimedOut as error:
             if lack := self._lack(node, self.substrate.log_tail(node)):
                 raise HarnessError(f"{error}; {node} was {lack}") from error
+            raise
+
+    async def running(self, node: str) -> RunningVersion:
+        """What a node says of its version. Raises ``NodeDied`` where it ended by itself before it could say so."""
+        try:
+            return await self.deployment.running(node)
+        except HarnessError:
+            await hold(ENDED_S, watch=self.watch)
             raise
 
     async def comes_up(self, node: str, *, timeout: float) -> NotUp | None:

@@ -51,7 +51,7 @@ def swap(
     undrained = set[str]()
 
     async def stop(cluster: Cluster, node: str) -> str:
-        former[node] = (await cluster.deployment.running(node)).build
+        former[node] = (await cluster.running(node)).build
         began[node] = time.monotonic()
         try:
             return await drained(cluster, node, timeout=drain_s, then=new)
@@ -80,7 +80,7 @@ def swap(
         elif changed is not None:
             changed.add(node)
         cluster.mark(node, down=False)
-        runs = await cluster.deployment.running(node)
+        runs = await cluster.running(node)
         cluster.record(
             NodeSwapped(
                 node=node,

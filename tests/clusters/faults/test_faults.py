@@ -15,7 +15,8 @@ from clusters.errors import BadInput, CommandTimedOut, HarnessError, NodeDied, N
 from clusters.faults.disturbance import Fault, disturb
 from clusters.faults.node import DELETE_POD, DRAIN, KILL, LOSE_DISK, PAUSE, resize
 from clusters.faults.swap import Meant, swap
-from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec, ProcessState
+from clusters.model import Capability, Health, NodeResources, NodeSpec, ProcessSpec, ProcessState, RunningVersion
+from clusters.sql import Failure, SqlError
 from clusters.waiting import wait_until
 from tests.clusters.fake import Fake, FakeEngine
 
@@ -414,6 +415,28 @@ async def test_a_node_is_given_another_version_while_it_is_down_and_says_what_it
     ]
     told = told_of(fake)[3][1]
     assert (told["wanted"], told["build"], told["node"]) == ("v1", "v1", "n2")
+
+
+async def test_a_node_that_ends_once_it_takes_clients_died_by_itself() -> None:
+    """Its connection is lost a moment before its process is seen to be gone: no fault of the harness."""
+    fake = await Fake().up()
+    running = fake.deployment.running
+
+    async def ends(node: str) -> RunningVersion:
+        if fake.deployment.installed:
+            asyncio.get_running_loop().call_later(0.01, lambda: gone(fake, node))
+            raise SqlError(f"{node}: the connection was lost", failure=Failure.LOST, code="refused")
+        return await running(node)
+
+    fake.deployment.running = ends  # type: ignore[method-assign]
+    with pytest.raises(NodeDied, match="n2 ended with exit code 2, by itself"):
+        async with disturb(fake.cluster, changing(fake), ["n2"]):
+            pass
+    assert [data["node"] for data in recorded_of(fake, "node.died")] == ["n2"]
+
+
+def gone(fake: Fake, node: str) -> None:
+    fake.substrate.states[node], fake.substrate.codes[node] = ProcessState.EXITED, 2
 
 
 def changing(fake: Fake, **options: Any) -> Fault:
