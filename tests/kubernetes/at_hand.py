@@ -15,10 +15,14 @@ from clusters.substrates import SUBSTRATES
 from clusters.waiting import wait_until
 from tests.kubernetes.lab.lab import why_not
 
+LAB = "ROACHPROOF_LAB"
+"""The kubeconfig of the lab that a test runs in: these tests delete namespaces and drain machines, so that no other
+Kubernetes is theirs, whatever else a user's environment names."""
+
 
 def none_at_hand() -> str:
     """Why no Kubernetes is, and what would make one; nothing where one is."""
-    if "ROACHPROOF_KUBERNETES_IMAGES" in os.environ:
+    if os.environ.get(LAB, "") == os.environ.get("KUBECONFIG") != "":
         return ""
     if missing := why_not():
         return f"no Kubernetes is at hand, and none can be made here: {missing}"

@@ -91,14 +91,14 @@ def test_a_command_in_no_lab_ends_with_words(tmp_path: Path) -> None:
 def test_a_skip_says_what_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what a machine needs for a Kubernetes; where nothing is missing, what makes one."""
     which = shutil.which
-    monkeypatch.delenv("ROACHPROOF_KUBERNETES_IMAGES", raising=False)
+    monkeypatch.delenv(at_hand.LAB, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else which("sh"))
     assert f"none can be made here: a Kubernetes of its own needs {missing}" in at_hand.none_at_hand()
 
 
 def test_a_skip_says_that_root_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ROACHPROOF_KUBERNETES_IMAGES", raising=False)
+    monkeypatch.delenv(at_hand.LAB, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "none can be made here: a Kubernetes of its own needs Linux and root" in at_hand.none_at_hand()
     monkeypatch.setattr(at_hand, "why_not", lambda: "")
@@ -107,5 +107,13 @@ def test_a_skip_says_that_root_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_none_is_missing_where_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGES", "images.json")
+    """A user's own Kubernetes is none: these tests delete namespaces and drain machines."""
+    monkeypatch.setenv(at_hand.LAB, "lab/kubeconfig")
+    monkeypatch.setenv("KUBECONFIG", "lab/kubeconfig")
     assert at_hand.none_at_hand() == ""
+    monkeypatch.setenv("KUBECONFIG", "mine")
+    assert "no Kubernetes is at hand" in at_hand.none_at_hand()
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGES", "images.json")
+    monkeypatch.delenv(at_hand.LAB)
+    monkeypatch.delenv("KUBECONFIG")
+    assert "no Kubernetes is at hand" in at_hand.none_at_hand()

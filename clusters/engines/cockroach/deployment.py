@@ -121,9 +121,13 @@ class CockroachDeployment:
         Else a newer one would make itself final within seconds, and what its nodes had before could not read their
         stores any more.
         """
-        await self._access.execute(f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
-        if not self._kept:
-            return
+        try:
+            await self._access.execute(f"DROP DATABASE {DATABASE} CASCADE", timeout=60.0)
+        finally:
+            if self._kept:
+                await self._let_go()
+
+    async def _let_go(self) -> None:
         others = dict[str, str]()
         for node in self._access.placements:
             try:

@@ -8,7 +8,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Health
 from clusters.substrates.adopted.finding import FOUND, Found, put_back
 from clusters.substrates.kubernetes.api import Api
-from clusters.waiting import wait_until
+from clusters.waiting import to_the_end, wait_until
 
 _SEEN_S = 60.0
 """How long the StatefulSet's controller may take to see what was changed."""
@@ -23,6 +23,8 @@ class Changes:
     def __init__(self, api: Api, found: Found) -> None:
         self._api, self._found = api, found
         self._lock = asyncio.Lock()
+        self._generation: int | None = None
+        """Of the StatefulSet, since it was changed from here last."""
         self.begun = False
         """Whether something was changed, and not put back."""
         self.image, self.replicas = found.image, len(found.pods)
@@ -34,18 +36,34 @@ class Changes:
             image, replicas = image or self.image, self.replicas if replicas is None else replicas
             if (image, replicas) == (self.image, self.replicas):
                 return
-            spec = {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}, **self._spec(image, replicas)}
-            # So that whoever finds it after a killed run knows how it was.
+            await to_the_end(self._ask(image, replicas))
+
+    async def _ask(self, image: str, replicas: int) -> None:
+        before = self.begun, self.image, self.replicas
+        # Also where no answer comes it may have been done.
+        self.begun, self.image, self.replicas = True, image, replicas
+        spec = {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}, **self._spec(image, replicas)}
+        # So that whoever finds it after a killed run knows how it was.
+        try:
             await self._patch({"metadata": {"annotations": {FOUND: json.dumps(self._found.was)}}, "spec": spec})
-            self.begun, self.image, self.replicas = True, image, replicas
+        except BadInput:
+            self.begun, self.image, self.replicas = before
+            raise
 
-    async def put_back(self) -> None:
-        """Have it as it was found. Pods that still have another image are then made anew by itself, one by one.
+    async def put_back(self, changed: Sequence[str] = ()) -> None:
+        """Have it as it was found.
 
-        Nodes that nobody took out of the cluster are never scaled away: then ``HarnessError`` is raised.
+        Not where pods still have another image (``changed``): its controller would make them anew one after the other,
+        undrained, on a cluster that may not be whole. Nodes that nobody took out of the cluster are never scaled away.
+        Then ``HarnessError`` is raised, with what a person does.
         """
         if not self.begun:
             return
+        if changed:
+            raise HarnessError(
+                f"StatefulSet {self._found.name} is not put back, as {', '.join(changed)} did not go back to "
+                f"{self._found.image}: drain and delete these pods one by one first; {put_back(self._found)}"
+            )
         spec = {"updateStrategy": self._found.strategy, **self._spec(self._found.image, self.replicas)}
         whole = self.replicas == len(self._found.pods)
         await self._patch({"metadata": {"annotations": {FOUND: None}} if whole else {}, "spec": spec})
@@ -85,7 +103,16 @@ class Changes:
 
     async def _patch(self, body: dict[str, object]) -> None:
         api, where = self._api, (self._found.name, self._found.namespace)
+        if self._generation is not None:
+            now = await api.call("look at the StatefulSet", api.apps.read_namespaced_stateful_set, *where)
+            if now.metadata.generation != self._generation:
+                raise HarnessError(
+                    f"StatefulSet {self._found.name} was changed by somebody else meanwhile, and is left as it is: its "
+                    f"generation is {now.metadata.generation}, and was {self._generation}; {put_back(self._found)}"
+                )
         patched = await api.call("change the StatefulSet", api.apps.patch_namespaced_stateful_set, *where, body)
+
+        self._generation = patched.metadata.generation
 
         async def seen() -> Health:
             now = await api.call("look at the StatefulSet", api.apps.read_namespaced_stateful_set, *where)

@@ -32,6 +32,7 @@ from clusters.substrates.kubernetes.manifests import GENERATORS
 from clusters.substrates.kubernetes.rights import ADOPTED_CHANGES, refuse_without
 from clusters.substrates.kubernetes.settings import IMAGES, Given
 from clusters.substrates.kubernetes.substrate import run_here
+from clusters.waiting import to_the_end
 
 
 class Places(Untouched):
@@ -64,6 +65,8 @@ class Places(Untouched):
         self._history = History(api, found.namespace, logs, of=of)
         self._machines = Machines(api, self._history)
         self._pods = Pods(api, found, self._machines.on)
+        self._had: set[str] = set()
+        """What its pods' containers were made of when they were found."""
         self._beside: Beside | None = None
         # Reads until we close it, or are killed: nobody else is to find a key of root there.
         clears = ["/bin/sh", "-c", 'read -r _; rm -rf "$0"', str(scratch)]
@@ -113,6 +116,7 @@ class Places(Untouched):
             await asyncio.to_thread(self._pods.listed.wait, 30)
             if self._pods.unheard:
                 raise self._pods.unheard
+            self._had = {self._pods[pod].image for pod in found.pods}
             await self._history.begin()
             await self._machines.begin(say)
             if generators:
@@ -218,10 +222,14 @@ class Places(Untouched):
 
     async def close(self, *, keep: bool = False) -> None:
         """Keep the nodes' logs, and forget the cluster, which stays and is put back; safe to call twice."""
+        await to_the_end(self._close())
+
+    async def _close(self) -> None:
+        there = [name for name in self._names if name not in self._out]
+        pods = [self._names[name] for name in there]
+        changed = [pod for pod in pods if self._pods[pod].image not in {"", *self._had}]
         try:
-            for name in [*self._names]:
-                if name not in self._out:
-                    await asyncio.to_thread(self._save_log, name)
+            await asyncio.gather(*(asyncio.to_thread(self._save_log, name) for name in there))
             self._keep_logs = None
             self._pods.close()
             self._machines.close()
@@ -231,7 +239,7 @@ class Places(Untouched):
                 if beside is not None:
                     await beside.close()
             finally:
-                await self._changes.put_back()
+                await self._changes.put_back(changed)
         finally:
             if self._guard.stdin is not None:
                 self._guard.stdin.close()

@@ -21,6 +21,7 @@ from clusters.cache import cache_dir
 from clusters.engines.cockroach.cache import versions
 from clusters.known import CHOICES, SUBJECT
 from plugin.options import AUTO
+from tests.kubernetes.at_hand import LAB
 from tests.kubernetes.lab import control
 from tests.kubernetes.lab.hyperkube import NotBuilt
 from tests.kubernetes.lab.images import SHELL, Image
@@ -125,6 +126,7 @@ def main() -> int:
             has.write_text(json.dumps({image.name: image.where for image in images}))
             named = {"ROACHPROOF_KUBERNETES_IMAGES": str(has), "ROACHPROOF_KUBERNETES_CUTTER_IMAGE": CUTTER}
             env = {**lab.environment(), **named}
+            env[LAB] = env["KUBECONFIG"]
             return _run(lab.enter([*options.command, *more]), env)
     except NotBuilt as reason:
         print(f"skipped: {reason}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """What a StatefulSet of somebody's is told, and told to be again."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,14 @@ class Server:
     def __init__(self, *volumes: str) -> None:
         self.told: list[dict[str, Any]] = []
         self.volumes = list(volumes)
+        self.others = 0
+        """How often somebody else changed it."""
+        self.refuses = False
+        self.seen = asyncio.Event()
+        """Whether its controller sees what it is told."""
+        self.seen.set()
+        self.heard = asyncio.Event()
+        """Whether it was told anything."""
         self.core = self.apps = self
 
     async def call(self, what: str, function: Any, *args: Any) -> Any:
@@ -30,13 +39,16 @@ class Server:
         function(*args)
 
     def patch_namespaced_stateful_set(self, name: str, namespace: str, body: dict[str, Any]) -> Any:
+        if self.refuses:
+            raise BadInput("the account may not do that")
         self.told.append(body)
+        self.heard.set()
         return self.read_namespaced_stateful_set(name, namespace)
 
     def read_namespaced_stateful_set(self, name: str, namespace: str) -> Any:
         assert (name, namespace) == ("shop-cockroachdb", "team")
-        now = len(self.told)
-        seen = SimpleNamespace(observed_generation=now)
+        now = len(self.told) + self.others
+        seen = SimpleNamespace(observed_generation=now if self.seen.is_set() else 0)
         return SimpleNamespace(metadata=SimpleNamespace(generation=now), status=seen)
 
     def list_namespaced_persistent_volume_claim(self, namespace: str) -> Any:
@@ -70,6 +82,52 @@ async def test_it_is_told_what_pods_are_to_be_and_then_to_be_as_it_was_found() -
     assert back["metadata"]["annotations"] == {"roachproof/found": None}
     assert back["spec"]["template"]["spec"]["containers"] == [{"name": "db", "image": was["image"]}]
     assert (back["spec"]["replicas"], back["spec"]["updateStrategy"]) == (3, STRATEGY)
+
+
+async def test_what_was_begun_is_put_back_also_where_nobody_waited_for_it() -> None:
+    server = Server()
+    asked = changes(server)
+    server.seen.clear()
+    asking = asyncio.create_task(asked.ask(image="cockroachdb/cockroach:v24.2.0"))
+    await server.heard.wait()
+    asking.cancel()
+    server.seen.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await asked.put_back()
+    assert server.told[-1]["spec"]["updateStrategy"] == STRATEGY
+    assert len(server.told) == 2
+
+
+async def test_what_was_refused_is_not_put_back() -> None:
+    server = Server()
+    asked = changes(server)
+    server.refuses = True
+    with pytest.raises(BadInput):
+        await asked.ask(replicas=4)
+    await asked.put_back()
+    assert server.told == []
+
+
+async def test_what_somebody_else_changed_meanwhile_is_left_as_it_is() -> None:
+    """Nodes that its owner added would be scaled away with their data."""
+    server = Server()
+    asked = changes(server)
+    await asked.ask(image="cockroachdb/cockroach:v24.2.0")
+    server.others = 1
+    for change in (asked.ask(replicas=4), asked.put_back()):
+        with pytest.raises(HarnessError, match=r"was changed by somebody else meanwhile, .* put it back by hand"):
+            await change
+    assert len(server.told) == 1
+
+
+async def test_pods_that_did_not_go_back_are_not_made_anew_behind_the_cluster_s_back() -> None:
+    server = Server()
+    asked = changes(server)
+    await asked.ask(image="cockroachdb/cockroach:v24.2.0")
+    with pytest.raises(HarnessError, match=r"as shop-cockroachdb-1 did not go back to .*: drain and delete"):
+        await asked.put_back(["shop-cockroachdb-1"])
+    assert len(server.told) == 1
 
 
 async def test_nodes_that_nobody_took_out_are_not_scaled_away() -> None:
