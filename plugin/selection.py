@@ -166,6 +166,11 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 from plugin.costs import check_room
 
                 check_room(claim, run, where(item, run))
+    named = [run.catalogue.claim(id_) for id_ in run.chosen] if run.settings.claims else []
+    if named and all(claim.status == "planned" for claim in named) and not run.seen & run.chosen:
+        raise BadInput(
+            f"--claim {', '.join(run.settings.claims)}: is planned, and has no test yet; --claims lists those that have"
+        )
     alone = run.settings.claims and not run.settings.strict_suite  # of a suite it is undecided
     if alone and not run.seen & run.chosen:
         raise BadInput(

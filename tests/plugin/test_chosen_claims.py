@@ -51,9 +51,14 @@ def test_the_others_are_not_required_and_it_is(gate: Gate) -> None:
             ["--claim", "tenancy-isolation", "--suite", "gate"],
             "--claim tenancy-isolation: is not in the suite gate; give --suite, one of nightly, paper",
         ),
+        (
+            ["--claim", "adversity", "--suite", "nightly"],
+            "--claim adversity: is planned, and has no test yet; --claims lists those that have",
+        ),
     ],
 )
 def test_what_cannot_be_chosen_is_bad_input(gate: Gate, options: list[str], told: str) -> None:
+    gate.fake_cockroach(VERSION)
     ran = gate(*gate.tests("passes"), *options)
     assert ran.status == 4
     assert told in " ".join(ran.text.split())
