@@ -70,7 +70,12 @@ class Tenancy:
     isolate_inside: tuple[str, ...] = ()
     """The same, run inside of the database: before anything is made there, or once it is a copy of another."""
     close_cluster: tuple[str, ...] = ()
-    """So that tenants do not meet in the databases that every cluster has; run once. It may be run again."""
+    """So that tenants do not meet in the databases that every cluster has; run once. It may be run again.
+
+    In these, in ``still_open`` and in ``reopen_cluster``, ``{home}`` is the database of Roachproof's own."""
+    still_open: str = ""
+    """A query for what of that PUBLIC has all the same, in words: a server may only warn of what it does not revoke.
+    Empty where it refuses that. ``{home_text}``: ``{home}`` as a text."""
     reopen_cluster: tuple[str, ...] = ()
     """Takes that back."""
     grant: tuple[str, ...] = ()

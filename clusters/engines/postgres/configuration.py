@@ -17,6 +17,9 @@ from clusters.model import NodeResources, Placement
 SCOPE = "roachproof"
 """Patroni's name of the cluster; also the application's user and database."""
 
+REWINDER = "rewinder"
+"""The user by which Patroni brings a former primary in line (pg_rewind): no superuser."""
+
 TTL_S = 20
 """Seconds after which a silent leader has lost its lease: the least that Patroni accepts. Default 30."""
 
@@ -140,7 +143,7 @@ def patroni(
             "authentication": {
                 "superuser": {"username": "postgres", "password": passwords.superuser},
                 "replication": {"username": "replicator", "password": passwords.replication},
-                "rewind": {"username": "rewinder", "password": passwords.rewind},
+                "rewind": {"username": REWINDER, "password": passwords.rewind},
             },
             "basebackup": [{"checkpoint": "fast"}],
         },

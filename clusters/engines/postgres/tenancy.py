@@ -1,5 +1,6 @@
 """How PostgreSQL keeps many databases apart."""
 
+from clusters.engines.postgres.configuration import REWINDER
 from clusters.tenancy import Tenancy
 
 TENANCY = Tenancy(
@@ -33,10 +34,22 @@ TENANCY = Tenancy(
         "ALTER DEFAULT PRIVILEGES FOR ROLE {role} REVOKE USAGE ON TYPES FROM PUBLIC",
         "REVOKE ALL ON ALL ROUTINES IN SCHEMA public FROM PUBLIC",  # of a database that was copied
     ),
-    close_cluster=("REVOKE ALL ON DATABASE postgres FROM PUBLIC", "REVOKE ALL ON DATABASE template1 FROM PUBLIC"),
+    close_cluster=(
+        # A former primary is brought in line over that database, by this user where Patroni made it.
+        f"DO $$ BEGIN IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '{REWINDER}') "
+        f"THEN GRANT CONNECT ON DATABASE postgres TO {REWINDER}; END IF; END $$",
+        "REVOKE ALL ON DATABASE postgres FROM PUBLIC",
+        "REVOKE ALL ON DATABASE template1 FROM PUBLIC",
+        "REVOKE ALL ON DATABASE {home} FROM PUBLIC",
+    ),
+    still_open="SELECT datname || ': PUBLIC still has ' || privilege FROM pg_catalog.pg_database, "
+    "unnest(ARRAY['CONNECT', 'CREATE', 'TEMPORARY']) AS privilege "
+    "WHERE datname IN ('postgres', 'template1', {home_text}) AND has_database_privilege('public', oid, privilege) "
+    "ORDER BY 1",
     reopen_cluster=(
         "GRANT CONNECT, TEMPORARY ON DATABASE postgres TO PUBLIC",
         "GRANT CONNECT ON DATABASE template1 TO PUBLIC",
+        "GRANT CONNECT, TEMPORARY ON DATABASE {home} TO PUBLIC",
     ),
     space=("SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib FROM pg_database",),
     drop_database="DROP DATABASE IF EXISTS {database} WITH (FORCE)",
