@@ -100,7 +100,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     if session.outcomes:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}")
-        terminal.write_line(f"judge it again: {TOX} -e gate -- --judge {evidence}")
+        if any(outcome.trial for outcome in session.outcomes):
+            terminal.write_line(f"judge it again: {TOX} -e gate -- --judge {evidence}")
     files = [run.settings.run_dir / name for name in (RESULT_FILE, SUMMARY_FILE)]
     if written := [typed(file, config.rootpath) for file in files if file.exists()]:
         terminal.write_line(f"results: {', '.join(written)}")

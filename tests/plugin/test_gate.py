@@ -82,6 +82,8 @@ def test_statuses(gate: Gate, status: int, tests: list[str], options: list[str],
     ran = gate(*gate.tests(*tests), *options)
     assert ran.status == status, ran.text
     assert ran.verdicts() == verdicts
+    evidence = [*gate.path.glob(".roachproof/*/claims/*/*/trial.json")]
+    assert ("judge it again: " in ran.text) == bool(evidence), "there must be something to judge"
 
 
 def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
