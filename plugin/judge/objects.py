@@ -234,7 +234,7 @@ def _asked(a: Analysis) -> Answer:
         f"{event.check}, {event.phase}{f', through {event.node}' * bool(event.node)}: {event.what}: {event.why}"
         for _, event in seen(a.evidence.events, ObjectUnasked)
     ]
-    missing += _unfit(found).values()
+    missing += [told for check, told in _unfit(found).items() if check not in left_out]
     told = {event.check for _, event in seen(a.evidence.events, ObjectUnasked)}
     missing += [
         f"{check}: it was to be made in a later phase, and none came"
