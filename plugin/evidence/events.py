@@ -349,7 +349,7 @@ class ObjectsMade(Happened, frozen=True, kw_only=True, tag="objects.made"):
 class ObjectsPhase(Happened, frozen=True, kw_only=True, tag="objects.phase"):
     """All checks are about to change their objects and to look at them. ``nodes``: all of the cluster.
 
-    Where ``old`` or ``new`` name nodes, every check looks through one of each; else through two of ``nodes``.
+    Where ``old`` and ``new`` both name nodes, every check looks through one of each; else through two of ``nodes``.
     """
 
     phase: str

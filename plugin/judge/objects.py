@@ -50,8 +50,8 @@ class Phase:
     looks: Sequence[ObjectLooked]
 
     def sides(self) -> Sequence[Sequence[str]]:
-        """The nodes of each version, where they are told apart."""
-        return [side for side in (self.begin.old, self.begin.new) if side]
+        """The nodes of each version, where both are named."""
+        return [self.begin.old, self.begin.new] if self.begin.old and self.begin.new else []
 
 
 def phases(events: Sequence[Event]) -> list[Phase]:

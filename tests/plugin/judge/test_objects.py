@@ -156,6 +156,15 @@ def test_looks_count_for_the_phase_that_they_were_made_in() -> None:
     assert asked(*WHOLE, again)[0] is False
 
 
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_where_one_version_alone_is_named_two_nodes_are_to_be_looked_through(side: str) -> None:
+    one = event("objects.phase", phase="one", nodes=["n1", "n2", "n3"], **{side: ["n1", "n2", "n3"]})
+    events = [*WHOLE, one, *(looked(check, "one", "n2") for check in ("view", "index"))]
+    assert asked(*events) == (False, "view, one: looked at through n2; index, one: looked at through n2")
+    events += [looked(check, "one", "n3") for check in ("view", "index")]
+    assert asked(*events)[0]
+
+
 @pytest.mark.parametrize("kind", ["look", "stay"])
 def test_a_state_that_the_plan_looked_at_and_nobody_looked_at_objects_in_is_missed(kind: str) -> None:
     first, second, third = (event("step.begin", number=n, kind=kind, says="") for n in (1, 5, 9))
