@@ -330,8 +330,8 @@ def _looked(
     new: Sequence[str] = (),
     wrong: Sequence[Mapping[str, str]] = (),
 ) -> list[Event]:
-    """What the plan looks at: an object through a node of each version, every row, TPC-C's consistency."""
-    nodes = [side[0] for side in (old, new) if side]
+    """What the plan looks at: an object through two nodes, one of each version, every row, TPC-C's consistency."""
+    nodes = [old[0], new[0]] if old and new else (*old, *new)[:2]
     return [
         event(t - 0.1, "objects.phase", phase=phase, nodes=NODES, old=old, new=new),
         *(
