@@ -134,5 +134,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["answers"]:
         answers()
     else:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-        signal.pause()
+        # Blocked, it stays pending until it is waited for; a handler may run just before a pause that then never ends.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        signal.sigwait({signal.SIGTERM})

@@ -186,11 +186,11 @@ def test_it_ends_when_it_is_told_to() -> None:
 
 _FIRST = """
 import runpy, signal, sys
-pause = signal.pause
-def stays():
+wait = signal.sigwait
+def stays(signals):
     print("stays", flush=True)
-    pause()
-signal.pause = stays
+    return wait(signals)
+signal.sigwait = stays
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
