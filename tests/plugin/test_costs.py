@@ -107,6 +107,16 @@ def test_the_articles_size_is_costed() -> None:
     assert load_ == "loads of 500, 750, 1000 tenants: about 3.2 h"
 
 
+def test_a_claim_that_loads_tenants_says_so() -> None:
+    """Also where the load lasts as long as something else: the machine needs the processes that drive it."""
+    loaded = [one.id for one in TENANCY if "mix" in one.parameters]
+    said = {claim: told(load().claim(claim), run("laptop"), where()) for claim in loaded}
+    assert len(said) == 4
+    for claim, (total, *each) in said.items():
+        assert "no load generator" not in total, claim
+        assert any(re.match(r"(\d )?(a )?loads? of [\d, ]+ tenants", one) for one in each), claim
+
+
 @pytest.mark.parametrize("claim", TENANCY, ids=lambda claim: claim.id)
 def test_a_claim_of_the_articles_size_is_said_to_take_no_less_than_its_parts(claim: Claim) -> None:
     """A test takes the cluster's start and more; both figures stand in a dry run."""
