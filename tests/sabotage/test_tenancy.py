@@ -287,13 +287,32 @@ async def test_a_migration_goes_to_the_wrong_database(
     assert judge.refuted("isolation_changed")
 
 
+def keep_settings(few_tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the statement that should put settings back name such as the server does not know."""
+    site = few_tenants._site
+    tenancy = replace(site.tenancy, reset_setting="RESET CLUSTER SETTING {name}.gone")
+    monkeypatch.setattr(few_tenants, "_site", replace(site, kind=replace(site.kind, tenancy=tenancy)))
+
+
+@slow
+@pytest.mark.sabotage("tenancy-drop", engine="cockroach")
+async def test_settings_for_dropping_are_not_put_back(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tenants are gone, and how soon ranges are merged stays as it was lowered."""
+    keep_settings(few_tenants, monkeypatch)
+    monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=1))
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        await few_tenants.drop()
+    assert judge.refuted("settings_left")
+
+
 @slow
 @pytest.mark.sabotage("tenancy", engine="cockroach")
 async def test_settings_are_not_put_back(few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement that should do so names settings that the server does not know."""
-    site = few_tenants._site
-    tenancy = replace(site.tenancy, reset_setting="RESET CLUSTER SETTING {name}.gone")
-    monkeypatch.setattr(few_tenants, "_site", replace(site, kind=replace(site.kind, tenancy=tenancy)))
+    keep_settings(few_tenants, monkeypatch)
     async with few_tenants.provisioning():
         await few_tenants.provision()
     assert judge.refuted("settings_left")
