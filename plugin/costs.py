@@ -5,6 +5,7 @@ A claim names its ``costs`` in the catalogue; each is a function of a workload's
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from clusters.errors import BadInput
@@ -12,6 +13,7 @@ from plugin.reports.text import duration
 from plugin.workloads import WORKLOADS, Cost, Where
 
 if TYPE_CHECKING:
+    from clusters.substrates import SubstrateKind
     from plugin.claims import Claim
     from plugin.run import Run
 
@@ -55,16 +57,23 @@ def _size(mib: float) -> str:
     return f"{mib:,.0f} MiB" if mib < 10_240 else f"{mib / 1024:,.0f} GiB"
 
 
-def check_room(claim: "Claim", run: "Run", where: Where) -> None:
-    """Raise ``BadInput`` with figures where what the claim makes does not fit on this host, with nodes that run on it.
+def check_room(claim: "Claim", run: "Run", where: Where, substrate: "SubstrateKind") -> None:
+    """Raise ``BadInput`` with figures where what the claim makes does not fit on its nodes.
 
-    What ends by itself needs no room. Memory is what the nodes' caches leave.
+    Those that run on this host share its disk and memory; others have the volumes that their substrate gives them, and
+    the memory of the profile's node, where it says any. What is not known is not checked. What ends by itself needs no
+    room. Memory is what the nodes' caches leave.
     """
-    node = run.profile.node
+    node, disk_mib, memory_mib = run.profile.node, inf, inf
+    if substrate.local:
+        disk_mib, memory_mib = run.host.disk_gib * 1024, run.host.memory_gib * 1024
+    elif substrate.volume_mib is not None:
+        disk_mib = where.nodes * substrate.volume_mib(node)
+        memory_mib = where.nodes * (node.memory_mib or inf)
     caches = where.nodes * (node.cache_mib + node.sql_memory_mib)
     costs = [one for one in costs_of(claim, run, where) if not one.ends_by_itself]
     refuse_too_much(
-        costs, disk_mib=run.host.disk_gib * 1024, memory_mib=run.host.memory_gib * 1024 - caches,
+        costs, disk_mib=disk_mib, memory_mib=memory_mib - caches,
         named=f"claim {claim.id} on profile {run.profile.name}",
     )  # fmt: skip
 

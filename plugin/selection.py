@@ -12,9 +12,10 @@ from clusters.declared import shown_path, suggestion
 from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from clusters.model import Topology
+from clusters.substrates import SUBSTRATES
 from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
-from plugin.evaluable import most_nodes, nodes_here, reason_not_evaluated
+from plugin.evaluable import most_nodes, reason_not_evaluated
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
 from plugin.options import AUTO, TOX, Keep
 from plugin.ours import in_claims
@@ -162,10 +163,10 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             item.add_marker(pytest.mark.skip(reason=f"not evaluated: {reason}"))
         else:
             _has_sizes(item, run)
-            if not sabotage and claim.costs and nodes_here(run):
+            if not sabotage and claim.costs:
                 from plugin.costs import check_room
 
-                check_room(claim, run, where(item, run))
+                check_room(claim, run, where(item, run), SUBSTRATES[run.settings.substrate])
     named = [run.catalogue.claim(id_) for id_ in run.chosen] if run.settings.claims else []
     if named and all(claim.status == "planned" for claim in named) and not run.seen & run.chosen:
         raise BadInput(

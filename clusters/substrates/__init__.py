@@ -208,6 +208,8 @@ class SubstrateKind:
     generators: Callable[[Any], Generators | None] | None = None
     """Of a substrate that can have load generators beside its nodes: those of one of its clusters, where it has any.
     ``open`` takes ``generators`` then, a ``WantedGenerators`` or ``None``."""
+    volume_mib: Callable[[NodeResources], int] | None = None
+    """Of a substrate that gives each node a volume of its own: how large it is to be, in MiB. Raises ``BadInput``."""
     forwards: bool = False
     """Whether it may bring ports of its nodes to this machine. ``open`` takes ``ports`` then, an engine's."""
     comes_back: Callable[[Any, str, Path | None], None] | None = None

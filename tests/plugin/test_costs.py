@@ -11,6 +11,8 @@ import pytest
 
 from clusters.engines import ENGINES
 from clusters.errors import BadInput
+from clusters.substrates import SUBSTRATES
+from clusters.substrates.kubernetes.settings import VOLUME
 from plugin import costs
 from plugin.catalogue import load
 from plugin.claims import Claim
@@ -74,6 +76,9 @@ def run(profile: str, *, files: Sequence[Path] = (), **host: Any) -> Any:
     return SimpleNamespace(profile=found, size=found.size, host=replace(PLENTY, **host), files_of=files_of)
 
 
+HERE = SUBSTRATES["processes"]
+
+
 def where(nodes: int = 3, engine: str = "cockroach") -> Where:
     return Where(engine=ENGINES[engine], nodes=nodes)
 
@@ -96,7 +101,7 @@ def test_what_a_profile_asks_for_fits_on_its_hardware(profile: str) -> None:
     nodes = round(node.host.disk_gib / node.host_a_node.disk_gib)
     needs = node.needs(nodes)
     for claim in TENANCY:
-        check_room(claim, run(profile, disk_gib=needs.disk_gib, memory_gib=needs.memory_gib), where(nodes))
+        check_room(claim, run(profile, disk_gib=needs.disk_gib, memory_gib=needs.memory_gib), where(nodes), HERE)
 
 
 def test_the_articles_size_is_costed() -> None:
@@ -144,8 +149,24 @@ def test_no_more_copies_are_made_than_there_are_nodes() -> None:
 def test_too_many_for_disk_or_memory_is_said_with_figures(host: Mapping[str, float], why: str) -> None:
     asked = run("tenancy-9", files=(), **{"disk_gib": 1e6, "memory_gib": 1e6, **host})
     with pytest.raises(BadInput, match=rf"claim tenancy on profile tenancy-9: 22500 tenants .*{why}"):
-        check_room(load().claim("tenancy"), asked, where(9))
-    check_room(load().claim("tenancy-growth"), asked, where(9))
+        check_room(load().claim("tenancy"), asked, where(9), HERE)
+    check_room(load().claim("tenancy-growth"), asked, where(9), HERE)
+
+
+@pytest.mark.parametrize("profile", shipped())
+def test_what_a_profile_asks_for_fits_on_the_volumes_of_its_nodes(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Kubernetes each node has one, and this host's disk is nobody's; one that is too small is told."""
+    monkeypatch.delenv(VOLUME, raising=False)
+    nodes = 9 if profile == "tenancy-9" else 3
+    asked = run(profile, disk_gib=0.0, memory_gib=0.0)
+    for claim in TENANCY:
+        check_room(claim, asked, where(nodes), SUBSTRATES["kubernetes"])
+    monkeypatch.setenv(VOLUME, "64")
+    if profile != "laptop":
+        with pytest.raises(BadInput, match=rf"MiB of disk, and {64 * nodes} MiB are free"):
+            check_room(load().claim("tenancy"), asked, where(nodes), SUBSTRATES["kubernetes"])
 
 
 def test_tenants_of_ones_own_take_room_beside_the_profiles(tmp_path: Path) -> None:
@@ -154,9 +175,9 @@ def test_tenants_of_ones_own_take_room_beside_the_profiles(tmp_path: Path) -> No
     mine.write_text('[templates.mine]\nwhat = "ours"\nfile = "mine.sql"\ntenants = 90000\n')
     asked = run("laptop", files=[mine], disk_gib=20.0)
     with pytest.raises(BadInput, match=r"90026 tenants \(.*, 90000 × mine\) with 180\d+ tables.* MiB of disk, and"):
-        check_room(load().claim("tenancy"), asked, where())
+        check_room(load().claim("tenancy"), asked, where(), HERE)
     assert "a change of schema in 90026 tenants" in " ".join(told(load().claim("tenancy"), asked, where()))
-    check_room(load().claim("tenancy-isolation"), asked, where())  # which has the profile's alone
+    check_room(load().claim("tenancy-isolation"), asked, where(), HERE)  # which has the profile's alone
 
 
 def test_how_many_fit_is_told() -> None:
@@ -169,7 +190,7 @@ def test_how_many_fit_is_told() -> None:
 def test_a_claim_without_costs_takes_none() -> None:
     claim = load().claim("survivability")
     assert told(claim, run("laptop"), where()) == []
-    check_room(claim, run("laptop", disk_gib=0.0, memory_gib=0.0), where())
+    check_room(claim, run("laptop", disk_gib=0.0, memory_gib=0.0), where(), HERE)
 
 
 def test_costs_are_printed_and_what_does_not_fit_ends_the_session(gate: Gate) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from clusters.errors import BadInput
-from clusters.model import Capability
+from clusters.model import Capability, NodeResources
 from clusters.substrates import SubstrateKind
-from clusters.substrates.kubernetes.settings import CAPABILITIES, CUTS, run_below
+from clusters.substrates.kubernetes.settings import CAPABILITIES, CUTS, Given, run_below
 
 if TYPE_CHECKING:
     from clusters.substrates.kubernetes.substrate import Kubernetes
@@ -41,6 +41,10 @@ async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "K
     return opened
 
 
+def _volume_mib(node: NodeResources) -> int:
+    return Given.read().volume_of(node)
+
+
 KIND = SubstrateKind(
     name="kubernetes",
     offered=_offered,
@@ -48,6 +52,7 @@ KIND = SubstrateKind(
     open=_open,
     local=False,
     run_below=run_below,
+    volume_mib=_volume_mib,
     forwards=True,
     generators=lambda opened: opened.generators,
     take_away=lambda opened, name: opened.take_away(name),
