@@ -37,6 +37,11 @@ class Pod:
     outside: set[str] = field(default_factory=set)
     """Those that something outside of them ended: their pod was to go or was evicted, or their machine was lost."""
 
+    @property
+    def ended(self) -> frozenset[str]:
+        """All containers that are known to have ended."""
+        return frozenset(self.codes) | self.outside
+
 
 class Pods:
     """All pods of a cluster, from ``begin`` to ``close``. ``on`` is told on which machine each is."""

@@ -8,7 +8,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.states import States
 from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
-from clusters.waiting import wait_until
+from clusters.waiting import to_the_end, wait_until
 
 _END_S, _START_S = 60.0, 300.0
 
@@ -30,10 +30,38 @@ class Adopted(States):
 
     async def _start(self, spec: ProcessSpec) -> None:
         name, image = spec.name, self._image(spec.program)
-        pod, former = self._pods[self._names[name]], self._runs[name]
-        if self._number(name) >= self._changes.replicas:
-            await self._changes.free(self._names[name])
+        if self._number(name) < self._changes.replicas:
+            return await self._comes(name, image)
+        await self._changes.free(self._names[name])
+        pod = self._pods[self._names[name]]
+        earlier = pod.ended
+        try:
             await self._changes.ask(image=image, replicas=self._number(name) + 1)
+            await self._comes(name, image)
+        except BaseException as error:
+            # One that ran, for a moment even, may be of the cluster: it is never scaled away.
+            if not pod.container and pod.ended == earlier and self._number(name) == self._changes.replicas - 1:
+                try:
+                    await to_the_end(self._scaled_away(name))
+                except (HarnessError, BadInput) as further:
+                    error.add_note(str(further))
+            raise
+
+    async def _scaled_away(self, name: str) -> None:
+        """Have the StatefulSet make a pod no more that is its last one, and delete that one's volumes."""
+        pod = self._pods[self._names[name]]
+        await self._changes.ask(replicas=self._number(name))
+
+        async def gone() -> Health:
+            return Health(ok=not pod.uid, why="its pod is there")
+
+        await _until(f"{name} to be gone", gone, self._found.grace_s + _END_S)
+        self._out.add(name)
+        await self._changes.forget(self._names[name])
+
+    async def _comes(self, name: str, image: str) -> None:
+        """Wait until the node's pod runs this image, in another container than it did."""
+        pod, former = self._pods[self._names[name]], self._runs[name]
 
         async def there() -> Health:
             return Health(ok=pod.uid not in ("", self._ended.get(name)), why="its pod is not there")

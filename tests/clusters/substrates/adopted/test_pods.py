@@ -13,6 +13,7 @@ from clusters.model import ProcessState
 from clusters.substrates.adopted import substrate
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
+from tests.clusters.substrates.adopted.test_changes import STRATEGY, Server, changes
 from tests.clusters.substrates.adopted.test_finding import RELEASE, found
 
 RUNS = client.V1ContainerState(running=client.V1ContainerStateRunning())
@@ -150,3 +151,47 @@ async def test_a_pod_that_is_deleted_is_known_by_its_uid(monkeypatch: pytest.Mon
     assert (place.state("n1"), place.ended_by("n1")) == (ProcessState.EXITED, "")
     with pytest.raises(HarnessError, match="n1 has no pod that could be deleted: it is exited"):
         await place.delete_pod("n1")
+
+
+@pytest.mark.parametrize(
+    ("left", "replicas"),
+    [({}, 3), ({"codes": {"c": 1}}, 4), ({"container": "c"}, 4)],
+    ids=["never ran", "crashed", "runs by now"],
+)
+async def test_a_pod_that_never_ran_is_not_left_in_the_statefulset(
+    left: dict[str, Any], replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes its node out, which is no node of the cluster. One that ran for a moment may be one."""
+    monkeypatch.setattr(substrate, "_START_S", 0.0)
+    place: Any = told()
+    at = place._pods["shop-cockroachdb-3"]
+
+    class Scaled(Server):
+        def patch_namespaced_stateful_set(self, name: str, namespace: str, body: dict[str, Any]) -> Any:
+            if body["spec"]["replicas"] == 4:
+                self.volumes, at.uid, at.image = ["datadir-shop-cockroachdb-3"], "v", place._found.image
+            else:
+                at.uid = ""
+            return super().patch_namespaced_stateful_set(name, namespace, body)
+
+    server, until = Scaled(), substrate._until
+
+    async def wait(what: str, *about: Any) -> None:
+        if "to run" in what:
+            for name, value in left.items():
+                setattr(at, name, value)
+            raise HarnessError("no machine takes it")
+        await until(what, *about)
+
+    monkeypatch.setattr(substrate, "_until", wait)
+    place._found, place._changes = found("shop", [RELEASE]), changes(server)
+    place._images, place._ended, place._out = {}, {}, set()
+    place._names["n4"], place._runs["n4"] = "shop-cockroachdb-3", ""
+    with pytest.raises(HarnessError, match="no machine takes it"):
+        await place.start(SimpleNamespace(name="n4", program=None))
+    assert server.told[-1]["spec"]["replicas"] == replicas
+    assert (server.volumes == [], "n4" in place._out) == (replicas == 3, replicas == 3)
+    if replicas == 3:
+        await place._changes.put_back()
+        assert server.told[-1]["spec"]["updateStrategy"] == STRATEGY
+        assert server.told[-1]["metadata"]["annotations"] == {"roachproof/found": None}
