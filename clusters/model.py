@@ -1,6 +1,6 @@
 """The typed vocabulary of clusters: capabilities, topologies, placements, processes and endpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -117,6 +117,16 @@ class Placement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Tells:
+    """What a program calls itself: that which ``read`` finds in what ``argv`` prints, empty where it is no version."""
+
+    argv: tuple[str, ...]
+    read: Callable[[str], str]
+    version: str
+    """The one that is meant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessSpec:
     """One process that a substrate is to run for a node (or for a service beside the nodes).
 
@@ -135,6 +145,8 @@ class ProcessSpec:
     resources: NodeResources | None = None
     program: Path | None = None
     """The program of the harness's machine that it is of, where ``argv`` does not say it: of one that was there."""
+    tells: Tells | None = None
+    """How its program is asked for its version, for substrates on which it may be another than the harness has."""
 
 
 class ProcessState(StrEnum):

@@ -164,6 +164,14 @@ def inspect(path: Path, origin: str) -> Binary:
     return Binary(path=path, version=Version.parse(build.tag, origin=here), build=build, origin=origin)
 
 
+def called(printed: str) -> str:
+    """The version in what ``cockroach version`` prints, as ``Engine.version`` has it; empty where there is none."""
+    tag = dict(_FIELD.findall(printed)).get("Tag", "")
+    with suppress(BadInput):
+        return str(Version.parse(tag))
+    return ""
+
+
 def _ask(path: Path, here: str, *arguments: str) -> tuple[int, str, str]:
     """Exit code, standard output and error of a command that answers at once."""
     env = {

@@ -15,6 +15,7 @@ from clusters.engines import Engine
 from clusters.engines.cockroach.access import HTTP_PORT, SQL_PORT, Access
 from clusters.engines.cockroach.adoption import take_in, take_over
 from clusters.engines.cockroach.backup import NodelocalBackups
+from clusters.engines.cockroach.binary import called
 from clusters.engines.cockroach.installed import Builds, Installed
 from clusters.engines.cockroach.introspection import parse_build, parse_ranges, parse_sizes
 from clusters.engines.cockroach.licences import enough, give
@@ -35,6 +36,7 @@ from clusters.model import (
     ProcessSpec,
     RangeInfo,
     RunningVersion,
+    Tells,
 )
 from clusters.sql import Failure, SqlError
 from clusters.substrates import Nodes
@@ -196,8 +198,10 @@ class CockroachDeployment:
 
     def process(self, node: str) -> ProcessSpec:
         """``cockroach start`` with this node's addresses, store, locality and memory; or what runs there already."""
-        placement = self._access.placement(node)
+        placement, build = self._access.placement(node), self._builds.of(node)
         spec, resources = placement.node, self._resources.get(node, self._default)
+        program = str(self._programs[build.binary])
+        tells = Tells(argv=(program, "version"), read=called, version=str(build.version))
         if placement.command:
             output = placement.logs / "output.txt"
             return ProcessSpec(
@@ -206,12 +210,13 @@ class CockroachDeployment:
                 env={},
                 cwd=placement.home,
                 output=output,
-                program=self._builds.of(node).binary,
+                program=build.binary,
+                tells=tells,
             )
         return ProcessSpec(
             name=node,
             argv=(
-                str(self._programs[self._builds.of(node).binary]),
+                program,
                 "start",
                 f"--certs-dir={placement.home / 'certs'}",
                 f"--store={placement.store}",
@@ -229,6 +234,7 @@ class CockroachDeployment:
             cwd=placement.home,
             output=placement.logs / "output.txt",
             resources=resources,
+            tells=tells,
         )
 
     @functools.cached_property

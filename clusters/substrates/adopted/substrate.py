@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.states import States
 from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
+from clusters.substrates.kubernetes.pods import UnfitImage
+from clusters.substrates.kubernetes.settings import Given
 from clusters.waiting import to_the_end, wait_until
 
 _END_S, _START_S = 60.0, 300.0
@@ -27,6 +30,7 @@ class Adopted(States):
             if self._runs[spec.name]:
                 raise HarnessError(str(error)) from error
             raise
+        await self._as_meant(spec)
 
     async def _start(self, spec: ProcessSpec) -> None:
         name, image = spec.name, self._image(spec.program)
@@ -79,6 +83,24 @@ class Adopted(States):
         await _until(f"{name} to run {image}", another, _START_S)
         self._runs[name] = pod.container
         self._history.begins(self._names[name])
+
+    async def _as_meant(self, spec: ProcessSpec) -> None:
+        """Ask the program of another image which version it is. Raises ``UnfitImage`` where it is none that was meant.
+
+        Only now: no pod is made of that image but the node's own. One that has ended meanwhile does not answer.
+        """
+        given, pod = Given.read(), self._names[spec.name]
+        program = given.program(spec.program) if spec.program else None
+        if not spec.tells or not program or program.image is None or program.image == self._found.image:
+            return
+        line = (program.inside, *spec.tells.argv[1:])
+        printed = b""
+        with suppress(HarnessError):
+            _, printed, _ = await asyncio.to_thread(
+                self._api.execute, self._found.namespace, pod, line, container=self._found.container
+            )
+        if why := given.belied(program, spec.tells, printed.decode(errors="replace")):
+            raise UnfitImage(why, program.image)
 
     def comes_back(self, name: str, program: Path | None) -> None:
         """Say with which program a node comes back that is ended next, or that it does not.

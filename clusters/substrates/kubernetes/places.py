@@ -81,6 +81,8 @@ class Places:
         """Nodes that were taken out of the cluster, whether or not their pods are gone."""
         self._services: set[str] = set()
         self._programs: dict[PurePath, Program] = {}
+        self._as_said: set[PurePath] = set()
+        """Those of images that are of the version that was meant."""
         self._sets: dict[str, tuple[Template, int]] = {}
         """What each StatefulSet was told last."""
         self._locks: dict[str, asyncio.Lock] = {}

@@ -101,7 +101,7 @@ class Pod:
 
 
 class UnfitImage(HarnessError):  # noqa: N818 - what was found
-    """A pod never runs with its ``image``."""
+    """A pod never runs with its ``image``, or that has another version than was said."""
 
     def __init__(self, why: str, image: str) -> None:
         super().__init__(why)

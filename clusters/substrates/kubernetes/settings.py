@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from clusters.errors import BadInput
-from clusters.model import PLANNED, Capability, NodeResources
+from clusters.model import PLANNED, Capability, NodeResources, Tells
 from clusters.substrates.kubernetes.manifests import PROGRAMS
 
 CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
@@ -118,6 +118,18 @@ class Given:
         if image in self.images:
             return f"{IMAGES}: image {image}"
         return f"{IMAGE}={image}" if image == self.image else ""
+
+    def belied(self, program: Program, tells: Tells, printed: str) -> str:
+        """That a program of an image is another version than the one of this machine, by what it prints there.
+
+        Empty where it is the same, or does not say.
+        """
+        if (called := tells.read(printed)) in ("", tells.version):
+            return ""
+        return (
+            f"{IMAGES}: image {program.image}: {program.inside} calls itself {called}, and {program.source} of this "
+            f"machine is {tells.version}; correct that line of the file, or name an image that has {tells.version}"
+        )
 
     def program(self, source: Path) -> Program:
         """How pods get a program of this machine."""

@@ -17,12 +17,14 @@ from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
 from clusters.substrates.kubernetes.manifests import BASE, HOME, LEAST_GRACE_S, ORDER, Template
 from clusters.substrates.kubernetes.places import Node
-from clusters.substrates.kubernetes.pods import Pod
+from clusters.substrates.kubernetes.pods import Pod, UnfitImage
 from clusters.substrates.kubernetes.shrinking import Shrinking
 
 _LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
 _START_S = 60.0
 _END_S = 60.0
+_TELLS_S = 60.0
+"""How long a program may take to say its version; measured: a second on two busy cores."""
 
 
 class Kubernetes(Shrinking):
@@ -124,6 +126,22 @@ class Kubernetes(Shrinking):
                 f"{program}: no such file in {node.placement.node.name}, or not executable; name a program that it has"
             )
 
+    async def _as_meant(self, node: Node, spec: ProcessSpec) -> None:
+        """Ask a program of an image, once, which version it is: the line that says so may be wrong.
+
+        Before the node's process is started: else what the database makes of it would be taken for the version's own.
+        Raises ``BadInput`` where it is another, ``UnfitImage`` of a node that has run.
+        """
+        tells, pod = spec.tells, self._pods[node.pod]
+        program = tells and self._programs.get(PurePath(tells.argv[0]))
+        if not tells or not program or program.image is None or program.path in self._as_said:
+            return
+        line = shlex.join(("env", "-i", "HOME=/", *tells.argv))
+        _, printed = await asyncio.to_thread(node.shell.ask, "eval", line, timeout=_TELLS_S)
+        if why := self._given.belied(program, tells, printed):
+            raise UnfitImage(why, program.image) if pod.starts else BadInput(why)
+        self._as_said.add(program.path)
+
     # ---- the process that a node is -------------------------------------------------------------------------------
 
     async def start(self, spec: ProcessSpec) -> None:
@@ -135,6 +153,7 @@ class Kubernetes(Shrinking):
         node = await self._up(spec.name, self._template(spec))
         pod = self._pods[node.pod]
         await self._executable(node, spec.argv[0])
+        await self._as_meant(node, spec)
         await self._asked(node, "signalled", "KILL", "[ZX]")
         before, node.output = pod.starts, spec.output
         await self._write(node, ORDER, orders.order(spec).encode())

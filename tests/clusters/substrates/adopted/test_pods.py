@@ -1,7 +1,10 @@
 """What ended a node of somebody's cluster: its own end is told from that of its pod, its machine and its memory."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +12,11 @@ import pytest
 from kubernetes import client
 
 from clusters.errors import BadInput, HarnessError, TimedOut
-from clusters.model import ProcessState
+from clusters.model import ProcessState, Tells
 from clusters.substrates.adopted import substrate
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
+from clusters.substrates.kubernetes.pods import UnfitImage
 from tests.clusters.substrates.adopted.test_changes import STRATEGY, Server, changes
 from tests.clusters.substrates.adopted.test_finding import RELEASE, found
 
@@ -110,7 +114,7 @@ async def test_what_kubernetes_is_late_with_or_refuses_is_no_evidence_of_a_datab
     place: Any = told(("MODIFIED", pod(ended(0))))
     place._found, place._images, place._ended = found("shop", [RELEASE]), {}, {"n1": "u"}
     place._changes = SimpleNamespace(replicas=3)
-    spec: Any = SimpleNamespace(name="n1", program=None)
+    spec: Any = SimpleNamespace(name="n1", program=None, tells=None)
     with pytest.raises(HarnessError, match="waiting for n1 to be made anew: not after") as late:
         await place.start(spec)
     assert not isinstance(late.value, TimedOut)
@@ -188,10 +192,42 @@ async def test_a_pod_that_never_ran_is_not_left_in_the_statefulset(
     place._images, place._ended, place._out = {}, {}, set()
     place._names["n4"], place._runs["n4"] = "shop-cockroachdb-3", ""
     with pytest.raises(HarnessError, match="no machine takes it"):
-        await place.start(SimpleNamespace(name="n4", program=None))
+        await place.start(SimpleNamespace(name="n4", program=None, tells=None))
     assert server.told[-1]["spec"]["replicas"] == replicas
     assert (server.volumes == [], "n4" in place._out) == (replicas == 3, replicas == 3)
     if replicas == 3:
         await place._changes.put_back()
         assert server.told[-1]["spec"]["updateStrategy"] == STRATEGY
         assert server.told[-1]["metadata"]["annotations"] == {"roachproof/found": None}
+
+
+@pytest.mark.parametrize(
+    ("there", "printed", "raised"),
+    [("db:2", b"v3", True), ("db:2", b"v2", False), ("db:2", None, False), ("db:1", b"v3", False)],
+    ids=["another version", "as was meant", "it has ended", "what ran there"],
+)
+async def test_an_image_of_another_version_is_not_what_the_version_does(
+    there: str, printed: bytes | None, raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "images.json").write_text(json.dumps({there: {str(tmp_path / "new"): "/db/db"}}))
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGES", str(file))
+    place: Any = told()
+
+    def execute(namespace: str, pod: str, argv: Sequence[str], *, container: str) -> tuple[int, bytes, bytes]:
+        assert (namespace, pod, argv, container) == ("team", "shop-cockroachdb-0", ("/db/db", "version"), "db")
+        if printed is None:
+            raise HarnessError("its container does not run")
+        return 0, printed, b""
+
+    async def started(_: object) -> None:
+        """Nothing is late."""
+
+    place._api, place._found = SimpleNamespace(execute=execute), replace(found("shop", [RELEASE]), image="db:1")
+    monkeypatch.setattr(place, "_start", started)
+    tells = Tells(argv=("cockroach", "version"), read=str, version="v2")
+    start = place.start(SimpleNamespace(name="n1", program=tmp_path / "new", tells=tells))
+    if raised:
+        with pytest.raises(UnfitImage, match=r"_IMAGES: image db:2: /db/db calls itself v3, and .*/new .* is v2"):
+            await start
+    else:
+        await start

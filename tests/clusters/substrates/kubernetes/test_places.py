@@ -1,14 +1,17 @@
 """Nodes in pods, without a Kubernetes: what is asked again, refused, and not made up."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
 from clusters.errors import BadInput, HarnessError
-from clusters.model import NodeSpec, Placement
+from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
 from clusters.substrates.kubernetes import places
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, ORDER, STORE, Template
 from clusters.substrates.kubernetes.places import Node
@@ -95,6 +98,28 @@ async def test_an_image_that_cannot_be_pulled(
     monkeypatch.setattr(there, "_made", made)
     with pytest.raises(raised, match=f"^{said}ErrImagePull: not found; {way_out}$"):
         await there._up("n1")
+
+
+async def test_an_image_of_another_version_is_not_what_the_version_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim of a changed version was refuted by a wrong line of the file, though that version never ran."""
+    (file := tmp_path / "images.json").write_text(json.dumps({"db:2": {str(tmp_path / "new"): "/db/db"}}))
+    given = Given.read({"ROACHPROOF_KUBERNETES_IMAGES": str(file)})
+    program = given.program(tmp_path / "new")
+    tells = Tells(argv=(str(program.path), "version"), read=str.strip, version="v2")
+    for starts, raised in ((0, BadInput), (1, UnfitImage)):
+        there = place((0, ""), (0, "v3\n"), pod=Pod("node-0", starts=starts))
+        there._given, there._programs, there._as_said = given, {program.path: program}, set()
+        monkeypatch.setattr(there, "_up", AsyncMock(return_value=there._nodes["n1"]))
+        spec = ProcessSpec(name="n1", argv=tells.argv[:1], env={}, cwd=HOME, output=LOGS / "out", tells=tells)
+        monkeypatch.setattr(there, "state", lambda _: ProcessState.EXITED)
+        with pytest.raises(raised, match=r"_IMAGES: image db:2: /db/db calls itself v3, and .*/new .* is v2"):
+            await there.start(spec)
+    there = place((0, "v2\n"))
+    there._given, there._programs, there._as_said = given, {program.path: program}, set()
+    for _ in range(2):  # it is asked once
+        await there._as_meant(there._nodes["n1"], spec)
 
 
 async def test_a_token_that_runs_out_is_not_what_keeps_a_node_from_its_new_version(

@@ -2,14 +2,16 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from clusters.engines.cockroach.binary import called
 from clusters.errors import BadInput
-from clusters.model import Capability
+from clusters.model import Capability, Tells
 from clusters.substrates import SUBSTRATES
 from clusters.substrates.kubernetes.settings import CUTS, Given, Reach, run_below
 from plugin.profiles import profile_named
@@ -49,6 +51,26 @@ def test_a_program_of_an_image_is_called_by_a_path_of_its_own(tmp_path: Path) ->
     assert first.path != second.path
     assert given.program(tmp_path / "other").image is None
     assert given.default_image() == "db:1"
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("Build Tag:    v24.1.3\nBuild Time:   2024/07/30\n", ""),
+        ("Build Tag:    v24.1.3+deb\n", ""),
+        ("/db/db: not found\n", ""),
+        (
+            "Build Tag:    v24.2.0\n",
+            r"ROACHPROOF_KUBERNETES_IMAGES: image db:2: /db/db calls itself v24\.2\.0, and .*/new of this machine is "
+            r"v24\.1\.3; correct that line of the file, or name an image that has v24\.1\.3",
+        ),
+    ],
+)
+def test_an_image_that_has_another_version_than_the_file_says(tmp_path: Path, printed: str, why: str) -> None:
+    (new := tmp_path / "new").touch()
+    given = Given.read(images(tmp_path, {"db:2": {str(new): "/db/db"}}))
+    tells = Tells(argv=("db", "version"), read=called, version="v24.1.3")
+    assert re.fullmatch(why, given.belied(given.program(new), tells, printed))
 
 
 @pytest.mark.parametrize("size", ["ten", "0", "-5", "63"])
