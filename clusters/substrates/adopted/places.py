@@ -13,7 +13,7 @@ from typing import Self
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters.errors import BadInput, CommandTimedOut
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.generators import WantedGenerators
 from clusters.model import Completed, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
@@ -24,7 +24,7 @@ from clusters.substrates.adopted.finding import Found
 from clusters.substrates.adopted.look import look
 from clusters.substrates.adopted.pods import Pods
 from clusters.substrates.adopted.untouched import Untouched
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import AWAY_S, Api
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.machines import Machines
@@ -113,7 +113,8 @@ class Places(Untouched):
             for file, content in files.items():
                 (certs / file).touch(mode=0o600)
                 (certs / file).write_bytes(base64.b64decode(content))
-            await asyncio.to_thread(self._pods.listed.wait, 30)
+            if not await asyncio.to_thread(self._pods.listed.wait, AWAY_S):
+                raise HarnessError(f"{api.where}: the pods of {found.name} were not told of within {AWAY_S:g} s")
             if self._pods.unheard:
                 raise self._pods.unheard
             self._had = {self._pods[pod].image for pod in found.pods}

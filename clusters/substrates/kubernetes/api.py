@@ -29,6 +29,8 @@ T = TypeVar("T")
 AWAY_S, FIRST_S = 60.0, 15.0
 """How long an API server may be away before a call is given up, and one that never answered yet."""
 _CALL_S, _AGAIN_S = 30.0, 0.5
+_WATCH_S = 300
+"""How long the API server goes on with one watch before it is begun anew."""
 _AWAY = (429, 500, 502, 503, 504)
 """What an API server answers that is overloaded, or only half there."""
 _answered = set[str]()
@@ -164,13 +166,15 @@ class Api:
         lost_at: float | None = None
         while not ended.is_set():
             try:
-                listed = listing(*where, **selected)
+                listed = listing(*where, _request_timeout=_CALL_S, **selected)
                 if lost_at is not None:
                     away(time.monotonic() - lost_at)
                     lost_at = None
                 yield "LISTED", listed.items
                 since = listed.metadata.resource_version
-                watched = watch.Watch().stream(listing, *where, resource_version=since, timeout_seconds=300, **selected)
+                # The server itself ends it in time; one that hangs does not.
+                limits = {"timeout_seconds": _WATCH_S, "_request_timeout": (_CALL_S, _WATCH_S + _CALL_S)}
+                watched = watch.Watch().stream(listing, *where, resource_version=since, **limits, **selected)
                 for event in watched:
                     yield event["type"], event["object"]
                     if ended.is_set():
@@ -197,7 +201,9 @@ class Api:
     def follow_log(self, namespace: str, pod: str) -> Iterator[str]:
         """Each line of a pod's log, from its begin, as it is written. Ends with the container, or the connection."""
         with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            answer = self.core.read_namespaced_pod_log(pod, namespace, follow=True, _preload_content=False)
+            limit = (_CALL_S, None)  # a log may be silent for as long as its node
+            read = self.core.read_namespaced_pod_log
+            answer = read(pod, namespace, follow=True, _preload_content=False, _request_timeout=limit)
             left = b""
             try:
                 for part in answer.stream(4096):

@@ -35,6 +35,7 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
     """How the API server is reached, and its name in messages. Raises ``BadInput``."""
     found = _Configuration()
     found.socket_options = KEPT_ALIVE
+    found.retries = False  # else each attempt is made four times: whoever asks decides for how long, and asks again
     if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
         try:
             config.load_incluster_config(client_configuration=found)

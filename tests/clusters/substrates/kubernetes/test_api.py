@@ -169,6 +169,30 @@ def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypa
         next(server("one").watch("watch pods", Answers(LOST, status(401)), "team", ended))
 
 
+def test_a_watch_and_a_log_have_limits_where_an_api_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes connections and says nothing: without one the watch would never tell that it was away."""
+    asked = list[object]()
+    listed = SimpleNamespace(items=[], metadata=SimpleNamespace(resource_version="1"))
+
+    def listing(*_: object, **options: object) -> Any:
+        asked.append((options.get("timeout_seconds"), options["_request_timeout"]))
+        return listed
+
+    monkeypatch.setattr(watch.Watch, "stream", lambda _, of, *where, **options: [of(*where, **options)][1:])
+    ended: Any = SimpleNamespace(is_set=lambda: len(asked) > 1, wait=lambda _: None)
+    assert [kind for kind, _ in server("one").watch("watch pods", listing, "team", ended)] == ["LISTED"]
+    assert asked == [(None, 30.0), (300, (30.0, 330.0))]
+    api: Any = server("one")
+
+    def read(*_: object, _request_timeout: object, **__: object) -> None:
+        asked.append(_request_timeout)
+
+    api.core = SimpleNamespace(read_namespaced_pod_log=read)
+    with pytest.raises(AttributeError):  # that is no answer
+        next(api.follow_log("team", "node-0"))
+    assert asked[-1] == (30.0, None)
+
+
 def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """What load balancers forget is not heard any more, as the end of a node that had run for minutes."""
     api: Any = Api.__new__(Api)

@@ -3,12 +3,16 @@
 import base64
 import json
 import socket
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import urllib3
+from kubernetes import client
 from kubernetes.client.rest import RESTClientObject
 
 from clusters import hidden
@@ -78,6 +82,27 @@ def test_a_call_and_a_watch_are_kept_alive(tmp_path: Path, monkeypatch: pytest.M
     found, _ = configuration(None)
     assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in found.socket_options
     assert RESTClientObject(found).pool_manager.connection_pool_kw["socket_options"] == found.socket_options
+
+
+def test_a_call_is_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each is made four times, and an API server that hangs is waited for four times as long as was meant."""
+    kubeconfig(tmp_path, monkeypatch, {"token": "plain-words-only"})
+    file, taken = tmp_path / "kubeconfig", list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        there = f"http://127.0.0.1:{listens.getsockname()[1]}"
+        file.write_text(file.read_text().replace("https://127.0.0.1:1", there))
+        found, _ = configuration(None)
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(listens.accept()[0])
+                    taken[-1].close()
+
+        threading.Thread(target=take, daemon=True).start()
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            client.CoreV1Api(client.ApiClient(found)).list_namespace()
+    assert len(taken) == 1
 
 
 def test_a_key_is_hidden_line_by_line_from_the_file_or_from_kubeconfig(
