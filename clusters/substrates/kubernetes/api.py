@@ -198,12 +198,14 @@ class Api:
         except urllib3.exceptions.HTTPError as error:
             raise OSError(f"the log of {pod} cannot be read ({error})") from error
 
-    def follow_log(self, namespace: str, pod: str) -> Iterator[str]:
-        """Each line of a pod's log, from its begin, as it is written. Ends with the container, or the connection."""
+    def follow_log(self, namespace: str, pod: str, container: str) -> Iterator[str]:
+        """Each line of a container's log, from its begin, as it is written. Ends with it, or the connection."""
         with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
             limit = (_CALL_S, None)  # a log may be silent for as long as its node
             read = self.core.read_namespaced_pod_log
-            answer = read(pod, namespace, follow=True, _preload_content=False, _request_timeout=limit)
+            answer = read(
+                pod, namespace, container=container, follow=True, _preload_content=False, _request_timeout=limit
+            )
             left = b""
             try:
                 for part in answer.stream(4096):
@@ -212,10 +214,8 @@ class Api:
             finally:
                 answer.close()
 
-    def open_exec(
-        self, namespace: str, pod: str, argv: Sequence[str], *, stdin: bool, container: str | None = None
-    ) -> WSClient:
-        """Begin a command in a pod's container, to be named where there are several. Raises ``HarnessError``."""
+    def open_exec(self, namespace: str, pod: str, argv: Sequence[str], *, stdin: bool, container: str) -> WSClient:
+        """Begin a command in a container of a pod, which may have others beside it. Raises ``HarnessError``."""
         try:
             opened: WSClient = stream(
                 client.CoreV1Api(client.ApiClient(self._configuration)).connect_get_namespaced_pod_exec,
@@ -228,7 +228,7 @@ class Api:
                 tty=False,
                 binary=True,
                 _preload_content=False,
-                **({} if container is None else {"container": container}),
+                container=container,
             )
         except ApiException as error:
             raise self.refused(f"run a command in {pod}", error) from error
@@ -265,9 +265,9 @@ class Api:
         feed: BinaryIO | None = None,
         into: BinaryIO | None = None,
         stop: threading.Event | None = None,
-        container: str | None = None,
+        container: str,
     ) -> tuple[int, bytes, bytes]:
-        """Run a command in a pod to its end: exit code, output and errors; the output goes to ``into`` where given.
+        """Run a command in a container to its end: exit code, output and errors; the output may go to ``into``.
 
         Of ``feed`` everything is sent; its end cannot be told, so the command must know how much there is. Returns -1
         where ``stop`` was set before. Blocks. Raises ``HarnessError`` where the connection is lost.

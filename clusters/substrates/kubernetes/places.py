@@ -21,7 +21,7 @@ from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.links import Links
 from clusters.substrates.kubernetes.machines import Machines
-from clusters.substrates.kubernetes.manifests import HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
+from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.questions import Shell
@@ -284,7 +284,7 @@ class Places:
             logs=LOGS,
             binds_to="0.0.0.0",  # noqa: S104 - of its own network, which has nothing else
         )
-        shell, looks = (Shell(self._api, self._settings.namespace, pod) for _ in range(2))
+        shell, looks = (Shell(self._api, self._settings.namespace, pod, container=CONTAINER) for _ in range(2))
         self._nodes[name] = Node(placement=placement, group=group, pod=pod, shell=shell, looks=looks)
         return placement
 

@@ -271,7 +271,7 @@ class Pods:
         heard, pause = 0, _AGAIN_S
         while pod.container == container and not self._ended.is_set():
             before = heard
-            for number, line in enumerate(self._api.follow_log(self._settings.namespace, pod.name)):
+            for number, line in enumerate(self._api.follow_log(self._settings.namespace, pod.name, CONTAINER)):
                 # Of a container that was seen to end only its last word counts: what began in it is over.
                 last = not pod.container and line.startswith(_LAST)
                 if number >= heard and (last or pod.container == container):

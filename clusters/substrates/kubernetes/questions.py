@@ -22,12 +22,10 @@ _SHOWN = 40
 class Shell:
     """Asks a container of one pod. Threads may share it; it is opened with the first question, and again if lost.
 
-    ``argv`` is what answers; the container is to be named where there are several.
+    ``argv`` is what answers.
     """
 
-    def __init__(
-        self, api: Api, namespace: str, pod: str, argv: Sequence[str] = NODE, *, container: str | None = None
-    ) -> None:
+    def __init__(self, api: Api, namespace: str, pod: str, argv: Sequence[str] = NODE, *, container: str) -> None:
         self._api, self._namespace, self._pod = api, namespace, pod
         self._argv, self._container = argv, container
         self._lock = threading.Lock()

@@ -15,7 +15,7 @@ from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
-from clusters.substrates.kubernetes.manifests import BASE, HOME, LEAST_GRACE_S, ORDER, Template
+from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage
 from clusters.substrates.kubernetes.shrinking import Shrinking
@@ -108,7 +108,7 @@ class Kubernetes(Shrinking):
         line = orders.command(argv, env=env, cwd=cwd, mark=mark)
         try:
             code, out, err = await asyncio.to_thread(
-                self._api.execute, self._settings.namespace, node.pod, line, stop=stop
+                self._api.execute, self._settings.namespace, node.pod, line, stop=stop, container=CONTAINER
             )
         finally:
             stop.set()

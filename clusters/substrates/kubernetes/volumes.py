@@ -13,7 +13,7 @@ from typing import IO, BinaryIO
 from clusters.archives import unpack
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import LOGS
+from clusters.substrates.kubernetes.manifests import CONTAINER, LOGS
 from clusters.substrates.kubernetes.settings import Program
 
 _LOGS_S = 60.0
@@ -52,7 +52,7 @@ class Files:
         stop = threading.Event()
         try:
             code, _, said = await asyncio.to_thread(
-                self._api.execute, self._namespace, pod, argv, feed=feed, into=into, stop=stop
+                self._api.execute, self._namespace, pod, argv, feed=feed, into=into, stop=stop, container=CONTAINER
             )
         finally:
             stop.set()

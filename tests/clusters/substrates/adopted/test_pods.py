@@ -76,6 +76,33 @@ def test_what_ended_it_is_known_as_soon_as_it_is_seen_to_have_ended(seen: Any, c
     assert (place.exit_code("n1"), place.ended_by("n1")) == (code, by)
 
 
+def test_a_container_beside_the_database_is_not_taken_for_it() -> None:
+    """As one of a mesh, which may stand before it, and end."""
+    seen, asked = pod(RUNS), list[object]()
+    beside = client.V1Container(name="proxy", image="proxy:1")
+    over = client.V1ContainerStatus(
+        name="proxy", state=ended(2), image="proxy:1", image_id="", ready=False, restart_count=0, container_id="other"
+    )
+    seen.spec.containers.insert(0, beside)
+    seen.status.container_statuses.insert(0, over)
+    place: Any = told(("MODIFIED", seen))
+
+    def execute(*_: object, container: str) -> tuple[int, bytes, bytes]:
+        asked.append(container)
+        return 0, b"boot 1.0", b""
+
+    def log(_namespace: str, _pod: str, container: str, **_: int) -> str:
+        asked.append(container)
+        return "its log"
+
+    place._found, place._api = found("shop", [RELEASE]), SimpleNamespace(execute=execute, log=log)
+    assert place.state("n1") is ProcessState.RUNNING
+    assert place._pods["shop-cockroachdb-0"].image == "db:1"
+    place.clock("n1")
+    place.log_tail("n1")
+    assert asked == ["db", "db"]
+
+
 def test_the_machine_of_each_pod_is_told() -> None:
     """By which it is known whether it was lost under it."""
     core, heard = SimpleNamespace(list_namespaced_pod=None), list[tuple[str, str]]()

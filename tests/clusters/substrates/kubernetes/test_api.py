@@ -49,7 +49,7 @@ def test_the_last_words_arrive_that_come_with_the_end(monkeypatch: pytest.Monkey
     arriving_late(run := opened(frames, monkeypatch), frames, monkeypatch)
     api: Any = Api.__new__(Api)
     api.open_exec = lambda *_, **__: run
-    assert api.execute("team", "node-0", ["cat"]) == (0, b"all", b"")
+    assert api.execute("team", "node-0", ["cat"], container="node") == (0, b"all", b"")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_watch_and_a_log_have_limits_where_an_api_server_hangs(monkeypatch: py
 
     api.core = SimpleNamespace(read_namespaced_pod_log=read)
     with pytest.raises(AttributeError):  # that is no answer
-        next(api.follow_log("team", "node-0"))
+        next(api.follow_log("team", "node-0", "node"))
     assert asked[-1] == (30.0, None)
 
 
@@ -202,7 +202,10 @@ def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> No
         run = SimpleNamespace(sock=opened, websocket=opened, socket=lambda _: there)
         for way in ("stream", "portforward"):
             monkeypatch.setattr(api_module, way, lambda *_, **__: run)
-        commands, ports = partial(api.open_exec, "team", "p", [], stdin=False), partial(api.open_port, "team", "p", 1)
+        commands, ports = (
+            partial(api.open_exec, "team", "p", [], stdin=False, container="node"),
+            partial(api.open_port, "team", "p", 1),
+        )
         for opens in (commands, ports):
             there.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
             opens()
@@ -247,7 +250,7 @@ def test_an_api_server_that_takes_a_connection_and_says_nothing_is_not_waited_fo
     monkeypatch.setattr(api_module, "_CALL_S", 0.2)
     with taking(scheme, lambda _: answer) as (api, taken):
         with pytest.raises(HarnessError, match=r"context lab: cannot run a command in node-0: .*timed out"):
-            api.open_exec("team", "node-0", ["true"], stdin=False)
+            api.open_exec("team", "node-0", ["true"], stdin=False, container="node")
         with pytest.raises(HarnessError, match=r"context lab: cannot reach port 1 of node-0: .*timed out"):
             api.open_port("team", "node-0", 1)
         assert len(taken) == 2
@@ -263,7 +266,7 @@ def test_a_connection_that_was_made_waits_as_long_as_it_takes() -> None:
         return b"HTTP/1.1 101 OK\r\n" + agreed + b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
 
     with taking("http", agrees) as (api, _):
-        opened = api.open_exec("team", "node-0", ["true"], stdin=True)
+        opened = api.open_exec("team", "node-0", ["true"], stdin=True, container="node")
         assert opened.is_open()
         assert opened.sock.sock.gettimeout() is None
 

@@ -1,6 +1,7 @@
 """Nodes in pods, without a Kubernetes: what is asked again, refused, and not made up."""
 
 import asyncio
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
 from clusters.substrates.kubernetes import places
-from clusters.substrates.kubernetes.manifests import HOME, LOGS, ORDER, STORE, Template
+from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, STORE, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
 from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.settings import Given
 from clusters.substrates.kubernetes.substrate import Kubernetes
+from clusters.substrates.kubernetes.volumes import Files
 
 AWAY = HarnessError("pod node-0 does not answer: the connection was lost")
 
@@ -251,3 +253,27 @@ def test_cpu_that_was_not_told_is_not_made_up() -> None:
         place(AWAY).cpu_seconds()
     with pytest.raises(HarnessError, match=r"c: the CPU of n1 cannot be read \(1\): no such file"):
         place((1, "no such file")).cpu_seconds()
+
+
+async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp_path: Path) -> None:
+    """As one of a mesh: of several the API server takes the first, and of logs none, where it is not told which."""
+    there, asked = place((0, ""), pod=Pod("node-0", uid="u", ready=True)), list[object]()
+
+    def execute(*_: object, container: str, **__: object) -> tuple[int, bytes, bytes]:
+        asked.append(container)
+        return 0, b"", b""
+
+    def open_exec(*_: object, container: str, **__: object) -> Any:
+        asked.append(container)
+        raise HarnessError("that is all")
+
+    there._api, there._settings = SimpleNamespace(execute=execute, open_exec=open_exec), SimpleNamespace(namespace="s")
+    there._nodes, there._forwards, there._where = {}, None, {"node": {}}
+    (at,) = await there.place([NodeSpec(name="n2")])
+    with pytest.raises(HarnessError, match="that is all"):
+        there._nodes["n2"].looks.ask("true")
+    await Files(there._api, "s").archive(at.address, LOGS, io.BytesIO())
+    there._executable, there._nodes["n2"].shell.ask = AsyncMock(), lambda *_: (0, "")
+    await there._run_in(there._nodes["n2"], ["/bin/true"], {}, HOME)
+    assert set(asked) == {CONTAINER}
+    assert len(asked) == 4, "a shell is opened twice"

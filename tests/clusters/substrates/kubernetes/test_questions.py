@@ -19,7 +19,7 @@ def test_a_question_waits_for_its_answer_and_for_nothing_else(monkeypatch: pytes
     frames = Frames([(STDERR_CHANNEL, b"noise"), (STDOUT_CHANNEL, b"1 0 " + said + b"\n"), (STDOUT_CHANNEL, b"2 7 \n")])
     run = opened(frames, monkeypatch)
     api: Any = SimpleNamespace(open_exec=lambda *_, **__: run)
-    shell = Shell(api, "space", "pod")
+    shell = Shell(api, "space", "pod", container="node")
     frames.arrive()
     frames.arrive()
     assert shell.ask("true") == (0, "yes")
@@ -37,5 +37,5 @@ def test_what_is_written_into_a_file_is_in_no_message() -> None:
     api: Any = SimpleNamespace(open_exec=open_exec)
     for place in (ORDER, STORE / "x"):
         with pytest.raises(HarnessError, match=r"pod node-0 does not answer `eval .*: it is away") as raised:
-            Shell(api, "space", "node-0").ask("eval", written(place, b"velvet-marmot"))
+            Shell(api, "space", "node-0", container="node").ask("eval", written(place, b"velvet-marmot"))
         assert base64.b64encode(b"velvet-marmot").decode()[:4] not in str(raised.value)
