@@ -58,6 +58,10 @@ class Beside:
             raise
         return self
 
+    def refuse_dead(self) -> None:
+        """Raise ``HarnessError`` where nobody would end them if the harness were killed."""
+        self._guard.refuse_dead()
+
     async def close(self) -> None:
         """End them, and wait until they are gone. Raises ``HarnessError`` where one resists."""
         self._pods.close()

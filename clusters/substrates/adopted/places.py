@@ -219,6 +219,13 @@ class Places(Untouched):
         except TimeoutError:
             raise CommandTimedOut(f"{' '.join(argv)} did not end within {timeout:g} s") from None
 
+    def _refuse_unguarded(self) -> None:
+        if self._guard.poll() is not None:
+            code = self._guard.returncode
+            raise HarnessError(f"the process that guards the administrator's certificate ended with {code}")
+        if self._beside is not None:
+            self._beside.refuse_dead()
+
     # ---- the end --------------------------------------------------------------------------------------------------
 
     async def close(self, *, keep: bool = False) -> None:

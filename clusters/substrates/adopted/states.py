@@ -20,10 +20,11 @@ class States(Places):
         """Whether the container runs that did when it was placed or started last; another in its place does not count.
 
         So a node that Kubernetes made anew by itself has ended all the same. Raises ``HarnessError`` where nothing
-        is heard of pods any more.
+        is heard of pods any more, and where a process that clears away after a killed harness has ended.
         """
         if self._pods.unheard:
             raise self._pods.unheard
+        self._refuse_unguarded()
         if name not in self._names:
             return ProcessState.ABSENT
         pod, runs = self._pods[self._names[name]], self._runs[name]

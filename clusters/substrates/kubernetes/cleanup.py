@@ -34,6 +34,10 @@ class Guard:
         logs = None if keep_logs is None else str(keep_logs.resolve())
         self._companion.tell({"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs})
 
+    def refuse_dead(self) -> None:
+        """Raise ``HarnessError`` where it has died: a killed harness would leave all, and all may be taken for left."""
+        self._companion.refuse_ended()
+
     def dismiss(self) -> None:
         """End it: the cluster was cleared away, or is to be kept."""
         self._companion.end("done")

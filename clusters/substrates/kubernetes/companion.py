@@ -1,8 +1,10 @@
 """A process of this suite's beside the harness: told what to do a line at a time, and not ended by what ends that."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,14 @@ from clusters.errors import HarnessError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _END_S = 30.0
+
+
+def _absolute(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The files of kubeconfig by paths that hold in another directory, too."""
+    files = [
+        str(Path(one).expanduser().absolute()) for one in environment.get("KUBECONFIG", "").split(os.pathsep) if one
+    ]
+    return {"KUBECONFIG": os.pathsep.join(files)} if files else {}
 
 
 class Companion:
@@ -28,8 +38,14 @@ class Companion:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd=_ROOT,
+            env={**os.environ, **_absolute(os.environ)},
             text=True,
         )
+
+    def refuse_ended(self) -> None:
+        """Raise ``HarnessError`` where it has ended before it was told to: nobody does what it was there for."""
+        if self._process.poll() is not None:
+            raise self._ended()
 
     def tell(self, what: Any) -> None:
         """Send it a line of JSON. Raises ``HarnessError`` where it has ended."""

@@ -52,6 +52,7 @@ def told(*told: tuple[str, Any]) -> Adopted:
     place._pods = Pods(api, found("shop", [RELEASE]))
     place._pods._watching.join()
     place._history = SimpleNamespace(probed=lambda _: "")
+    place._guard, place._beside = SimpleNamespace(poll=lambda: None), None
     cluster: Adopted = place
     return cluster
 
@@ -111,6 +112,21 @@ def test_the_machine_of_each_pod_is_told() -> None:
     api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", seen)])
     Pods(api, found("shop", [RELEASE]), lambda *told: heard.append(told))._watching.join()
     assert heard == [("shop-cockroachdb-0", "m1")]
+
+
+def test_a_guard_that_has_ended_is_noticed_while_nodes_run() -> None:
+    """A killed harness would leave a key of root, or load generators."""
+    place: Any = told()
+    place._guard = SimpleNamespace(poll=lambda: -9, returncode=-9)
+    with pytest.raises(HarnessError, match="the process that guards the administrator's certificate ended with -9"):
+        place.state("n1")
+
+    def refuse() -> None:
+        raise HarnessError("the process that guards the cluster ended with 1")
+
+    place._guard, place._beside = SimpleNamespace(poll=lambda: None), SimpleNamespace(refuse_dead=refuse)
+    with pytest.raises(HarnessError, match="guards the cluster ended with 1"):
+        place.state("n1")
 
 
 def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:

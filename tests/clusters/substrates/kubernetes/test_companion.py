@@ -3,6 +3,8 @@
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from clusters.substrates.kubernetes.cleanup import Guard
 from clusters.substrates.kubernetes.companion import Companion
 from clusters.substrates.kubernetes.forwarding import Forwards
 from clusters.substrates.kubernetes.manifests import Settings
+from clusters.substrates.kubernetes.substrate import Kubernetes
 
 
 def test_it_answers_until_its_input_ends() -> None:
@@ -37,8 +40,24 @@ def test_one_that_cannot_begin_is_named_with_its_exit_code(tmp_path: Path, monke
         Forwards(None, "team", [26257])
 
 
+def test_it_reads_the_kubeconfig_that_the_harness_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs in another directory: where the path was of the harness's own it ended at once, and nobody knew."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", f"one{os.pathsep}/two{os.pathsep}")
+    companion = Companion(f"{__package__}.answering", "answers")
+    assert companion.ask("begun")
+    environment = Path(f"/proc/{companion._process.pid}/environ").read_bytes().split(b"\0")
+    companion.end()
+    assert f"KUBECONFIG={tmp_path}/one{os.pathsep}/two".encode() in environment
+
+
 def test_a_guard_that_has_ended_keeps_nothing_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is noticed while nodes run: another run would take them for lost, and a killed harness would leave them."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     guard = Guard(Settings(namespace="team", cluster="one"), None, own=False, keep_logs=None)
+    place: Any = Kubernetes.__new__(Kubernetes)
+    place._guard, place._nodes, place._pods = guard, {}, SimpleNamespace(refuse_unwatched=lambda: None)
     guard._companion._process.wait()
+    with pytest.raises(HarnessError, match="the process that guards the cluster ended with 1"):
+        place.state("n1")
     guard.dismiss()
