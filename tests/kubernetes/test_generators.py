@@ -8,6 +8,7 @@ import pytest
 from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
 from clusters.model import NodeSpec
+from clusters.substrates.kubernetes import generators
 from fixtures.workloads.relay import code
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, eventually, kubectl, namespaces, objects, opened
 from tests.kubernetes.from_generators import ran, told_whole
@@ -67,7 +68,10 @@ async def test_generators_go_with_their_cluster(image: str, tmp_path: Path, monk
     ],
     ids=["no image", "no suite", "another suite"],
 )
-async def test_an_image_that_will_not_do(name: str, digest: str, why: str, image: str, tmp_path: Path) -> None:
+async def test_an_image_that_will_not_do(
+    name: str, digest: str, why: str, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generators, "_START_S", 30.0)  # where it is not said that it never will be, it is tried again
     wanted = WantedGenerators(number=2, image=name, code=digest)
     with pytest.raises(BadInput, match=f"--generator-image {name}: {why}"):
         await opened(tmp_path, generators=wanted)

@@ -181,6 +181,8 @@ async def test_an_image_that_is_not_to_be_had_is_said_with_its_name(
 ) -> None:
     monkeypatch.delenv("ROACHPROOF_KUBERNETES_IMAGES")
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGE", "nowhere.invalid/none:1")
+    # Where it is not said that it never will be had, it is tried again for so long.
+    monkeypatch.setattr("clusters.substrates.kubernetes.places._START_S", 30)
     substrate = await opened(tmp_path)
     try:
         said = r"^ROACHPROOF_KUBERNETES_IMAGE=nowhere\.invalid/none:1: pod .*; name an image that the cluster can pull$"

@@ -9,7 +9,7 @@ from clusters.errors import HarnessError
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.orders import exit_code
-from clusters.substrates.kubernetes.pods import STUCK
+from clusters.substrates.kubernetes.pods import way_out
 
 OUTSIDE = "ended with its pod or its machine, by a person, an eviction or a new version of its StatefulSet"
 MEMORY = "killed by the kernel, as its container's memory ran out"
@@ -114,7 +114,7 @@ class Pods:
             pod.codes[ended.container_id] = exit_code(ended.exit_code)
         waiting = status.state.waiting
         pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
-        pod.stuck = bool(waiting and waiting.reason in STUCK)
+        pod.stuck = bool(waiting and way_out(waiting))
         pod.container = status.container_id or "" if status.state.running else ""
 
 

@@ -20,7 +20,7 @@ from clusters.model import Health
 from clusters.substrates.kubernetes import manifests
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import EVIDENCE, GENERATOR, PRIVATE, Settings
-from clusters.substrates.kubernetes.pods import Pod, Pods
+from clusters.substrates.kubernetes.pods import Pod, Pods, unpulled
 from clusters.waiting import wait_until
 
 PYTHON = ("python", "-m")
@@ -73,6 +73,8 @@ class Generators:
         try:
             await wait_until("load generators", up, timeout=_START_S, interval=0.1)
         except TimedOut as error:
+            if any(unpulled(pod.waiting) for pod in pods.generators().values()):
+                raise self._unfit(wanted, str(error)) from error
             raise BadInput(f"{api.where}: {error}; make room for them, or give fewer --generators") from error
         await asyncio.gather(*(asyncio.to_thread(self._check, name, wanted) for name in self._pods))
         return self
@@ -84,14 +86,17 @@ class Generators:
         told = {number: f"generator {number}: {pod.waiting or pod.described}" for number, pod in there}
         for number, pod in there:
             if pod.stuck or pod.described.startswith("Failed"):
-                raise BadInput(
-                    f"--generator-image {wanted.image}: {told[number]}; name one that the cluster can pull, with this "
-                    "suite in it (docs/ci.md)"
-                )
+                raise self._unfit(wanted, told[number])
         self._pods = {f"generator {number}": pod for number, pod in there if pod.container}
         down = "; ".join(told[number] for number, pod in there if not pod.container)
         why = f"{len(self._pods)} of {wanted.number} run" + (f" ({down})" if down else "")
         return Health(ok=len(self._pods) >= wanted.number, why=why)
+
+    def _unfit(self, wanted: WantedGenerators, why: str) -> BadInput:
+        return BadInput(
+            f"--generator-image {wanted.image}: {why}; name one that the cluster can pull, with this suite in it "
+            "(docs/ci.md)"
+        )
 
     def _check(self, name: str, wanted: WantedGenerators) -> None:
         """Ask the suite in a pod which it is. Raises ``BadInput`` for another."""

@@ -5,6 +5,7 @@ that ended. Both are read by threads, so that asking costs nothing. How a pod an
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +30,7 @@ from clusters.substrates.kubernetes.manifests import (
 )
 from clusters.substrates.kubernetes.orders import exit_code
 
-STUCK = {
+_STUCK = {
     "ErrImagePull": "name an image that the cluster can pull",
     "ImagePullBackOff": "name an image that the cluster can pull",
     "ErrImageNeverPull": "name an image that the cluster has",
@@ -42,6 +43,9 @@ STUCK = {
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
 _OF_IMAGES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RunContainerError")
 """Those of them that are the image's."""
+_PULLS = ("ErrImagePull", "ImagePullBackOff")
+_NEVER = re.compile(r"not found|does not exist|manifest unknown|no such host|denied|unauthorized", re.IGNORECASE)
+"""What is said of an image that is not pulled, where that stays so: else the kubelet tries again, with success, too."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
 _CONTAINERS = (CONTAINER, GENERATOR)
 _RESIZES = ("PodResizePending", "PodResizeInProgress")
@@ -167,18 +171,21 @@ class Pods:
         """Wait for the pod to be so.
 
         Raises ``HarnessError`` where it is stuck (``UnfitImage``: by its image), and with what it was last where that
-        takes too long: not ``TimedOut``, which is evidence of what a database did.
+        takes too long: not ``TimedOut``, which is evidence of what a database did. An image that is not pulled is tried
+        again by Kubernetes for so long.
         """
         try:
             async with asyncio.timeout(timeout):
                 while not check():
                     self.refuse_unwatched()
                     if pod.stuck:
-                        raise _stuck(pod)
+                        raise _stuck(pod, pod.stuck)
                     self._changed.clear()
                     if not check():
                         await self._changed.wait()
         except TimeoutError:
+            if unpulled(pod.waiting):
+                raise _stuck(pod, f"so for {timeout:g} s; {_STUCK[_PULLS[0]]}") from None
             last = pod.waiting or f"its process is {pod.state}"
             if warnings := self._history.warnings(pod.name):
                 last += f" (last warnings: {warnings})"
@@ -298,8 +305,20 @@ class Pods:
         self._tell()
 
 
-def _stuck(pod: Pod) -> HarnessError:
-    why = f"pod {pod.name}: {pod.waiting}; {pod.stuck}"
+def way_out(waiting: Any) -> str:
+    """What to do about a container that waits, where that does not pass by itself."""
+    if waiting.reason in _PULLS and not _NEVER.search(waiting.message or ""):
+        return ""
+    return _STUCK.get(waiting.reason or "", "")
+
+
+def unpulled(waiting: str) -> bool:
+    """Whether a container waits, by what is said of it, as its image is not pulled."""
+    return waiting.startswith(_PULLS)
+
+
+def _stuck(pod: Pod, way_out: str) -> HarnessError:
+    why = f"pod {pod.name}: {pod.waiting}; {way_out}"
     if pod.template is not None and pod.waiting.startswith(_OF_IMAGES):
         return UnfitImage(why, pod.template.image)
     return HarnessError(why)
@@ -365,7 +384,7 @@ def _waiting(seen: Any) -> tuple[str, str]:
 def _why(waiting: Any) -> tuple[str, str]:
     """Why a container waits, and what to do where that does not pass by itself."""
     words = ": ".join(filter(None, [waiting.reason, waiting.message])) if waiting else ""
-    return words, STUCK.get(waiting.reason or "", "") if waiting else ""
+    return words, way_out(waiting) if waiting else ""
 
 
 def _cutter(seen: Any) -> tuple[str, str]:

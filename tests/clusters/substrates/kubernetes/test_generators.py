@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDIN_CHANNEL, STDOUT_CHANNEL
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.generators import WantedGenerators
+from clusters.substrates.kubernetes import generators
 from clusters.substrates.kubernetes.generators import ExecChannel, Generators
 from clusters.substrates.kubernetes.manifests import Settings
+from clusters.substrates.kubernetes.pods import Pod
 from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
 from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually
 
@@ -68,6 +70,23 @@ async def test_generators_of_whose_pods_nothing_is_heard_are_not_waited_for() ->
     api: Any = SimpleNamespace(make=make, batch=SimpleNamespace(create_namespaced_job=None), where="context lab")
     pods: Any = SimpleNamespace(refuse_unwatched=refuse)
     with pytest.raises(HarnessError, match="pods are not watched any more"):
+        await Generators.begin(
+            api, Settings(namespace="team", cluster="c"), pods, WantedGenerators(number=1, image="suite:1")
+        )
+
+
+async def test_an_image_that_is_not_pulled_in_time_is_not_taken_for_a_lack_of_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(generators, "_START_S", 0.0)
+
+    async def make(*_: object) -> None:
+        """Done."""
+
+    api: Any = SimpleNamespace(make=make, batch=SimpleNamespace(create_namespaced_job=None), where="context lab")
+    late = Pod("roachproof-generators-0-x", waiting="ErrImagePull: i/o timeout")
+    pods: Any = SimpleNamespace(refuse_unwatched=lambda: None, generators=lambda: {0: late})
+    with pytest.raises(BadInput, match=r"^--generator-image suite:1: .*ErrImagePull: i/o timeout.*; name one that the"):
         await Generators.begin(
             api, Settings(namespace="team", cluster="c"), pods, WantedGenerators(number=1, image="suite:1")
         )

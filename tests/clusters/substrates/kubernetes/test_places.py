@@ -95,7 +95,7 @@ async def test_an_image_that_cannot_be_pulled(
     there._given = Given.read({"ROACHPROOF_KUBERNETES_IMAGE": "db:1"})
 
     async def made(*_: object) -> None:
-        raise _stuck(pod)
+        raise _stuck(pod, pod.stuck)
 
     monkeypatch.setattr(there, "_made", made)
     with pytest.raises(raised, match=f"^{said}ErrImagePull: not found; {way_out}$"):
@@ -242,7 +242,7 @@ async def test_one_that_is_made_anew_and_runs_nowhere_is_said_with_why_it_was(mo
 
 def test_what_crashes_again_and_again_is_not_said_of_its_image() -> None:
     pod = Pod("node-0", template=Template(image="db:1"), waiting="CrashLoopBackOff: back-off", stuck="see its log")
-    assert type(_stuck(pod)) is HarnessError
+    assert type(_stuck(pod, pod.stuck)) is HarnessError
 
 
 def test_cpu_that_was_not_told_is_not_made_up() -> None:

@@ -10,7 +10,7 @@ from kubernetes import client
 
 from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.substrates.kubernetes.manifests import COMPONENT, CONTAINER, CUTTER, GENERATOR, Settings, Template
-from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods
+from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
 RUNNING = client.V1ContainerState(running=client.V1ContainerStateRunning())
@@ -89,6 +89,33 @@ async def test_what_the_container_that_cuts_links_does(state: Any, cutter: str, 
     pod = await seen(state)
     assert pod.addresses == ("10.0.0.1", "fd00::1")
     assert (pod.cutter, pod.cutter_stuck) == (cutter, stuck)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "stuck"),
+    [
+        ("ErrImagePull", "unexpected status code 503 Service Unavailable", False),
+        ("ErrImagePull", "dial tcp 10.0.0.9:443: i/o timeout", False),
+        ("ImagePullBackOff", 'Back-off pulling image "db:1"', False),
+        ("ErrImagePull", "docker.io/library/db:1: not found", True),
+        ("ErrImagePull", "pull access denied, repository does not exist or may require authorization", True),
+        ("ErrImagePull", "dial tcp: lookup nowhere.invalid on 10.0.0.10:53: no such host", True),
+        ("InvalidImageName", "", True),
+    ],
+)
+async def test_an_image_that_is_not_pulled_is_tried_again_unless_it_never_will_be(
+    reason: str, message: str, stuck: bool
+) -> None:
+    """The kubelet does that, and a registry that is busy for a moment ended a run."""
+    there = of_node()
+    there.status.container_statuses = [status(CONTAINER, waiting(reason, message))]
+    pods = watched([("ADDED", there)])
+    pods._watching.join()
+    pod = pods["node-0"]
+    assert bool(pod.stuck) == stuck
+    said = "" if stuck else ".*; so for 0 s; name an image that the cluster can pull"
+    with pytest.raises(UnfitImage, match=rf"pod node-0: {reason}{said}"):
+        await pods.until("it", pod, lambda: False, timeout=60 if stuck else 0)
 
 
 @pytest.mark.parametrize(
