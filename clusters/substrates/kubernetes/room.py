@@ -130,7 +130,7 @@ def beyond_machines(
     """
     free = {
         machine["metadata"]["name"]: {
-            name: parse_quantity(machine["status"]["allocatable"].get(name, "0")) for name in ("cpu", "memory", "pods")
+            name: parse_quantity(_allocatable(machine).get(name, "0")) for name in ("cpu", "memory", "pods")
         }
         for machine in machines
         if _open(machine)
@@ -188,6 +188,11 @@ def _take(free: dict[str, Decimal], pod: _Told) -> None:
         requests = (container.get("resources") or {}).get("requests") or {}
         for name in free.keys() & requests.keys():
             free[name] -= parse_quantity(requests[name])
+
+
+def _allocatable(machine: _Told) -> _Told:
+    """What a machine has for pods: nothing where it does not say so yet, as one that is just being made."""
+    return (machine.get("status") or {}).get("allocatable") or {}
 
 
 def _open(machine: _Told) -> bool:

@@ -102,6 +102,11 @@ def test_machines_have_room_beside_what_runs_there() -> None:
     closed = [machine("m1", "9", "99Gi", unschedulable=True), machine("m2", "9", "99Gi", taints=[taint])]
     (said,) = lacking(closed, [])
     assert "0 fit (none takes them)" in said
+    unsaid: list[dict[str, Any]] = [{"metadata": {"name": "new"}, "spec": {}, "status": {}}]
+    unsaid.append({"metadata": {"name": "new"}, "spec": {}})
+    assert lacking([*MACHINES, *unsaid], []) == [], "one that does not say what it has is no reason to fail"
+    (said,) = lacking(unsaid, [])
+    assert "0 fit (new has cpu 0, memory 0 MiB, pods 0" in said
 
 
 @pytest.mark.parametrize(
