@@ -131,6 +131,11 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
             f"{asked} StatefulSet {name} wants {spec['replicas']} pods, of which {len(ready)} are ready; wait until "
             "all are, or see why they are not (kubectl describe)"
         )
+    if staged := _staged(found, own):
+        raise BadInput(
+            f"{asked} StatefulSet {name} is in the middle of a rollout: {', '.join(staged)} would come back of another "
+            "template than they are; bring it to its end, or take it back, before the cluster is disturbed"
+        )
     release, owner = _release(found), _controller(found)
     of = f"{owner['kind']} {owner['name']}" if owner else f"Helm release {release}" if release else ""
     volumes = {_of(claim)["name"] for claim in spec.get("volumeClaimTemplates") or ()}
@@ -155,6 +160,13 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         secrets=tuple(dict.fromkeys(charted.secrets(name, owner.get("name", name)))),
         charted=charted,
     )
+
+
+def _staged(found: _Told, own: Sequence[_Told]) -> Sequence[str]:
+    """The pods that are not of the template as it stands, as where its strategy is ``OnDelete``, or a partition."""
+    wanted = (found.get("status") or {}).get("updateRevision")
+    has = ((_of(pod)["name"], _labels(pod).get("controller-revision-hash", wanted)) for pod in own)
+    return [name for name, revision in has if wanted and revision != wanted]
 
 
 def put_back(found: Found) -> str:

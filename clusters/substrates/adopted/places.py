@@ -67,6 +67,8 @@ class Places(Untouched):
         self._pods = Pods(api, found, self._machines.on)
         self._had: set[str] = set()
         """What its pods' containers were made of when they were found."""
+        self._rewritten: dict[str, str] = {}
+        """By image that pods have, as somebody's webhook gave them another, that of the template."""
         self._beside: Beside | None = None
         # Reads until we close it, or are killed: nobody else is to find a key of root there.
         clears = ["/bin/sh", "-c", 'read -r _; rm -rf "$0"', str(scratch)]
@@ -118,6 +120,8 @@ class Places(Untouched):
             if self._pods.unheard:
                 raise self._pods.unheard
             self._had = {self._pods[pod].image for pod in found.pods}
+            # All of them are of the template as it stands.
+            self._rewritten = dict.fromkeys(self._had - {found.image}, found.image)
             await self._history.begin()
             await self._machines.begin(say)
             if generators:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
+from clusters.substrates.adopted.pods import Pod
 from clusters.substrates.adopted.states import States
 from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
 from clusters.substrates.kubernetes.pods import UnfitImage
@@ -76,13 +77,20 @@ class Adopted(States):
             return Health(ok=pod.container not in ("", former), why=pod.waiting or "its container does not run")
 
         await _until(f"{name} to be made anew", there, _START_S)
-        if pod.image != image:
+        if self._made_of(pod) != image:
             await self._changes.ask(image=image)
             await self._delete(name, LEAST_GRACE_S)
             await _until(f"{name} to be made anew", there, _START_S)
         await _until(f"{name} to run {image}", another, _START_S)
         self._runs[name] = pod.container
         self._history.begins(self._names[name])
+
+    def _made_of(self, pod: Pod) -> str:
+        """The template's image that a pod was made of: its own may be another, which a webhook gave it."""
+        told = {self._found.image, *self._images.values(), *self._rewritten}
+        if pod.image and pod.image not in told:  # by nobody here: so it is what became of the one that was told last
+            self._rewritten[pod.image] = self._changes.image
+        return self._rewritten.get(pod.image, pod.image)
 
     async def _as_meant(self, spec: ProcessSpec) -> None:
         """Ask the program of another image which version it is. Raises ``UnfitImage`` where it is none that was meant.
@@ -144,7 +152,7 @@ class Adopted(States):
 
     async def _end(self, name: str, grace_s: int) -> None:
         pod, runs = self._pods[self._names[name]], self._runs[name]
-        runs_now, image = self.state(name) is ProcessState.RUNNING, self._next.pop(name, pod.image)
+        runs_now, image = self.state(name) is ProcessState.RUNNING, self._next.pop(name, self._made_of(pod))
         if not runs_now and image is not None:
             return
         if not self._allowed:

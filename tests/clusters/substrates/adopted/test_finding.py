@@ -128,6 +128,25 @@ def test_what_cannot_be_adopted_is_said_with_a_way_out(wanted: str, sets: Any, t
     assert str(refused.value).startswith("context lab: namespace team:")
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    [{"type": "OnDelete"}, {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}, {"type": "RollingUpdate"}],
+)
+def test_a_rollout_that_is_half_done_is_not_gone_on_with(strategy: dict[str, Any]) -> None:
+    """A pod that is deleted would come back as another version, and its owner wanted to say when."""
+    there = pods("plain")
+    for pod in there:
+        pod["metadata"]["labels"]["controller-revision-hash"] = "old"
+    now = {**PLAIN, "spec": {**PLAIN["spec"], "updateStrategy": strategy}, "status": {"updateRevision": "old"}}
+    assert found("plain", [now], there).strategy == strategy, "one that is all of its template is kept so"
+    there[1]["metadata"]["labels"]["controller-revision-hash"] = "new"
+    now["status"] = {"updateRevision": "new"}
+    with pytest.raises(
+        BadInput, match=r"is in the middle of a rollout: plain-1, plain-2 would come back .* take it ba"
+    ):
+        found("plain", [now], there)
+
+
 def test_pods_of_the_new_operator_are_described_and_left_alone() -> None:
     operated: Any = [
         {**pod, "metadata": {**pod["metadata"], "labels": {"crdb.cockroachlabs.com/cluster": "new"}}}

@@ -53,6 +53,7 @@ def told(*told: tuple[str, Any]) -> Adopted:
     place._pods._watching.join()
     place._history = SimpleNamespace(probed=lambda _: "")
     place._guard, place._beside = SimpleNamespace(poll=lambda: None), None
+    place._images, place._rewritten = {}, {}
     cluster: Adopted = place
     return cluster
 
@@ -176,7 +177,8 @@ async def test_a_pod_that_is_deleted_is_known_by_its_uid(monkeypatch: pytest.Mon
     """The former container has ended, and another pod is there: nothing else is proof of it."""
     monkeypatch.setattr(substrate, "_START_S", 0.0)
     place: Any = told()
-    place._found, place._allowed, place._next, place._ended = found("shop", [RELEASE]), True, {}, {}
+    there = replace(found("shop", [RELEASE]), image="db:1")
+    place._found, place._allowed, place._next, place._ended = there, True, {}, {}
     at, asked = place._pods["shop-cockroachdb-0"], list[object]()
     uid = "u"
 
@@ -198,6 +200,31 @@ async def test_a_pod_that_is_deleted_is_known_by_its_uid(monkeypatch: pytest.Mon
     assert (place.state("n1"), place.ended_by("n1")) == (ProcessState.EXITED, "")
     with pytest.raises(HarnessError, match="n1 has no pod that could be deleted: it is exited"):
         await place.delete_pod("n1")
+
+
+@pytest.mark.parametrize("told_of", [True, False], ids=["all pods are of it", "first seen of a new version"])
+async def test_an_image_that_a_webhook_gave_a_pod_changes_no_statefulset(
+    told_of: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed node's StatefulSet was told of the mirror's image, and lost its strategy meanwhile."""
+    place: Any = told()
+    place._found, place._allowed, place._next, place._ended = found("shop", [RELEASE]), True, {}, {}
+    place._changes, place._rewritten = changes(server := Server()), {"db:1": place._found.image} if told_of else {}
+    at = place._pods["shop-cockroachdb-0"]
+
+    def delete(*_: object, uid: str, **__: object) -> None:
+        assert uid == "u", "once"
+        at.codes["one"], at.container, at.uid = 0, "two", "v"
+
+    place._api = SimpleNamespace(delete_now=delete, core=SimpleNamespace(delete_namespaced_pod=None))
+    place._history.begins = lambda _: None
+    await place.kill("n1")
+    await place.start(SimpleNamespace(name="n1", program=None, tells=None))
+    assert place.state("n1") is ProcessState.RUNNING
+    assert server.told == []
+    # Another version, by an image that somebody here named, is none of it.
+    place._images[Path("/new")] = at.image = "db:2"
+    assert place._made_of(at) == "db:2"
 
 
 @pytest.mark.parametrize(
