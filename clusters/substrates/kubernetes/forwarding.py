@@ -9,21 +9,30 @@ import ipaddress
 import json
 import os
 import random
+import re
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
+from clusters.substrates.kubernetes.pods import HARMLESS_S
 from clusters.substrates.kubernetes.settings import REACH, Reach
 
 _ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))
 _TRIES = 100
 _PART = 1 << 16
+_AGAIN_S = 0.2
+_STATUS = re.compile(r"Handshake status (\d{3})")
+"""What the client says of a refusal. Where it does not say so no answer came."""
+_ITS_OWN = (401, 403, 429, 502, 503, 504)
+"""What an API server answers that does not accept the account, or has too much to do; all else is of the pod."""
 _WELL_KNOWN = "kubernetes.default.svc.cluster.local"
 """A name that every cluster has."""
 
@@ -58,11 +67,25 @@ async def forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators:
 
 
 class Forwards:
-    """The process beside the harness; it ends with ``close``, and with the harness."""
+    """The process beside the harness; it ends with ``close``, and with the harness.
 
-    def __init__(self, context: str | None, namespace: str, ports: Sequence[int]) -> None:
+    ``failed`` is a file that is written where the API server does not bring a connection to a pod.
+    """
+
+    def __init__(self, context: str | None, namespace: str, ports: Sequence[int], failed: Path) -> None:
+        self._failed = failed
         self._companion = Companion(__name__, "forwards ports")
-        self._ask({"context": context, "namespace": namespace, "ports": list(ports)})
+        told = {"context": context, "namespace": namespace, "ports": list(ports), "failed": str(failed)}
+        self._ask(told)
+
+    def refuse_failed(self) -> None:
+        """Raise ``HarnessError`` where nodes were not reached by no fault of theirs: their silence says nothing."""
+        self._companion.refuse_ended()
+        if self._failed.exists():
+            raise HarnessError(
+                f"{self._failed.read_text(encoding='utf-8')}: nodes are reached by port-forwarding, and what was asked "
+                "of them meanwhile says nothing of the database"
+            )
 
     def _ask(self, what: dict[str, Any]) -> str:
         """What it answers. Raises ``BadInput``, ``HarnessError``."""
@@ -100,18 +123,36 @@ def listening(ports: Sequence[int], drawn: random.Random) -> tuple[str, list[soc
     )
 
 
-def serve(listens: socket.socket, api: Api, namespace: str, pod: str, port: int) -> None:
-    """Take connections to a pod until the process ends."""
+def serve(listens: socket.socket, api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> None:
+    """Take connections to a pod until the process ends; ``fail`` is told of those that the API server did not bring."""
     while True:
         here, _ = listens.accept()
-        threading.Thread(target=_forward, args=(here, api, namespace, pod, port), daemon=True).start()
+        threading.Thread(target=_forward, args=(here, api, namespace, pod, port, fail), daemon=True).start()
 
 
-def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int) -> None:
+def of_the_pod(refusal: str) -> bool:
+    """Whether a connection is refused as a pod is not there, or does not run; else the API server is why."""
+    return any(int(status) not in _ITS_OWN for status in _STATUS.findall(refusal))
+
+
+def _brought(api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> socket.socket | None:
+    """A connection to a pod; nothing where none can be. The API server may fail for a moment."""
+    until = time.monotonic() + HARMLESS_S
+    while True:
+        try:
+            return api.open_port(namespace, pod, port)
+        except (HarnessError, BadInput) as error:
+            if of_the_pod(str(error)):
+                return None
+            if time.monotonic() > until:
+                fail(str(error))
+                return None
+        time.sleep(_AGAIN_S)
+
+
+def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> None:
     """One connection, until either side ends it. Where the pod is not there it ends at once."""
-    try:
-        there = api.open_port(namespace, pod, port)
-    except (HarnessError, BadInput):
+    if (there := _brought(api, namespace, pod, port, fail)) is None:
         here.close()
         return
     back = threading.Thread(target=_copy, args=(there, here), daemon=True)
@@ -136,7 +177,12 @@ def main() -> None:
     """Answer each line of standard input with an address or a refusal; ends with it."""
     settings = json.loads(sys.stdin.readline())
     namespace, ports, drawn = settings["namespace"], settings["ports"], random.Random(os.urandom(8))
-    api = Api(settings["context"])
+    api, failed = Api(settings["context"]), Path(settings["failed"])
+
+    def fail(why: str) -> None:
+        (written := failed.with_suffix(f".{threading.get_ident()}")).write_text(why, encoding="utf-8")
+        written.replace(failed)  # whole, for whoever reads it
+
     print(json.dumps({"address": ""}), flush=True)
     for line in sys.stdin:
         pod = json.loads(line)["pod"]
@@ -146,7 +192,7 @@ def main() -> None:
             print(json.dumps({"refused": str(error)}), flush=True)
             continue
         for port, listens in zip(ports, opened, strict=True):
-            threading.Thread(target=serve, args=(listens, api, namespace, pod, port), daemon=True).start()
+            threading.Thread(target=serve, args=(listens, api, namespace, pod, port, fail), daemon=True).start()
         print(json.dumps({"address": address}), flush=True)
 
 

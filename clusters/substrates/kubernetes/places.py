@@ -163,7 +163,9 @@ class Places:
         try:
             if brought:
                 say("nodes are reached by port-forwarding, as the names of pods are not known here")
-                self._forwards = await asyncio.to_thread(Forwards, given.context, settings.namespace, ports)
+                self._forwards = await asyncio.to_thread(
+                    Forwards, given.context, settings.namespace, ports, self.scratch / "not-forwarded"
+                )
                 self._pods.through_it = True
             await self._begin(say, keep=keep)
             if generators:

@@ -56,7 +56,7 @@ _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out"
 _LAST = "roachproof exited"
 _AGAIN_S, _SELDOM_S = 0.1, 2.0
 """How soon a log is asked for again whose connection was lost, and how soon where nothing new is heard of it."""
-_HARMLESS_S = 2.0
+HARMLESS_S = 2.0
 """An API server may be away for so long while nodes are reached through it: they are asked again for longer."""
 
 
@@ -226,7 +226,7 @@ class Pods:
     def _was_away(self, seconds: float) -> None:
         """The API server was."""
         self._history.write(f"the API server was away for {seconds:.1f} s")
-        if self.through_it and seconds > _HARMLESS_S:
+        if self.through_it and seconds > HARMLESS_S:
             self._unheard = HarnessError(
                 f"the API server was away for {seconds:.0f} s, and nodes are reached through it: what was asked of "
                 "them meanwhile says nothing of the database"

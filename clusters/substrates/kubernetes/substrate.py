@@ -245,11 +245,13 @@ class Kubernetes(Shrinking):
     def state(self, name: str) -> ProcessState:
         """What the node's process does now, as its container last said.
 
-        Raises ``HarnessError`` where nothing is heard of pods any more, and where nobody guards them.
+        Raises ``HarnessError`` where nothing is heard of pods any more, they are not reached, or nobody guards them.
         """
         self._pods.refuse_unwatched()
         if self._guard is not None:
             self._guard.refuse_dead()
+        if self._forwards is not None:
+            self._forwards.refuse_failed()
         node = self._nodes.get(name)
         return self._pods[node.pod].state if node else ProcessState.ABSENT
 

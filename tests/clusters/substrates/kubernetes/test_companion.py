@@ -37,7 +37,7 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_one_that_cannot_begin_is_named_with_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(HarnessError, match="the process that forwards ports ended with 1"):
-        Forwards(None, "team", [26257])
+        Forwards(None, "team", [26257], tmp_path / "failed")
 
 
 def test_it_reads_the_kubeconfig_that_the_harness_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,8 @@ def test_a_guard_that_has_ended_keeps_nothing_from_ending(tmp_path: Path, monkey
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     guard = Guard(Settings(namespace="team", cluster="one"), None, own=False, keep_logs=None)
     place: Any = Kubernetes.__new__(Kubernetes)
-    place._guard, place._nodes, place._pods = guard, {}, SimpleNamespace(refuse_unwatched=lambda: None)
+    place._guard, place._nodes, place._forwards = guard, {}, None
+    place._pods = SimpleNamespace(refuse_unwatched=lambda: None)
     guard._companion._process.wait()
     with pytest.raises(HarnessError, match="the process that guards the cluster ended with 1"):
         place.state("n1")

@@ -3,14 +3,18 @@
 import random
 import socket
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clusters.errors import BadInput, HarnessError
+from clusters.model import ProcessState
 from clusters.substrates.kubernetes import forwarding
-from clusters.substrates.kubernetes.forwarding import listening, serve
+from clusters.substrates.kubernetes.forwarding import Forwards, listening, serve
 from clusters.substrates.kubernetes.settings import Reach
+from clusters.substrates.kubernetes.substrate import Kubernetes
 
 PATIENCE_S = 120.0
 
@@ -22,17 +26,23 @@ class Server:
 
     def __init__(self) -> None:
         self.pods: dict[tuple[str, int], socket.socket] = {}
+        self.refuses: list[str] = []
+        """What is said first."""
+        self.failed: list[str] = []
+        """What its harness is told that it did not bring."""
 
     def open_port(self, namespace: str, pod: str, port: int) -> socket.socket:
+        if self.refuses:
+            raise HarnessError(f"cannot reach port {port} of {pod}: {self.refuses.pop(0)}")
         if (pod, port) not in self.pods:
-            raise HarnessError(f"{pod} is not there")
+            raise HarnessError(f"cannot reach port {port} of {pod}: Handshake status 404 Not Found")
         return self.pods.pop((pod, port))
 
 
 def forwarded(server: Any, pod: str) -> tuple[str, int]:
     address, (listens,) = listening([0], random.Random())
     port: int = listens.getsockname()[1]
-    threading.Thread(target=serve, args=(listens, server, "team", pod, port), daemon=True).start()
+    threading.Thread(target=serve, args=(listens, server, "team", pod, port, server.failed.append), daemon=True).start()
     return address, port
 
 
@@ -73,8 +83,46 @@ def test_what_either_side_says_passes_and_its_end_too() -> None:
 
 
 def test_a_pod_that_is_not_there_ends_the_connection() -> None:
-    with socket.create_connection(forwarded(Server(), "node-0"), timeout=PATIENCE_S) as client:
+    with socket.create_connection(forwarded(server := Server(), "node-0"), timeout=PATIENCE_S) as client:
         assert client.recv(100) == b""
+    assert server.failed == [], "that is the pod's own"
+
+
+AWAY, REFUSES = "[Errno 111] Connection refused", "Handshake status 403 Forbidden -+-+- {} -+-+- "
+
+
+def test_an_api_server_that_fails_for_a_moment_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "_AGAIN_S", 0.0)
+    server, (there, pod) = Server(), socket.socketpair()
+    where = forwarded(server, "node-0")
+    server.refuses, server.pods["node-0", where[1]] = [AWAY, "Handshake status 503 Service Unavailable"], there
+    with socket.create_connection(where, timeout=PATIENCE_S) as client:
+        pod.sendall(b"answer")
+        assert client.recv(100) == b"answer"
+    assert server.failed == []
+
+
+@pytest.mark.parametrize("refused", [AWAY, REFUSES])
+def test_an_api_server_that_does_not_bring_a_connection_is_not_taken_for_the_node(
+    refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes that nobody could reach look like nodes that serve nobody."""
+    monkeypatch.setattr(forwarding, "HARMLESS_S", -1.0)
+    server = Server()
+    server.refuses = [refused]
+    with socket.create_connection(forwarded(server, "node-0"), timeout=PATIENCE_S) as client:
+        assert client.recv(100) == b""
+    (why,) = server.failed
+    assert refused in why
+    place: Any = Kubernetes.__new__(Kubernetes)
+    place._guard, place._nodes, place._pods = None, {}, SimpleNamespace(refuse_unwatched=lambda: None)
+    place._forwards = Forwards.__new__(Forwards)
+    place._forwards._companion = SimpleNamespace(refuse_ended=lambda: None)
+    place._forwards._failed = tmp_path / "failed"
+    assert place.state("n1") is ProcessState.ABSENT
+    place._forwards._failed.write_text(why)
+    with pytest.raises(HarnessError, match=r"cannot reach port \d+ of node-0: .* says nothing of the database"):
+        place.state("n1")
 
 
 @pytest.mark.parametrize(
