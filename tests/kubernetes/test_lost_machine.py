@@ -33,6 +33,7 @@ from tests.slow import slow
 pytestmark = AT_HAND
 WRITES = "trap 'exit 0' TERM; i=$(cat store/last 2>/dev/null || echo 0); while :; do i=$((i + 1)); " \
     "echo $i > store/new; mv store/new store/last; sleep 0.05; done"  # fmt: skip
+_TRIES = 300
 CLASS = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -86,19 +87,41 @@ async def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 
 def told(place: Any, node: str) -> Any:
     pod, namespace = pod_of(place._nodes[node].placement)
-    said = kubectl("-n", namespace, "get", "pod", pod, "-o", "json", "--ignore-not-found")
-    return json.loads(said or "{}")
+    answer = kubectl("-n", namespace, "get", "pod", pod, "-o", "json", "--ignore-not-found")
+    return json.loads(answer or "{}")
 
 
 def machine_of(place: Any, node: str) -> str:
     return str(told(place, node)["spec"]["nodeName"])
 
 
+async def said(place: Any, node: str, line: str) -> str:
+    """What a shell says in a node's store."""
+    at = place._nodes[node].placement
+    shell = ["/bin/sh", "-c", line]
+    return str((await place.run(shell, env={"PATH": "/bin"}, timeout=20, node=node, cwd=at.store)).out).strip()
+
+
 async def last(place: Any, node: str) -> int:
     """The number that a node wrote last."""
-    at = place._nodes[node].placement
-    done = await place.run(["/bin/cat", str(at.store / "last")], env={"PATH": "/bin"}, timeout=20, node=node)
-    return int(done.out)
+    return int(await said(place, node, "cat last"))
+
+
+async def marked(place: Any, node: str) -> str:
+    """What is in a node's store from now on, and in no other: it is found again only if that is kept."""
+    mark = secrets.token_hex(8)
+    await said(place, node, f"echo {mark} > mark")
+    return mark
+
+
+async def goes_on(place: Any, node: str) -> None:
+    """Wait until a node writes a higher number than it has."""
+    before = await last(place, node)
+    for _ in range(_TRIES):
+        if await last(place, node) > before:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{node} writes nothing more than {before}")
 
 
 @contextmanager
@@ -121,13 +144,13 @@ async def test_a_machine_that_is_lost_and_comes_back(place: Any, tmp_path: Path)
     """Its pod is evicted and made nowhere else; the others go on; it comes back where its volume is."""
     machine, former = machine_of(place, "n2"), told(place, "n2")["metadata"]["uid"]
     assert len({machine_of(place, node) for node in ("n1", "n2", "n3")}) == 3
-    wrote = await last(place, "n2")
+    mark, wrote = await marked(place, "n2"), await last(place, "n2")
     with isolated(machine):
         kubectl("wait", "--for=condition=Ready=Unknown", f"node/{machine}", "--timeout=120s")
         await eventually("its eviction", lambda: "deletionTimestamp" in told(place, "n2")["metadata"])
-        before = await last(place, "n1")
         assert told(place, "n2")["metadata"]["uid"] == former, "nobody else may have its volume"
-        assert await last(place, "n1") >= before
+        for node in ("n1", "n3"):
+            await goes_on(place, node)
         assert place.state("n1") is place.state("n3") is ProcessState.RUNNING
         lost = place.machine_lost("n2")
         assert lost.startswith(f"its machine {machine} was not ready since 20"), "so that no claim is refuted by it"
@@ -137,7 +160,9 @@ async def test_a_machine_that_is_lost_and_comes_back(place: Any, tmp_path: Path)
     await eventually("another pod", lambda: told(place, "n2").get("metadata", {"uid": former})["uid"] != former)
     await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
     assert machine_of(place, "n2") == machine
+    assert await said(place, "n2", "cat mark") == mark, "the volume is the same"
     assert await last(place, "n2") >= wrote
+    await goes_on(place, "n2")
     assert place.machine_lost("n2") == lost, "it was silent all the same"
     assert place.machine_lost("n1") == place.machine_lost("n3") == ""
     for kept in ("to be deleted", f"machine {machine} was not ready since", f"machine {machine} is ready again"):
@@ -192,10 +217,11 @@ async def test_a_machine_that_is_lost_refutes_no_claim(tmp_path: Path) -> None:
 async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:
     """Its pod waits for it; a second machine is not drained meanwhile, as the budget is one; then all goes on."""
     machine, other = machine_of(place, "n2"), machine_of(place, "n3")
+    mark, wrote = await marked(place, "n2"), await last(place, "n2")
     drain = ("--ignore-daemonsets", "--delete-emptydir-data", "--force")
     try:
-        said = kubectl("drain", machine, *drain, "--timeout=100s")
-        assert "drained" in said, said
+        answer = kubectl("drain", machine, *drain, "--timeout=100s")
+        assert "drained" in answer, answer
         await eventually("the end of its process", lambda: place.state("n2") is ProcessState.EXITED)
         assert "its pod was ended from outside" in place.ended_by("n2"), "so that no claim is refuted by it"
         await eventually("the scheduler's word", lambda: "affinity" in json.dumps(told(place, "n2").get("status")))
@@ -206,5 +232,7 @@ async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:
         kubectl("uncordon", other)
     await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
     assert machine_of(place, "n2") == machine
-    assert await last(place, "n2") > 0
+    assert await said(place, "n2", "cat mark") == mark, "the volume is the same"
+    assert await last(place, "n2") >= wrote
+    await goes_on(place, "n2")
     assert "FailedScheduling" in history(tmp_path)

@@ -62,9 +62,18 @@ async def test_an_expired_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 async def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a namespace of its own. One that is named has room for one: the second is told, the first goes on."""
-    both = await asyncio.gather(opened(tmp_path), opened(tmp_path))
-    for substrate in both:
-        await substrate.close()
+    one, other = await asyncio.gather(opened(tmp_path), opened(tmp_path))
+    try:
+        (_, space), (_, another) = [pod_of(await begun(each)) for each in (one, other)]
+        assert space != another
+        assert {f"namespace/{space}", f"namespace/{another}"} <= set(namespaces().split())
+        await one.close()
+        assert "node-" in objects(another)
+        assert other.state("n1") is ProcessState.RUNNING, "the end of one run is none of another's"
+    finally:
+        for each in (one, other):
+            await each.close()
+    assert (objects(space), objects(another)) == ("", "")
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "nowhere")
     with pytest.raises(BadInput, match="namespace nowhere is not there; make it, or name another one"):
         await opened(tmp_path)
