@@ -233,6 +233,14 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
     undecided = [r for r in judged if r.outcome is Outcome.INCONCLUSIVE]
     if undecided:
         return Outcome.INCONCLUSIVE, "; ".join(f"{r.check.metric}: {r.why}" for r in undecided)
-    told = "the one check that was judged holds" if len(judged) == 1 else f"all {len(judged)} judged checks hold"
-    shown = sum(r.outcome is Outcome.REPORTED for r in results)
-    return Outcome.PASS, told + (f"; {shown} more only reported" if shown else "")
+    return Outcome.PASS, _passed(results, len(judged))
+
+
+def _passed(results: Sequence[CheckResult], judged: int) -> str:
+    """Why it is a pass, and before that of how many checks it is none: every report shows this sentence."""
+    open_, shown = (
+        sum(r.outcome is outcome for r in results) for outcome in (Outcome.NOT_EVALUATED, Outcome.REPORTED)
+    )
+    told = [f"{open_} of {len(results)} checks {'was' if open_ == 1 else 'were'} {Outcome.NOT_EVALUATED}"] * bool(open_)
+    told.append("the one check that was judged holds" if judged == 1 else f"all {judged} judged checks hold")
+    return "; ".join([*told, *([f"{shown} more only reported"] if shown else [])])

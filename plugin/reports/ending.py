@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugin.counts import number_of
+from plugin.judge.model import Outcome
 from plugin.outcomes import TestOutcome
 from plugin.reports.text import word
 from plugin.status import Conclusion
@@ -28,13 +29,14 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Its first sentence or line; none of a pass."""
+        """See ``reason``."""
         return reason(self.outcome, self.why)
 
 
 def reason(outcome: str, why: str) -> str:
-    """The first sentence or line of why something came out so; none of a pass."""
-    return "" if outcome == "pass" else why.strip().partition("\n")[0]
+    """The first sentence or line of why something came out so; none of a pass, unless checks were not evaluated."""
+    first = why.strip().partition("\n")[0]
+    return first if outcome != Outcome.PASS or Outcome.NOT_EVALUATED in first else ""
 
 
 def test_named(nodeid: str) -> str:

@@ -276,7 +276,8 @@ def print_trial(writer: Any, trial: "StoredTrial", *, title: str, in_full: bool)
     writer.line("\n".join(["", *wrapped(title, ""), *(wrapped(sabotage, "") if trial.sabotage else [])]))
     result = trial.result
     writer.line(f"claim {trial.claim_id}: {shown(result)}", **MARKUP.get(result.outcome, {}))
-    told = _told(result, trial, origin=True) if in_full else []
+    short = ending.reason(result.outcome, result.why)
+    told = _told(result, trial, origin=True) if in_full else wrapped(short) if short else []
     if lines := [*told, *(part for note in trial.notes for part in wrapped(f"note: {note}"))]:
         writer.line("\n".join(lines))
 

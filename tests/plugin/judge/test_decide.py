@@ -53,6 +53,8 @@ def test_a_whole_trial_passes() -> None:
         Outcome.REPORTED,
         Outcome.NOT_EVALUATED,
     ]
+    assert verdict.why == "1 of 4 checks was not evaluated; all 2 judged checks hold; 1 more only reported"
+    assert decide(whole(), [check(), GAP]).why == "all 2 judged checks hold"
     assert verdict.tuned == ("a faster pace",)
     assert verdict.context == {"engine": "cockroach", "nodes": "3", "profile": "laptop", "inserts": "2000"}
     assert all(condition.met for condition in verdict.conditions)

@@ -4,15 +4,18 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 
 from plugin.outcomes import TestOutcome
 from plugin.reports.ending import Ended, concluded, conclusion, ended_of
-from plugin.reports.stored_run import StoredRun
+from plugin.reports.stored_run import StoredRun, StoredTrial
+from plugin.reports.terminal import ended_line, print_trial
 from plugin.result import Result
 from plugin.status import Conclusion, Status, status_told
 from tests.plugin.conftest import Gate
@@ -127,6 +130,18 @@ def test_the_reason_is_one_line_and_a_pass_has_none() -> None:
     ended = Ended(claim="a", test="t", outcome="refuted", why="\nfirst\nsecond", seconds=1.0)
     assert ended.reason == "first"
     assert Ended(claim="a", test="t", outcome="pass", why="all is well", seconds=1.0).reason == ""
+
+
+def test_a_pass_with_checks_that_were_not_evaluated_says_so_on_its_line() -> None:
+    why = "2 of 3 checks were not evaluated; the one check that was judged holds"
+    row = Ended(claim="a", test="t", outcome="pass", why=why, seconds=1.0)
+    assert ended_line(row).endswith(why)
+    trial = StoredTrial(
+        directory=Path("a/t"), described={}, claim=None, verdict=None, series=None, events=(),
+        result=Result(outcome="pass", why=why),
+    )  # fmt: skip
+    print_trial(TerminalWriter(written := StringIO()), trial, title="a/t", in_full=False)
+    assert written.getvalue() == f"\na/t\nclaim a: PASS\n  {why}\n"
 
 
 def test_sabotages_are_no_part_of_it() -> None:
