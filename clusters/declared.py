@@ -85,8 +85,9 @@ def shown(value: object) -> str:
 def suggestion(word: str, known: Collection[str]) -> str:
     """What else could have been meant: the nearest known word, or all of them where there are few."""
     known = sorted(map(str, known))
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
+    # First what has the same characters: '==' for '=', '<=' for '=<', where others are as near.
+    same = [one for one in known if {*one} == {*word} and abs(len(one) - len(word)) < 2]
+    if near := same or difflib.get_close_matches(word, known, n=1):
         return f"did you mean {near[0]!r}?"
     if not known:
         return "there is none"

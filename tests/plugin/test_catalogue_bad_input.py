@@ -125,7 +125,11 @@ BAD = {
     "limit true": (with_check(GAP + "limit = true"), r"limit: True must be a number"),
     "unknown comparison": (
         with_check('metric = "gap_s", comparison = "=<", limit = 3'),
-        r"comparison: '=<' must be a comparison; did you mean",
+        r"comparison: '=<' must be a comparison; did you mean '<='\?",
+    ),
+    "half a comparison": (
+        with_check('metric = "gap_s", comparison = "=", limit = 3'),
+        r"comparison: '=' must be a comparison; did you mean '=='\?",
     ),
     "unknown kind": (
         with_check(GAP + 'limit = 3, kind = "absolut"'),
