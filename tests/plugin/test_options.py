@@ -281,3 +281,19 @@ def test_checks_of_objects_that_no_test_looks_at_are_not_passed_over(gate: Gate)
     ran = gate(*gate.tests("passes"), "--objects", "mine")
     assert ran.status == 4, ran.text
     assert "mine: none of these tests looks at objects; leave it out, or choose one that does" in ran.text
+
+
+def test_a_claims_parameters_and_its_tests_arguments_fit(gate: Gate) -> None:
+    """Said before anything starts, also by a dry run."""
+    gate.edit("claims.toml", "[claims.question]\n", "[claims.question]\nparameters.question = [1]\n")
+    gate.edit("test_claims.py", "async def test_inconclusive(judge)", "async def test_inconclusive(judge, questions)")
+    dry = gate("--dry-run", *gate.tests("inconclusive"))
+    assert dry.status == 4, dry.text
+    assert "claims.toml: claims.question.parameters.question: the claim's test test_inconclusive (test_" in dry.text
+    assert "has no argument of this name; did you mean 'questions'?" in dry.text
+    gate.edit("claims.toml", "parameters.question = [1]\n", "")
+    gate.edit("test_claims.py", "test_inconclusive(judge, questions)", "test_inconclusive(judge, jugde)")
+    ran = gate(*gate.tests("inconclusive"))
+    assert ran.status == 4, ran.text
+    assert "test_inconclusive: its argument 'jugde' is no fixture" in ran.text
+    assert "did you mean 'judge'? Or declare its values as parameters.jugde" in ran.text
