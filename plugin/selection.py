@@ -266,7 +266,7 @@ def where(item: pytest.Item, run: Run) -> Where:
     if not named and run.settings.engine == AUTO:
         with suppress(BadInput):
             kind = run.engine().kind
-    return Where(engine=kind, nodes=len(topology_for(item, run).nodes))
+    return Where(engine=kind, nodes=len(topology_for(item, run).nodes), parameters=parameters_of(item))
 
 
 def needs_engine(item: pytest.Item) -> bool:

@@ -49,11 +49,15 @@ class FileOption(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Where:
-    """On what something is to be done: an engine, on so many nodes. ``files``: what the user gave the workload."""
+    """On what something is to be done: an engine, on so many nodes.
+
+    ``files``: what the user gave the workload; ``parameters``: those of the test, by name.
+    """
 
     engine: EngineKind
     nodes: int
     files: Sequence[Path] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

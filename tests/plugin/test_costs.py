@@ -130,6 +130,16 @@ def test_a_claim_of_the_articles_size_is_said_to_take_no_less_than_its_parts(cla
     assert sum(one.disk_mib for one in parts) < said.disk_mib
 
 
+def test_a_part_of_the_tenants_costs_as_many_as_it_makes() -> None:
+    """Those that are made first of the plan, of which each template has its share."""
+    part = replace(where(), parameters={"part": 0.125})
+    _, made, dropped = told(load().claim("tenancy-drop"), run("laptop"), part)
+    assert made.startswith("3 tenants (2 × key-value, 1 × tpcc-schema) with 1"), made
+    assert dropped == "dropping them, and giving back, at the most: about 3 min"
+    assert costs.costs_of(load().claim("tenancy-drop"), run("laptop"), part)[1].seconds == 183
+    assert told(load().claim("tenancy-drop"), run("laptop"), where())[1].startswith("26 tenants (18 × key-value, 6")
+
+
 def test_no_more_copies_are_made_than_there_are_nodes() -> None:
     claim = load().claim("tenancy-drop")
     small, large = (costs.costs_of(claim, run("laptop"), where(nodes))[0].disk_mib for nodes in (1, 9))
