@@ -35,7 +35,7 @@ def reason_not_evaluated(claim: "Claim", nodes: int, run: Run, engine: str | Non
         return f"{run.settings.substrate} clusters are loaded and disturbed only with --allow-disruption"
     missing = claim.capabilities - offered(run, claim, engine) if claim.capabilities else frozenset()
     if missing:
-        return f"{engine or run.settings.engine} on {run.settings.substrate} cannot {_named(missing, run)}"
+        return f"{_meant(run, engine)} on {run.settings.substrate} cannot {_named(missing, run)}"
     if why := _unfit(claim, run):
         return why
     if (
@@ -99,10 +99,14 @@ def _named(missing: frozenset[Capability], run: Run) -> str:
 
 def offered(run: Run, claim: "Claim", engine: str | None = None) -> frozenset[Capability]:
     """Which of the claim's capabilities engine and substrate have together; known without starting either."""
+    able = ENGINES[_meant(run, engine)].capabilities
+    return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & able)
+
+
+def _meant(run: Run, engine: str | None) -> str:
+    """The name of the engine of a sabotage, or else of the run: of ``auto`` that which is found."""
     chosen = engine or run.settings.engine
-    if chosen == AUTO:
-        chosen = run.engine().kind.name
-    return SUBSTRATES[run.settings.substrate].offered(claim.capabilities & ENGINES[chosen].capabilities)
+    return run.engine().kind.name if chosen == AUTO else chosen
 
 
 def claims(run: Run, *, whole: bool = False) -> "list[Claim]":

@@ -186,6 +186,13 @@ def test_no_tenant_is_made_on_a_cluster_of_others(claim: str) -> None:
     assert "many_databases is not done to a cluster that Roachproof did not make" in reason
 
 
+def test_of_auto_the_engine_that_is_found_is_named() -> None:
+    found = SimpleNamespace(kind=ENGINES["postgres"])
+    run: Any = SimpleNamespace(settings=SimpleNamespace(engine="auto", substrate="processes"), engine=lambda: found)
+    reason = evaluable.reason_not_evaluated(asking(Capability.REBALANCE), 3, run)
+    assert reason == "postgres on processes cannot rebalance"
+
+
 @pytest.fixture
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluable, "carries", lambda *_: None)
