@@ -113,7 +113,7 @@ def _of_version(version: Version, origin: str, cache: Path, vendor: Vendor, prog
     try:
         download(version, cache, vendor, progress)
     except BadInput as error:
-        raise BadInput(f"{error}\n{version} is not in {store.told(cache)} either.") from error
+        raise BadInput(f"{origin}: {version} is not in {store.told(cache)}, and {error}") from error
     return _cached(version, f"{origin}, downloaded from {source}", cache)
 
 

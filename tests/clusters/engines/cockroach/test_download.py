@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from clusters.engines.cockroach import cache as store
-from clusters.engines.cockroach.binary import offered
+from clusters.engines.cockroach.binary import offered, resolve
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import Vendor
 from clusters.errors import BadInput
@@ -91,6 +91,15 @@ def test_a_version_that_does_not_exist(server: Server, cache: Path) -> None:
     assert "CockroachDB v26.2.1 can't be had" in said
     assert "answers 404. It does not exist, or it was withdrawn or removed" in said
     assert "https://www.cockroachlabs.com/docs/releases/" in said
+
+
+def test_a_version_that_is_nowhere_is_told_with_what_there_is_and_then_the_way_out(server: Server, cache: Path) -> None:
+    del server.files[SUM], server.files[ARCHIVE]
+    with pytest.raises(BadInput) as refused:
+        resolve(path=None, version=str(VERSION), environ={}, cache=cache, vendor=server.vendor())
+    missing = f"--cockroach-version {VERSION}: {VERSION} is not in the cache {cache} (it has no version), and "
+    assert str(refused.value).startswith(missing)
+    assert str(refused.value).endswith("or name a binary you have with --cockroach PATH.")
 
 
 def test_a_server_in_trouble(server: Server, cache: Path) -> None:
