@@ -217,6 +217,12 @@ def _told(unmet: Sequence[Condition]) -> str:
     return "; ".join(f"{condition.name} is not met: {condition.why}" for condition in ordered)
 
 
+def _ways_out(unmet: Sequence[Condition]) -> str:
+    """What to change, each once: also where one way goes on from another."""
+    ways = list(dict.fromkeys(advice(condition.name) for condition in unmet))
+    return "; ".join(way for way in ways if not any(other != way and other.startswith(way) for other in ways))
+
+
 def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tuple[Outcome, str]:
     judged = [r for r in results if r.outcome not in UNJUDGED]
     failed = [r for r in judged if r.outcome is Outcome.REFUTED]
@@ -228,8 +234,7 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
             "no check of the claim can be judged here: each is only reported or has its limit elsewhere",
         )
     if unmet:
-        ways = "; ".join(dict.fromkeys(advice(condition.name) for condition in unmet))
-        return Outcome.INCONCLUSIVE, f"{_told(unmet)}. To change: {ways}"
+        return Outcome.INCONCLUSIVE, f"{_told(unmet)}. To change: {_ways_out(unmet)}"
     undecided = [r for r in judged if r.outcome is Outcome.INCONCLUSIVE]
     if undecided:
         return Outcome.INCONCLUSIVE, "; ".join(f"{r.check.metric}: {r.why}" for r in undecided)
@@ -238,9 +243,7 @@ def _conclude(results: Sequence[CheckResult], unmet: Sequence[Condition]) -> tup
 
 def _passed(results: Sequence[CheckResult], judged: int) -> str:
     """Why it is a pass, and before that of how many checks it is none: every report shows this sentence."""
-    open_, shown = (
-        sum(r.outcome is outcome for r in results) for outcome in (Outcome.NOT_EVALUATED, Outcome.REPORTED)
-    )
+    open_, shown = (sum(r.outcome is outcome for r in results) for outcome in (Outcome.NOT_EVALUATED, Outcome.REPORTED))
     told = [f"{open_} of {len(results)} checks {'was' if open_ == 1 else 'were'} {Outcome.NOT_EVALUATED}"] * bool(open_)
     told.append("the one check that was judged holds" if judged == 1 else f"all {judged} judged checks hold")
     return "; ".join([*told, *([f"{shown} more only reported"] if shown else [])])

@@ -264,7 +264,12 @@ BROKEN: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "short baseline": (
         "baseline_steady",
         lambda: {"history": history(rate=OFTEN), "events": events(baseline_end={"at": 5.0})},
-        "4 buckets",
+        "4 buckets of 1 s (at least 5 asked, which take 5 s, and it had 4.0 s)",
+    ),
+    "slow baseline": (
+        "baseline_steady",
+        lambda: {"history": history(rate=80)},
+        "3 buckets of 3 s (at least 5 asked, which in 10 s take 100 operations a second, and it had 80)",
     ),
 }
 

@@ -93,6 +93,14 @@ def test_other_work_is_told_before_what_may_follow_from_it() -> None:
     assert why.startswith("machine_free is not met: other work took 40 %")
 
 
+def test_a_way_out_is_told_once() -> None:
+    crowded = whole(history=history(rate=80), host=host(others=40.0))
+    why = decide(crowded, [check()], needs=("baseline_steady", "machine_free")).why
+    assert "baseline_steady is not met" in why
+    assert "machine_free is not met" in why
+    assert why.count("run it again while nothing else uses the machine") == 1
+
+
 def test_a_crowded_machine_keeps_nothing_from_passing_and_excuses_no_lost_row() -> None:
     crowded = host(others=40.0)
     assert decide(whole(host=crowded), [check(), GAP, UNRECOVERED]).outcome is Outcome.PASS
