@@ -108,6 +108,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
     for line in kept(run.settings.run_dir, config.rootpath):
         terminal.write_line(line)
     if session.page:
+        if config.get_verbosity() <= 0 and any(one.result.outcome == Outcome.PASS for one in claims):
+            terminal.write_line("what passing claims measured, and what was tuned: in the report, or with -v")
         terminal.write_line(session.page)
     if session.outcomes and (told := _next(run, config, session.not_tested)):
         terminal.write_line(told)

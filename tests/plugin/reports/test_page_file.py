@@ -22,7 +22,8 @@ def test_a_session_ends_with_a_page(gate: Gate) -> None:
     for ran in (gate(*gate.tests("passes", "refuted", "sabotage"), "--run-dir", "out"),
                 gate(*gate.tests("passes", "refuted", "sabotage"), "--run-dir", "again", "-n", "2")):  # fmt: skip
         assert ran.status == 1, ran.text
-        (place,) = re.findall(r"^report: (\S+)$", ran.text, re.MULTILINE)
+        (hint, place) = re.search(r"^(.*)\nreport: (\S+)$", ran.text, re.MULTILINE).groups()  # type: ignore[union-attr]
+        assert hint == "what passing claims measured, and what was tuned: in the report, or with -v"
         page = (gate.path / place).read_text()
         assert place in ("out/report.html", "again/report.html")
         assert "Trials: 1 refuted, 1 pass; sabotages: 1 refuted as expected" in page
