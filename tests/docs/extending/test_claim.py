@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
+from clusters.cluster import Cluster
 from clusters.engines import control_notice
+from clusters.sql import Connection, Failure
+from fixtures.fault import Faults
+from fixtures.judge import Judge
+from fixtures.probe import Probe
+from fixtures.workloads.ledger.fixture import Ledger
 from plugin import catalogue
 from plugin.evidence.store import VERDICT
 from plugin.reports.result_files import RESULT_FILE
@@ -133,3 +139,17 @@ def test_the_page_lists_every_key() -> None:
     for head, known in (("key", claims), ("key of a check", claims["checks"]["items"]["properties"])):
         listed = [name for row in tables(PAGE, head) for name in re.findall(r"`(\w+)`", row[0])]
         assert sorted(listed) == sorted(known)
+
+
+def test_what_the_page_offers_a_test_is_there() -> None:
+    conditions = [name for row in tables(PAGE, "condition for `needs`") for name in re.findall(r"`(\w+)`", row[0])]
+    assert {*conditions} <= {*catalogue.KNOWN_CONDITIONS}
+    failures = " ".join(row[0] for row in tables(PAGE, "exception"))
+    assert {*re.findall(r"\b[A-Z]{4,}\b", failures)} == {failure.name for failure in Failure}
+    assert {"SqlError", "TimedOut", "NodeDied"} == {*re.findall(r"`(\w+)`", failures)} - {one.name for one in Failure}
+    given = {row[0].split()[-1].strip("`"): row[1] for row in tables(PAGE, "what a test is given")}
+    for name, kind in (("cluster", Cluster), ("ledger", Ledger), ("fault", Faults), ("probe", Probe), ("judge", Judge)):
+        called = {word.rpartition(".")[2] for word in re.findall(r"([\w.]+)\(", given[name])}
+        assert called
+        assert not [one for one in called if not hasattr(kind, one)]
+    assert not [name for name in ("execute", "query", "value", "transaction") if not hasattr(Connection, name)]
