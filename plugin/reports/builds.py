@@ -50,7 +50,7 @@ def _build(fingerprint: Mapping[str, Any]) -> dict[str, str]:
     others = {
         "build": " ".join(str(fingerprint[key]) for key in ("date", "commit") if fingerprint.get(key)),
         "run before": str(fingerprint.get("not_run") or fingerprint.get("run_before") or ""),
-        "binary": str(fingerprint.get("origin") or ""),
+        "binary from": str(fingerprint.get("origin") or ""),
         "settings": ", ".join(f"{name} = {value}" for name, value in (fingerprint.get("behaviour") or {}).items()),
         "note": " ".join(map(str, fingerprint.get("notes") or ())),
     }

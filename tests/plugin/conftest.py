@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from plugin.release import release
 from tests.plugin import forked
 from tests.plugin.reports.browser import NoBrowserError, headless
 
@@ -363,6 +364,7 @@ class Gate:
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A directory of one's own with two claims and their tests, and no CockroachDB to be had."""
     forked.server()
+    release()  # remembered: where no program is to be had, git is not either
     for name in (
         "COCKROACH_BINARY",
         "PYTEST_ADDOPTS",
