@@ -152,7 +152,6 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         if id_ not in run.chosen or (not sabotage and run.settings.suite not in claim.suites):
             dropped.append(item)
             continue
-        _check_arguments(item, claim, run, sabotage=sabotage)
         kept.append(item)
         if config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
@@ -378,29 +377,27 @@ def _check_sentence(item: pytest.Item, claim: "Claim", config: pytest.Config) ->
         )
 
 
-def _check_arguments(item: pytest.Item, claim: "Claim", run: Run, *, sabotage: bool) -> None:
-    """Raise ``BadInput`` where a claim's parameters and its test do not fit: pytest says it once a cluster runs.
-
-    That is a parameter that the test does not take (a sabotage may leave it out), or an argument that nobody gives.
-    """
-    if not isinstance(item, pytest.Function):
+def check_arguments(item: pytest.Item, run: Run) -> None:
+    """Raise ``BadInput`` where an argument of a claim's test is given by nobody: pytest says it once a cluster runs."""
+    id_, _ = claim_id(item)
+    if id_ is None or not isinstance(item, pytest.Function):
         return
-    info, parameters = item._fixtureinfo, run.parameters_for(claim)
+    info, claim = item._fixtureinfo, run.catalogue.claim(id_)
     nobodys = [name for name in info.argnames if name not in info.name2fixturedefs and name != "request"]
-    untaken = [name for name in parameters if name not in item.fixturenames]
-    if untaken and not sabotage:
-        meant = f"did you mean {' or '.join(map(repr, nobodys))}?" if nobodys else "let it take it, or leave it out"
+    if not nobodys:
+        return
+    parameters = run.parameters_for(claim)
+    if untaken := [name for name in parameters if name not in item.fixturenames]:
         raise BadInput(
             f"{claim.file}: claims.{claim.id}.parameters.{untaken[0]}: the claim's test {item.originalname} "
-            f"({_where(item)}) has no argument of this name; {meant}"
+            f"({_where(item)}) has no argument of this name; did you mean {' or '.join(map(repr, nobodys))}?"
         )
-    if nobodys:
-        meant = suggestion(nobodys[0], [*parameters, *info.name2fixturedefs])
-        way_out = f"{meant} Or declare" if meant.endswith("?") else "correct it, or declare"
-        raise BadInput(
-            f"{_where(item)}: {item.originalname}: its argument {nobodys[0]!r} is no fixture, and no parameter of "
-            f"claim {claim.id} ({claim.file}); {way_out} its values as parameters.{nobodys[0]}"
-        )
+    meant = suggestion(nobodys[0], [*parameters, *info.name2fixturedefs])
+    way_out = f"{meant} Or declare" if meant.endswith("?") else "correct it, or declare"
+    raise BadInput(
+        f"{_where(item)}: {item.originalname}: its argument {nobodys[0]!r} is no fixture, and no parameter of "
+        f"claim {claim.id} ({claim.file}); {way_out} its values as parameters.{nobodys[0]}"
+    )
 
 
 def _where(item: pytest.Item) -> str:

@@ -172,15 +172,19 @@ def look_for_databases(
 ) -> None:
     """Begin the run for these tests, if they will run, and look for every database if one of them ``needs_engine``.
 
-    A change of version that is known to be impossible ends the session here, also one that would not run.
+    A change of version that is known to be impossible ends the session here, also one that would not run; so does a
+    test with an argument that nobody gives.
     """
     run = runs.of(session.config)
-    if not items or session.config.option.collectonly:
+    option = session.config.option
+    if not items or option.collectonly or option.showfixtures:
         return
     from plugin import changes
     from plugin.evidence.store import write_json
 
     try:
+        for item in items:
+            selection.check_arguments(item, run)
         if run.settings.dry_run:
             changes.refuse_unavailable(run)
             changes.refuse_forbidden(items, run)
