@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from plugin.release import release
 from tests.plugin import forked
 from tests.plugin.reports.browser import NoBrowserError, headless
 
@@ -363,6 +362,8 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A directory of one's own with two claims and their tests, and no CockroachDB to be had."""
+    from plugin.release import release  # here: what forks sessions has no plugin yet, as pytest itself loads it
+
     forked.server()
     release()  # remembered: where no program is to be had, git is not either
     for name in (
