@@ -29,6 +29,8 @@ T = TypeVar("T")
 AWAY_S, FIRST_S = 60.0, 15.0
 """How long an API server may be away before a call is given up, and one that never answered yet."""
 _CALL_S, _AGAIN_S = 30.0, 0.5
+_LOG_S = 7 * 86_400
+"""A log may be silent for as long as its node; the client takes no tuple without a number."""
 _WATCH_S = 300
 """How long the API server goes on with one watch before it is begun anew."""
 _AWAY = (429, 500, 502, 503, 504)
@@ -201,7 +203,7 @@ class Api:
     def follow_log(self, namespace: str, pod: str, container: str) -> Iterator[str]:
         """Each line of a container's log, from its begin, as it is written. Ends with it, or the connection."""
         with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            limit = (_CALL_S, None)  # a log may be silent for as long as its node
+            limit = (_CALL_S, _LOG_S)
             read = self.core.read_namespaced_pod_log
             answer = read(
                 pod, namespace, container=container, follow=True, _preload_content=False, _request_timeout=limit

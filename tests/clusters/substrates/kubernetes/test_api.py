@@ -169,7 +169,7 @@ def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypa
         next(server("one").watch("watch pods", Answers(LOST, status(401)), "team", ended))
 
 
-def test_a_watch_and_a_log_have_limits_where_an_api_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_has_limits_where_an_api_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes connections and says nothing: without one the watch would never tell that it was away."""
     asked = list[object]()
     listed = SimpleNamespace(items=[], metadata=SimpleNamespace(resource_version="1"))
@@ -182,15 +182,13 @@ def test_a_watch_and_a_log_have_limits_where_an_api_server_hangs(monkeypatch: py
     ended: Any = SimpleNamespace(is_set=lambda: len(asked) > 1, wait=lambda _: None)
     assert [kind for kind, _ in server("one").watch("watch pods", listing, "team", ended)] == ["LISTED"]
     assert asked == [(None, 30.0), (300, (30.0, 330.0))]
-    api: Any = server("one")
 
-    def read(*_: object, _request_timeout: object, **__: object) -> None:
-        asked.append(_request_timeout)
 
-    api.core = SimpleNamespace(read_namespaced_pod_log=read)
-    with pytest.raises(AttributeError):  # that is no answer
-        next(api.follow_log("team", "node-0", "node"))
-    assert asked[-1] == (30.0, None)
+def test_a_log_is_followed_by_the_client_s_own_rules() -> None:
+    """It refuses what it knows no number of, such as a time-out that is none."""
+    with taking("http", lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nruns\nexits 0\n") as (api, _):
+        api.core = client.CoreV1Api(client.ApiClient(api._configuration))
+        assert [*api.follow_log("team", "node-0", "node")] == ["runs", "exits 0"]
 
 
 def test_no_connection_is_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
