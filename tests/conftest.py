@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,20 @@ LONGEST = "tests/plugin/test_killed.py"
 """Takes minutes, in which it waits for the most part: who began it last would let the other workers wait."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Each worker begins to collect in another room: what it compiles there, the others find.
+
+    Three that went the same way would each compile all of a fresh clone, at the same time.
+    """
+    given = getattr(config, "workerinput", None)
+    if given is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    left_out = {config.invocation_params.dir / path for path in config.getoption("ignore") or ()}
+    rooms = [path for path in sorted(Path(__file__).parent.glob("[a-z]*/")) if path not in left_out]
+    at = len(rooms) * int(given["workerid"].removeprefix("gw")) // given["workercount"]
+    config.args[:] = map(str, rooms[at:] + rooms[:at])
+
+
 def turn(nodeid: str) -> int:
     """Whether a test is among the first, the many or the last; the last are files that each take a minute at most."""
     if nodeid.startswith(CLUSTERS):
@@ -40,8 +55,8 @@ def turn(nodeid: str) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first."""
-    items.sort(key=lambda item: turn(item.nodeid))
+    """What takes longest begins first; wherever a worker began to collect, its order is that of the others."""
+    items.sort(key=lambda item: (turn(item.nodeid), item.nodeid.split("/")[1]))
 
 
 def pytest_collection_finish() -> None:
