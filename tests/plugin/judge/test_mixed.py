@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import exp, log, sqrt
 from random import Random
 from typing import Any
@@ -169,15 +170,31 @@ MIXED_S = (3, 4, 2, 4, 3, 4)
 """The stretches of a run of the gate: the pauses in which nodes differ."""
 
 
+SHARES = (0.50, 0.90, 0.99)
+
+
+@cache
+def simulations(
+    seed: int, number: int, before: Sequence[float], mixed: Sequence[float], slower: float, tail: float
+) -> Mapping[float, list[Change]]:
+    """By share what so many runs came to: the same runs for each, as drawing them takes most of the time."""
+    random, found = Random(seed), {share: list[Change]() for share in SHARES}
+    for _ in range(number):
+        blocks = {"before": simulated(random, before), "mixed": simulated(random, mixed, slower, tail)}
+        for share, changes in found.items():
+            changes.append(changed(blocks, "mixed", share))
+    return found
+
+
 def sessions(seed: int, share: float, *, slower: float = 1.0, tail: float = 1.0) -> list[Change]:
-    random = Random(seed)
-    return [
-        changed({"before": simulated(random, (10,)), "mixed": simulated(random, MIXED_S, slower, tail)}, "mixed", share)
-        for _ in range(SESSIONS)
-    ]
+    return simulations(seed, SESSIONS, (10,), MIXED_S, slower, tail)[share]
 
 
-@pytest.mark.parametrize(("share", "limit"), [(0.50, 1.5), (0.90, 1.5), (0.99, 1.5)])
+def long_sessions(seed: int, share: float, *, slower: float = 1.0, tail: float = 1.0) -> list[Change]:
+    return simulations(seed, LONG_SESSIONS, (60,), (60,), slower, tail)[share]
+
+
+@pytest.mark.parametrize(("share", "limit"), [(share, 1.5) for share in SHARES])
 def test_a_healthy_run_is_refuted_once_in_a_hundred_at_the_most(share: float, limit: float) -> None:
     healthy = sessions(1, share)
     assert sum(one.low > limit for one in healthy) <= SESSIONS / 100
@@ -194,11 +211,7 @@ def test_twice_the_latency_is_found(share: float, grown: str) -> None:
     short = sessions(3, share, **{grown: 2.0})
     assert sum(one.low > 1.25 for one in short) >= 0.75 * SESSIONS
     assert sum(log(one.ratio) for one in short) / SESSIONS == pytest.approx(log(2), abs=0.1)
-    random, found = Random(4), 0
-    for _ in range(LONG_SESSIONS):
-        blocks = {"before": simulated(random, (60,)), "mixed": simulated(random, (60,), **{grown: 2.0})}
-        found += changed(blocks, "mixed", share).low > 1.25
-    assert found >= LONG_SESSIONS - 1
+    assert sum(one.low > 1.25 for one in long_sessions(4, share, **{grown: 2.0})) >= LONG_SESSIONS - 1
 
 
 # ---- connections

@@ -82,8 +82,8 @@ def in_vain(
 
 
 def keys(lines: list[HistoryLine]) -> list[int]:
-    """Of all that was inserted."""
-    return [line.keys[0] for line in lines if isinstance(line, Invoke) and line.kind is Op.INSERT]
+    """Of all that was inserted, each by itself."""
+    return [int(line.key_text) for line in lines if isinstance(line, Invoke) and line.kind is Op.INSERT]
 
 
 def last_read(lines: list[HistoryLine], *, without: tuple[int, ...] = (), **options: Any) -> list[FinalLine]:
