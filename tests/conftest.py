@@ -31,6 +31,9 @@ TOGETHER: Mapping[str, tuple[str, ...]] = {
 LONGEST = "tests/plugin/test_killed.py"
 """Takes minutes, in which it waits for the most part: who began it last would let the other workers wait."""
 
+LONG = tuple(f"tests/plugin/test_{name}.py" for name in ("versions_changed", "ways_to_start", "xdist"))
+"""Each takes up to a minute, and by its name would begin among the last: one worker would end long after the others."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each worker begins to collect in another room: what it compiles there, the others find.
@@ -47,10 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def turn(nodeid: str) -> int:
-    """Whether a test is among the first, the many or the last; the last are files that each take a minute at most."""
+    """Whether a test is among the first, the many, the long ones of the plugin, or the last: all others of it."""
     if nodeid.startswith(CLUSTERS):
         return 0
-    return 2 if nodeid.startswith("tests/plugin/") and not nodeid.startswith(LONGEST) else 1
+    if nodeid.startswith(LONGEST) or not nodeid.startswith("tests/plugin/"):
+        return 1
+    return 2 if nodeid.startswith(LONG) else 3
 
 
 @pytest.hookimpl(trylast=True)
