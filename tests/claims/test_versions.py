@@ -38,7 +38,7 @@ async def test_the_version_changes_under_load(
     """The version can be changed one node at a time, forward and back as the plan goes, under TPC-C, and nothing but a
     retryable error is seen."""
     await objects.make()
-    async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0, beside=True):
+    async with probe.watching(ledger, beside=True), orders.running(), ledger.writing(at_least=0, beside=True):
         await ledger.baseline()
         await swapping.follow(ledger, look=[objects.look, orders.check, ledger.read_back])
         await ledger.written_past_recovery()
@@ -54,7 +54,7 @@ async def test_the_update_of_one_node_fails(
     swapping: Swapping, ledger: Ledger, orders: Orders, probe: Probe, judge: Judge, failure: str
 ) -> None:
     """When the update of one node fails the remaining nodes stay up and serve."""
-    async with probe.watching(ledger), orders.running(), ledger.writing(at_least=0, beside=True):
+    async with probe.watching(ledger, beside=True), orders.running(), ledger.writing(at_least=0, beside=True):
         await ledger.baseline()
         await swapping.follow(ledger, look=[orders.check, ledger.read_back])
         await ledger.written_past_recovery()
