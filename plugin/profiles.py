@@ -70,13 +70,13 @@ class Probe:
 
     interval_ms: int
     most_per_s: float | None = None
-    beside_ms: int = 0
-    """The interval at the least where another load runs beside the workload that it watches."""
+    most_beside_per_s: float | None = None
+    """As ``most_per_s``, where another load runs beside the workload that it watches."""
 
     def between_ms(self, routes: int, *, beside: bool = False) -> int:
         """How long after each other a route is asked, where there are so many; ``beside``: beside another load."""
-        least = max(self.interval_ms, self.beside_ms) if beside else self.interval_ms
-        return least if self.most_per_s is None else max(least, math.ceil(1000 * routes / self.most_per_s))
+        most = self.most_beside_per_s if beside else self.most_per_s
+        return self.interval_ms if most is None else max(self.interval_ms, math.ceil(1000 * routes / most))
 
 
 LEAST_MEMORY_MIB = 512
@@ -211,7 +211,7 @@ _PROFILE = form(
         Probe,
         interval_ms=integer(minimum=1, maximum=60_000),
         most_per_s=number(above=0),
-        beside_ms=integer(minimum=1, maximum=60_000),
+        most_beside_per_s=number(above=0),
     ),
 )
 
