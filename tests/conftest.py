@@ -40,11 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Three that went the same way would each compile all of a fresh clone, at the same time.
     """
-    given = getattr(config, "workerinput", None)
+    given, here = getattr(config, "workerinput", None), Path(__file__).parent
     if given is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
+    if config.getini("testpaths") != [here.name]:
+        return  # one room is wanted, as where claims are run
     left_out = {config.invocation_params.dir / path for path in config.getoption("ignore") or ()}
-    rooms = [path for path in sorted(Path(__file__).parent.glob("[a-z]*/")) if path not in left_out]
+    rooms = [path for path in sorted([*here.glob("[a-z]*/"), *here.glob("test_*.py")]) if path not in left_out]
     at = len(rooms) * int(given["workerid"].removeprefix("gw")) // given["workercount"]
     config.args[:] = map(str, rooms[at:] + rooms[:at])
 
@@ -61,7 +63,7 @@ def turn(nodeid: str) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first; wherever a worker began to collect, its order is that of the others."""
-    items.sort(key=lambda item: (turn(item.nodeid), item.nodeid.split("/")[1]))
+    items.sort(key=lambda item: (turn(item.nodeid), item.nodeid.split("/")[1:2]))
 
 
 def pytest_collection_finish() -> None:
