@@ -3,12 +3,14 @@
 *Mixed* is the time in which nodes run different builds, the cluster is whole, and nobody but the load asks it anything:
 not from a node's drain until recovery was declared, not while the plan looks at data, takes in a node or makes a
 version final, and not when the plan is done. *After* is from the end of the plan until writing ended, whatever nodes
-run. Each latency is from when a write was sent until it was acknowledged.
+run. Each latency is from when a write was sent until it was acknowledged; of one that was under way when its stretch
+ended, until that end: as slow it was at least, and what came then is not of the stretch.
 
 The seconds of one run are no independent samples, so percentiles are not taken of all writes at once. Each stretch is
-cut into blocks of ``BLOCK`` writes in the order in which they were answered; of each block the logarithm of its
-percentile is taken (batch means). The interval is that of the difference of two such means (Welch's), its variances
-widened by what neighbouring blocks have in common (their correlation r: by (1 + r) / (1 - r)).
+cut into blocks of ``BLOCK`` writes in the order in which they were answered, its first ones left out that make no whole
+block; of each the logarithm of its percentile is taken (batch means). The interval is that of the difference of two
+such means (Welch's), its variances widened by what neighbouring blocks have in common (their correlation r: by (1 + r)
+/ (1 - r)).
 """
 
 from bisect import bisect_right
@@ -122,10 +124,10 @@ def _blocks(windows: Sequence[Window], activity: Activity) -> Blocks:
     found: list[list[int]] = [[] for _ in windows]
     for sent, done in zip(activity.sent, activity.acknowledged, strict=True):
         place = bisect_right(begins, sent) - 1
-        if place >= 0 and done < ends[place]:
-            found[place].append(done - sent)
+        if place >= 0 and sent < ends[place]:
+            found[place].append(min(done, ends[place]) - sent)
     return tuple(
-        tuple(tuple(sorted(one[at : at + BLOCK])) for at in range(0, len(one) - BLOCK + 1, BLOCK)) for one in found
+        tuple(tuple(sorted(one[at : at + BLOCK])) for at in range(len(one) % BLOCK, len(one), BLOCK)) for one in found
     )
 
 
