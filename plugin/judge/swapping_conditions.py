@@ -108,13 +108,19 @@ def _update_failed(a: Analysis) -> Answer:
     return True, some(f"{one.node}: {one.why}" for one in failed)
 
 
-@requires("processes_watched", "leave the harness CPU to look at the nodes' processes")
+@requires("processes_watched", "leave the harness CPU to look at the nodes' processes, and see what it takes for one")
 def _processes_watched(a: Analysis) -> Answer:
-    """The nodes' processes were looked at all the time from the first change to the last."""
-    looks = [t for t, _ in seen(a.evidence.events, ProcessesSeen)]
+    """The nodes' processes were looked at all the time from the first change to the last, and one was seen to be down.
+
+    One alone: between two looks a node may stop and start again.
+    """
+    looks = seen(a.evidence.events, ProcessesSeen)
     window = a.timeline.disturbed
     if window is None:
         return False, "no node was taken down"
-    inside = [window[0], *(t for t in looks if window[0] < t < window[1]), window[1]]
+    inside = [window[0], *(t for t, _ in looks if window[0] < t < window[1]), window[1]]
     longest = max(other - one for one, other in pairwise(inside))
-    return longest <= UNSEEN_US, f"{number_of(len(inside) - 2, 'records')}, {longest / 1e6:.1f} s apart at the most"
+    told = f"{number_of(len(inside) - 2, 'records')}, {longest / 1e6:.1f} s apart at the most"
+    if any(fault.bit for fault in a.timeline.faults) and not any(look.others for _, look in looks):
+        return False, f"nodes were stopped, and none was seen to be down: {told}"
+    return longest <= UNSEEN_US, told

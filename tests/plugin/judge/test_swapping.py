@@ -311,8 +311,20 @@ def test_processes_are_counted_whatever_the_test_believes() -> None:
 
 @pytest.mark.parametrize(("times", "watched"), [((11, 13, 15, 16.5), True), ((11, 16.5), False), ((), False)])
 def test_processes_must_be_looked_at_all_the_time(times: tuple[float, ...], watched: bool) -> None:
-    assert met("processes_watched", *swapped(10, "n1"), *looks(*((t, []) for t in times)))[0] is watched
+    down = [(t, ["n1"] if t == 11 else []) for t in times]
+    assert met("processes_watched", *swapped(10, "n1"), *looks(*down))[0] is watched
     assert not met("processes_watched")[0]
+
+
+def test_who_never_sees_a_stopped_node_down_watches_nothing() -> None:
+    """Nor does it pass, as it did, for no more than one node down at a time."""
+    blind = [*swapped(10, "n1"), *looks(*((t, []) for t in (11, 13, 15, 16.5)))]
+    told = "nodes were stopped, and none was seen to be down: 4 records, 2.0 s apart at the most"
+    assert met("processes_watched", *blind) == (False, told)
+    check = Check(
+        metric="processes_down_at_once", comparison=Comparison.LE, limit=1, kind=Kind.ABSOLUTE, mark="S", source=""
+    )
+    assert decide(trial(events=blind), [check]).results[0].outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_plan_must_be_followed_to_its_end() -> None:
