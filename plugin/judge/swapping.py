@@ -303,16 +303,19 @@ def _none_kept(a: Analysis) -> str:
 def _final_early(a: Analysis) -> Measured:
     """Nodes that said that another version was in force while the cluster was to keep the former one.
 
-    Each is asked when it was swapped, and all whenever the plan looked and before a version is made final.
+    Each is asked when it was swapped, and all whenever the plan looked and before a version is made final. Of one that
+    was silent a later answer tells, too, as long as the same version is to be kept: none in force goes back.
     """
     if none := _none_kept(a):
         return nothing(none)
     wrong: dict[str, str] = {}
     silent: dict[str, str] = {}
+    never: dict[str, str] = {}
     kept, looked = "", 0
 
     def held(t: int, told: Mapping[str, str]) -> int:
         for node, active in told.items():
+            silent.pop(node, None)
             if active != kept:
                 wrong[node] = f"{node} at {a.moment(t)}: {active} in force, {kept} was to be kept"
         return len(told)
@@ -322,13 +325,13 @@ def _final_early(a: Analysis) -> Measured:
             case VersionKept(active=active):
                 kept = active
             case StepBegin(kind=kind) if kind == FINALISE:
-                kept = ""
+                kept, never, silent = "", never | silent, {}
             case NodeSwapped(node=node, active=active) if kept:
                 looked += held(event.t, {node: active})
             case VersionsSeen(active=told, silent=unasked) if kept:
                 looked += held(event.t, told)
                 silent |= {node: f"{node} at {a.moment(event.t)}: {why}" for node, why in unasked.items()}
-    if silent and not wrong:
+    if (silent := never | silent) and not wrong:
         return nothing(f"not told which version is in force: {some(silent.values())}")
     if not looked:
         return nothing("no version was to be kept, or no node was swapped meanwhile")

@@ -228,6 +228,11 @@ def test_all_nodes_are_asked_after_the_last_swap_too() -> None:
     unknown = "not told which version is in force: n2 at 40.0 s: no answer"
     assert found("final_early", kept, *ROLLED, silent) == (None, unknown)
     assert found("final_early", kept, *ROLLED, raised, silent)[0] == 2
+    early = event(15, "versions.seen", active={"n1": "1.0"}, silent={"n2": "no answer"})
+    assert found("final_early", kept, *ROLLED, early, right)[0] == 0, "it was not in force later either"
+    assert found("final_early", kept, *ROLLED, silent, finalise, after)[0] is None
+    again = [event(42, "version.kept", active="1.1"), after]
+    assert found("final_early", kept, *ROLLED, silent, finalise, *again)[0] is None, "what it kept is over"
 
 
 def test_where_no_version_is_kept_none_can_be_final_early() -> None:
