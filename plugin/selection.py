@@ -153,6 +153,8 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
             dropped.append(item)
             continue
         kept.append(item)
+        if not sabotage and item.get_closest_marker("topology"):
+            _check_nodes(item, len(topology.nodes), claim, run)
         if config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group(f"{len(topology.nodes)}-nodes"))
         if config.option.collectonly:
@@ -188,6 +190,15 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+
+
+def _check_nodes(item: pytest.Item, begins: int, claim: "Claim", run: Run) -> None:
+    """Raise ``BadInput`` where the test declares more nodes than its claim, by which is said what can be evaluated."""
+    if begins > (most := claim.nodes_for(run.settings.suite)):
+        raise BadInput(
+            f"{_where(item)}: @pytest.mark.topology has {begins} nodes, and claim {claim.id} at most {most} in suite "
+            f"{run.settings.suite}; say nodes = {begins} in {claim.file}, so that room is asked for"
+        )
 
 
 def _take_plan(items: Sequence[pytest.Item], run: Run) -> None:

@@ -87,6 +87,7 @@ def test_statuses(gate: Gate, status: int, tests: list[str], options: list[str],
 
 
 def test_a_dry_run_starts_and_writes_nothing(gate: Gate) -> None:
+    gate.edit("claims.toml", "nodes = 1\ndisturbs", "nodes = 3\ndisturbs")
     (gate.path / "test_claims.py").write_text(
         "import pytest\n@pytest.mark.claim('answer')\n@pytest.mark.topology(nodes=3)\n"
         "async def test_it(engine, judge): raise SystemExit('started')\n"
@@ -153,6 +154,13 @@ def test_a_run_directory_is_used_once(gate: Gate) -> None:
             '@pytest.mark.clam("answer")',
             (),
             "'clam' not found in `markers`",
+        ),
+        (
+            "test_claims.py",
+            '@pytest.mark.claim("answer")\nasync def test_passes',
+            '@pytest.mark.topology(nodes=4)\n@pytest.mark.claim("answer")\nasync def test_passes',
+            (),
+            "has 4 nodes, and claim answer at most 1 in suite gate; say nodes = 4 in ",
         ),
     ],
 )
