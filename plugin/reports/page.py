@@ -26,6 +26,7 @@ from plugin.reports.charts import Chart, as_told, clock
 from plugin.reports.ending import concluded, left_out
 from plugin.reports.reasons import decided, meaning
 from plugin.reports.section import Beside
+from plugin.reports.series import Resilience
 from plugin.reports.source_tables import beside
 from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, told_of
 from plugin.reports.text import ASSETS, SIGNS, capital, limit_text, machine, measured_text, rendered, word
@@ -43,6 +44,14 @@ FOLDED = ("pass", "reported")
 """Outcomes of checks that a reader opens who wants to see them."""
 UNSEEN = "not evaluated"
 """That of checks which nothing here could decide: in a fold of their own, below those that decided."""
+COSTS = (
+    ("recovery", "recovery_s", "from undoing the fault to the whole cluster"),
+    ("gap", "gap_s", "longest stretch without a success on any range"),
+    ("gap through the hit node", "victim_gap_s", ""),
+    ("degraded", "degraded_s", "time below 80 % of the baseline"),
+    ("writes not made", "lost", "so many fewer than at the baseline's rate; none was acknowledged, so none is lost"),
+)
+"""Columns of what a fault cost: the head, what of it, and what that is."""
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 WORST = ("bad", "unsure")  # styles of trials that are listed before all others, in this order
 FIRST = ("refuted", "inconclusive")  # outcomes of checks that are listed before all others, in this order
@@ -206,11 +215,26 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
             for title, outcomes in ((_folding(checks), FOLDED), (_unseen(checks), (UNSEEN,)))
             if (rows := [check for check in checks if check["outcome"] in outcomes])
         ],
+        "costs": _costs(trial),
         "paper": paper,
         "own": own,
         "conditions": verdict["conditions"],
         "events": [event for event in trial.events if _told(event)][:MOST_EVENTS],
     }
+
+
+def _costs(trial: StoredTrial) -> Sequence[tuple[str, str, Sequence[str]]]:
+    """Head, meaning and cells of each column that has something to say of one fault at least: not all have a probe."""
+    faults = trial.series.resilience if trial.series else ()
+    known = (column for column in COSTS if any(getattr(fault, column[1]) is not None for fault in faults))
+    return [(head, meaning, [_cost(fault, of) for fault in faults]) for head, of, meaning in known]
+
+
+def _cost(fault: Resilience, of: str) -> str:
+    value = getattr(fault, of)
+    if value is None:
+        return "–"
+    return f"{value:.0f} ({100 * (fault.lost_share or 0):.0f} %)" if of == "lost" else f"{value:.1f} s"
 
 
 def _told(event: Event) -> bool:

@@ -111,7 +111,8 @@ def charts(series: Series) -> list[Chart]:
         what = "Nodes" if series.swapping is None else "What runs on each node, and in which state it is"
         if series.swapping is None and not series.throughput and not series.errors:  # there was neither
             found = [chart for chart in found if any(line.values for line in chart.lines)]
-        title = f"{what} (red below: share of ranges that the probe did not reach through it)"
+        red = " (red below: share of ranges that the probe did not reach through it)"
+        title = what + red * any(lane.shares for lane in lanes)
         usual = "all nodes up" if lanes else ""
         found.append(Chart(title=title, height=66 + 28 * len(rows), seconds=series.seconds, lanes=rows, usual=usual))
     return found

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -398,6 +398,29 @@ def test_a_trial_of_one_second(home: Path) -> None:
     trial = trial_of(home / "short" / "claims" / "survivability" / "trial", seconds=5, faults=[], judged=False)
     assert stored_run(trial, load()).trials[0].series is not None
     assert page_of(home / "short.html", trial).stat().st_size > 50_000
+
+
+@pytest.mark.parametrize(
+    ("without", "heads"),
+    [
+        ((), ["recovery", "gap", "gap through the hit node", "degraded", "writes not made"]),
+        (("probe.jsonl",), ["recovery", "degraded", "writes not made"]),
+        (("probe.jsonl", "ledger.tsv", "ledger-final.tsv"), ["recovery"]),
+    ],
+)
+def test_no_place_for_what_nobody_recorded(tmp_path: Path, without: Sequence[str], heads: list[str]) -> None:
+    """A claim of a user's own need have neither."""
+    run = run_of(tmp_path / "run", trials=[{"seconds": 40, "judged": False}])
+    (trial,) = (run / "claims" / "survivability").iterdir()
+    for name in without:
+        (trial / name).unlink()
+    seal(trial)
+    page = page_of(tmp_path / "page.html", run).read_text()
+    cost = page[page.index("<h3>What each fault cost") : page.index("<h3>Checks") if "<h3>Checks" in page else None]
+    told = cost[: cost.index("</table>")]
+    assert re.findall(r'<th scope="col" class="n">(.*?)</th>', told) == heads
+    assert re.findall(r'<td class="n" data-is="(.*?)">[\d.]', told) == heads
+    assert ("red below" in page) == ("Gap: " in cost) == ("gap" in heads)
 
 
 def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
