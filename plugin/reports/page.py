@@ -189,6 +189,7 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
     sections = trial.sections.values()
     paper = beside(claim, trial.verdict, machine=on, sections=sections) if claim and trial.verdict else []
     own = [section.html(index) for section in sections]
+    groups = _groups(trial, paper)
     checks = [_check(result, {point.name for point in points}) for result in _in_order(verdict["results"])]
     broken = [c for c in verdict["conditions"] if c["name"] in ("integrity", "no_errors") and not c["met"]]
     return {
@@ -216,6 +217,8 @@ def _trial(trial: StoredTrial, index: int, run: str, on: str) -> dict[str, Any]:
             if (rows := [check for check in checks if check["outcome"] in outcomes])
         ],
         "costs": _costs(trial),
+        "groups": groups,
+        "timed": "time" in groups,
         "paper": paper,
         "own": own,
         "conditions": verdict["conditions"],
@@ -323,7 +326,7 @@ def _drawn(told: Mapping[str, Any], run: str) -> dict[str, Any]:
         "word": told["word"],
         "sabotage": trial.sabotage,
         "checks": checks,
-        "groups": _groups(trial, told["paper"]),
+        "groups": told["groups"],
     }
 
 

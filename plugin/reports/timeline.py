@@ -96,6 +96,8 @@ def charts(series: Series) -> list[Chart]:
             },
         ),
     ]  # fmt: skip
+    if series.swapping is None and not series.throughput and not series.errors:  # there was neither
+        found = [chart for chart in found if any(line.values for line in chart.lines)]
     look = look_of(series.swapping) if series.swapping else _state
     lanes = [
         Lane(name=name, states=[*map(look, series.nodes.get(name, ()))], shares=series.reached.get(name, ()))
@@ -109,8 +111,6 @@ def charts(series: Series) -> list[Chart]:
             + lanes
         )
         what = "Nodes" if series.swapping is None else "What runs on each node, and in which state it is"
-        if series.swapping is None and not series.throughput and not series.errors:  # there was neither
-            found = [chart for chart in found if any(line.values for line in chart.lines)]
         red = " (red below: share of ranges that the probe did not reach through it)"
         title = what + red * any(lane.shares for lane in lanes)
         usual = "all nodes up" if lanes else ""

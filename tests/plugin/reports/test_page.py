@@ -423,6 +423,21 @@ def test_no_place_for_what_nobody_recorded(tmp_path: Path, without: Sequence[str
     assert ("red below" in page) == ("Gap: " in cost) == ("gap" in heads)
 
 
+def test_without_cluster_load_and_probe_there_is_no_chart(tmp_path: Path) -> None:
+    """Nor a place for one, which the page's script would look for charts to put into."""
+    run = run_of(tmp_path / "run", trials=[{"name": name, "seconds": 5, "judged": False} for name in ("one", "two")])
+    for trial in (run / "claims" / "survivability").iterdir():
+        for name in ("probe.jsonl", "ledger.tsv", "ledger-final.tsv"):
+            (trial / name).unlink()
+        events = (trial / EVENTS).read_text().splitlines(keepends=True)
+        (trial / EVENTS).write_text("".join(line for line in events if '"trial.' in line))
+        seal(trial)
+    page = page_of(tmp_path / "page.html", run).read_text()
+    body, data = page[: page.index('id="data"')], page[page.index('id="data"') :]
+    assert 'class="charts"' not in body
+    assert data.count('"groups":{}') == 2
+
+
 def test_replicas_are_drawn_over_the_traffic(chromium: Any, tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", trials=[{"seconds": 120, "faults": (), "judged": False}])
     (trial,) = (run / "claims" / "survivability").iterdir()
