@@ -82,16 +82,18 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def suggestion(word: str, known: Collection[str]) -> str:
-    """What else could have been meant: the nearest known word, or all of them where there are few."""
+def suggestion(word: str, known: Collection[str], *, then: str = "") -> str:
+    """What else could have been meant: the nearest known word, or all of them where there are few.
+
+    ``then``: a sentence that follows.
+    """
     known = sorted(map(str, known))
     # First what has the same characters: '==' for '=', '<=' for '=<', where others are as near.
     same = [one for one in known if {*one} == {*word} and abs(len(one) - len(word)) < 2]
     if near := same or difflib.get_close_matches(word, known, n=1):
-        return f"did you mean {near[0]!r}?"
-    if not known:
-        return "there is none"
-    return f"there are {', '.join(known[:30])}{' …' if len(known) > 30 else ''}"
+        return f"did you mean {near[0]!r}?" + (then and f" {then}")
+    there = f"there are {', '.join(known[:30])}{' …' if len(known) > 30 else ''}" if known else "there is none"
+    return there + (then and f". {then}")
 
 
 def shown_path(path: Path) -> str:

@@ -56,8 +56,8 @@ def load(name: str) -> Topology:
     elif name in names():
         path = DIRECTORY / f"{name}.toml"
     else:
-        hint = suggestion(name, names())
-        raise BadInput(f"topology {name!r} is unknown; {hint} A file of your own is named with its .toml ending.")
+        hint = suggestion(name, names(), then="A file of your own is named with its .toml ending.")
+        raise BadInput(f"topology {name!r} is unknown; {hint}")
     document, top = read(path)
     return _dealt(_SHAPE(document, top), top, name=path.stem)
 

@@ -77,11 +77,8 @@ class Catalogue:
     def claim(self, claim_id: str) -> Claim:
         """The claim of that id. Raises ``BadInput`` with what may have been meant."""
         if claim_id not in self.claims:
-            hint = suggestion(claim_id, self.claims)
-            raise BadInput(
-                f"claim {claim_id!r} is in no catalogue; {hint}{'' if hint.endswith('?') else '.'} "
-                "Claims of your own are declared in a file given with --catalogue."
-            )
+            own = "Claims of your own are declared in a file given with --catalogue."
+            raise BadInput(f"claim {claim_id!r} is in no catalogue; {suggestion(claim_id, self.claims, then=own)}")
         return self.claims[claim_id]
 
 
@@ -151,8 +148,8 @@ KEYS = ("claims", "checks", "workloads", "profiles", "sources")  # what a catalo
 def _check_keys(document: Mapping[str, Any], top: Place) -> None:
     for key in document:
         if key not in KEYS:
-            hint = suggestion(key, KEYS)
-            raise (top / key).wrong(f"unknown key; {hint} A claim stands in a [claims.<id>] table")
+            hint = suggestion(key, KEYS, then="A claim stands in a [claims.<id>] table")
+            raise (top / key).wrong(f"unknown key; {hint}")
     if not any(document.get(key) for key in KEYS):
         raise (top / "claims").wrong("is missing; declare at least one [claims.<id>] table with a sentence and a check")
 
@@ -380,9 +377,9 @@ def _claim(
             way_out = 'name it in the claim or the check, or say mark = "R" (our own choice)'
             raise (where / "source").wrong(f"is missing, though mark {check.mark} says there is one; {way_out}")
         if claim.status is Status.READY and check.metric not in KNOWN_METRICS and not check.recorded:
-            hint = suggestion(check.metric, KNOWN_METRICS)
             way_out = "If the test records it itself, say recorded = true"
-            raise (where / "metric").wrong(f"{check.metric!r} is nothing the judge measures; {hint} {way_out}")
+            hint = suggestion(check.metric, KNOWN_METRICS, then=way_out)
+            raise (where / "metric").wrong(f"{check.metric!r} is nothing the judge measures; {hint}")
     parameters = tuple(claim.parameters.values())
     for key, tables in (("nodes", (claim.nodes,)), ("estimate", (claim.estimate,)), ("parameters", parameters)):
         missing = [suite for table in tables for suite in claim.suites if table and suite not in table]

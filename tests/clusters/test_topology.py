@@ -89,6 +89,8 @@ def test_nonsense(counts: dict[str, Any], said: str) -> None:
 def test_unknown_name_says_what_was_meant() -> None:
     with pytest.raises(BadInput, match=r"topology 'tree' is unknown; did you mean 'three'\?"):
         load("tree")
+    with pytest.raises(BadInput, match=r"there are .*, three\. A file of your own is named with its \.toml ending\.$"):
+        load("four-nodes-in-a-row")
     for name in ("", "../topologies/three", "three\0"):
         with pytest.raises(BadInput, match="is unknown"):
             load(name)
