@@ -20,6 +20,7 @@ TERMS = (
     "endpoint", "schedule", "saturated", "fell behind", "quorum", "replica", "lease", "range", "gateway", "p99",
     "decommissioned", "zone", "region", "consistency", "drained", "native", "built-in",
     "acknowledged", "recovery", "outage", "SQLSTATE", "margin", "noise", "namespace",
+    "percentile", "provision", "disturb", "heal",
 )  # fmt: skip
 """What the papers, TPC-C and CockroachDB call things, and somebody who operates databases need not know."""
 
