@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from clusters.engines import SUBJECT, control_notice
+from clusters.engines import control_notice
 from clusters.errors import BadInput
 from clusters.events import NodeDeath
 from plugin.catalogue import Catalogue
@@ -94,7 +94,7 @@ def replay(
     before; ``junit``: where JUnit XML is wanted; ``signed_by``: the public key of who must have signed the runs.
     """
     from plugin.reports.page_file import page_of_replay, refuse_own_page
-    from plugin.reports.stored_run import stored_run
+    from plugin.reports.stored_run import engine_of, stored_run
 
     chosen = list(dict.fromkeys(run for each in directories for run in runs_below(each)))
     refuse_own_page(chosen, run.settings.report)
@@ -112,7 +112,7 @@ def replay(
         raise BadInput("; ".join(unreadable))
     stored = [stored_run(directory, run.catalogue, verdicts, failed, signed_by) for directory in chosen]
     trials = {trial.directory: (each, trial) for each in stored for trial in each.trials if trial.directory in verdicts}
-    notice = control_notice(trial.context.get("engine", SUBJECT) for _, trial in trials.values() if not trial.sabotage)
+    notice = control_notice(engine_of(one, home.described) for home, one in trials.values() if not one.sabotage)
     if notice:
         writer.line(notice)
     outcomes, differs = [], {trial: differences(stored_verdict(trial), verdicts[trial]) for trial in trials}

@@ -10,13 +10,12 @@ from allure_commons.model2 import Label, Parameter, StatusDetails, TestResult, T
 from clusters.engines import SUBJECT, is_control
 from clusters.engines import title as title_of
 from plugin.claims import Labels
-from plugin.options import AUTO
 from plugin.reports.allure_steps import STATUS, steps_of
 from plugin.reports.builds import tested_of
 from plugin.reports.section import Step
 from plugin.reports.series import Resilience
 from plugin.reports.source_tables import beside
-from plugin.reports.stored_run import StoredTrial
+from plugin.reports.stored_run import StoredTrial, engine_of
 from plugin.reports.terminal import verdict_lines
 from plugin.reports.text import capital, machine, number, rendered, shown
 
@@ -132,12 +131,6 @@ def labels(trial: StoredTrial, run: Mapping[str, Any]) -> list[tuple[str, str]]:
         shown(trial.result).lower(),
     ]
     return [*found.items(), *(("tag", tag) for tag in tags if tag)]
-
-
-def engine_of(trial: StoredTrial, run: Mapping[str, Any]) -> str:
-    """The engine, also of a test that ended before its context was known."""
-    asked = (run.get("settings") or {}).get("engine")
-    return str(trial.context.get("engine") or (asked if asked and asked != AUTO else SUBJECT))
 
 
 def _parameters(trial: StoredTrial, run: Mapping[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, GlobalError, Globals, StatusDetails, TestResult
 
-from clusters.engines import SUBJECT, is_control
+from clusters.engines import is_control
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import TRIAL_FILE, write
 from plugin.release import release
@@ -19,7 +19,7 @@ from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
 from plugin.reports.ending import concluded
-from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of, run_of, told_of
+from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, engine_of, names_of, run_of, told_of
 from plugin.required import NOT_DECIDED
 from plugin.result import Result
 from plugin.run import Run
@@ -120,7 +120,8 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     beside += [(problem, NOT_AS_LEFT) for problem in told_of(runs, "problems")]
     for what, why in beside:
         write_broken(what, why, sink, at_ms=int(time.time() * 1e3))
-    control = any(is_control(trial.context.get("engine", SUBJECT)) for trial, _ in trials if not trial.sabotage)
+    claims = ((trial, run) for run in runs for trial in run.trials if not trial.sabotage)
+    control = any(is_control(engine_of(trial, run.described)) for trial, run in claims)
     if ended := concluded(runs, control=control):
         write_conclusion(ended, sink)
     described = [trial.described for trial, _ in trials]

@@ -8,7 +8,7 @@ from clusters.errors import BadInput
 from plugin.differences import Differences
 from plugin.evidence.run_seal import RUN_FILE
 from plugin.evidence.store import TRIAL_FILE, stored_object
-from plugin.reports.stored_run import StoredRun
+from plugin.reports.stored_run import StoredRun, engine_of
 from plugin.reports.text import typed
 from plugin.run import Run
 from plugin.status import Conclusion
@@ -61,7 +61,9 @@ def _page(
     differs: Mapping[Path, Differences] | None = None,
 ) -> str:
     place, here = run.settings.report or place, Path.cwd()
-    engines = {trial.context["engine"] for each in stored for trial in each.trials if "engine" in trial.context}
+    trials = [(trial, each.described) for each in stored for trial in each.trials]
+    engines = {trial.context["engine"] for trial, _ in trials if "engine" in trial.context}
+    engines = engines or {engine_of(trial, described) for trial, described in trials}
     try:
         from plugin.reports.page import write_page
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import ValidationError, convert
 from msgspec.structs import fields
 
+from clusters.engines import SUBJECT
 from clusters.errors import BadInput
 from plugin.catalogue import Catalogue
 from plugin.claims import Claim
@@ -24,6 +25,7 @@ from plugin.judge.model import Verdict
 from plugin.judge.moments import zero_of
 from plugin.judge.notes import notes
 from plugin.judge.trial import TrialEvidence
+from plugin.options import AUTO
 from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
 from plugin.reports.series import Series, series
@@ -234,6 +236,12 @@ def run_of(directory: Path) -> Mapping[str, Any]:
     home = next((d for d in (directory, *directory.parents) if (d / RUN_FILE).exists()), directory)
     found = _raw(home / RUN_FILE)
     return {n: value for n, value in found.items() if n not in ("settings", "host") or isinstance(value, Mapping)}
+
+
+def engine_of(trial: StoredTrial, run: Mapping[str, Any]) -> str:
+    """The engine, also of a test that had no database, or ended before its context was known. ``run``: ``run.json``."""
+    asked = (run.get("settings") or {}).get("engine")
+    return str(trial.context.get("engine") or (asked if asked and asked != AUTO else SUBJECT))
 
 
 def names_of(runs: Sequence[StoredRun]) -> list[str]:

@@ -103,6 +103,17 @@ def test_a_stored_run_gets_another_page_and_all_of_its_own_stays(gate: Gate) -> 
     assert "differs from what was stored" not in page
 
 
+def test_of_a_control_it_is_said_again_also_where_no_test_had_a_database(gate: Gate) -> None:
+    live = gate(*gate.tests("passes"), "--engine", "postgres", "--run-dir", "out")
+    again = gate("--judge", "out")
+    for ran, page in ((live, "report.html"), (again, "judged-again.html")):
+        assert "CONTROL PASSED: 1 claim" in ran.lines, ran.text
+        assert ran.lines[-1].startswith("CONTROL RUN: ")
+        text = (gate.run_dir / page).read_text()
+        assert "<title>CONTROL PASSED: 1 claim " in text
+        assert '<p class="notice" role="note">CONTROL RUN: ' in text
+
+
 def test_evidence_is_never_overwritten(gate: Gate) -> None:
     gate(*gate.tests("passes"), "--run-dir", "out")
     for place, message in (
