@@ -13,6 +13,8 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +138,25 @@ def allure(browser: Any, run: Path) -> Path:
 
 def claim_in_allure(view: Any) -> None:
     """Open the claim's test in Allure's report, and in it the checks."""
-    for branch in ("Survivability", "Node disruptions (RQ4)", "One of three nodes is killed"):
-        view.get_by_text(branch, exact=True).last.click()
-    view.get_by_test_id("tree-leaf").first.click()
+    branches = ("Survivability", "Node disruptions (RQ4)", "One of three nodes is killed")
+    leaf = view.get_by_test_id("tree-leaf").first
+    for branch, within in pairwise([*(view.get_by_text(name, exact=True).last for name in branches), leaf]):
+        unfold(branch, within)
+    leaf.click()
     view.get_by_text("Checks: ").last.click()
     view.get_by_text("Description", exact=True).last.evaluate("element => element.scrollIntoView()")
+
+
+def unfold(branch: Any, within: Any) -> None:
+    """Click until what is within is seen: a click that comes before the page listens is lost."""
+    from playwright.sync_api import TimeoutError as TooLate
+
+    for _ in range(20):
+        if within.is_visible():
+            return
+        branch.click()
+        with suppress(TooLate):
+            within.wait_for(timeout=5000)
 
 
 def picture(browser: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int], whole: str = "") -> Path:
