@@ -71,11 +71,11 @@ class Probe:
     interval_ms: int
     most_per_s: float | None = None
     most_beside_per_s: float | None = None
-    """As ``most_per_s``, where another load runs beside the workload that it watches."""
+    """As ``most_per_s``, and in its place, where another load runs beside the workload that it watches."""
 
     def between_ms(self, routes: int, *, beside: bool = False) -> int:
         """How long after each other a route is asked, where there are so many; ``beside``: beside another load."""
-        most = self.most_beside_per_s if beside else self.most_per_s
+        most = (self.most_beside_per_s if beside else None) or self.most_per_s
         return self.interval_ms if most is None else max(self.interval_ms, math.ceil(1000 * routes / most))
 
 

@@ -10,7 +10,7 @@ from clusters.errors import BadInput
 from fixtures.workloads.ledger.workload import KIND
 from fixtures.workloads.tenants.workload import KIND as TENANTS
 from fixtures.workloads.tpcc.workload import KIND as TPCC
-from plugin.profiles import SHIPPED, HostNeeds, Pace, load, node_of_size, profile_named, shipped
+from plugin.profiles import SHIPPED, HostNeeds, Pace, Probe, load, node_of_size, profile_named, shipped
 from plugin.suites import Suite
 
 NAMES = ["laptop", "small", "medium", "large", "tenancy-9", "adversity-9", "adversity-15"]
@@ -48,6 +48,7 @@ def test_sizes_are_the_sources(name: str, cpus: float, memory_mib: int) -> None:
 def test_a_profile_without_a_bound_asks_every_route_at_its_interval() -> None:
     assert profile_named("medium").probe.between_ms(9 * 27) == 100
     assert profile_named("medium").probe.between_ms(9 * 27, beside=True) == 100
+    assert Probe(interval_ms=200, most_per_s=75).between_ms(27, beside=True) == 360, "its one bound holds there, too"
 
 
 def test_laptop_is_what_was_agreed() -> None:
