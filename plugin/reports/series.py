@@ -1,11 +1,12 @@
 """What happened in a trial, second by second, by the judge's functions. Times are seconds on the trial's timeline."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import compress
+from math import ceil
 from typing import TYPE_CHECKING
 
 from clusters.events import FaultBegin, Provisioned
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from plugin.reports.swapping_series import SwappingSeries
 
 PERCENTILES = (50.0, 95.0, 99.0)
+ANSWERED_US = 500_000  # so much later an answer may come on few cores, and a success be of the next second
 MOST_KINDS = 5  # kinds of errors kept for one second; the rest are counted together
 
 
@@ -124,7 +126,8 @@ def series(evidence: TrialEvidence) -> Series:
     a = _Trial(evidence)
     probe, activity = a.probe, a.activity
     seconds = -(-max(a.last, evidence.layout[-1].t if evidence.layout else 0) // SECOND)
-    latency, reached, kinds = _probed(probe, seconds)
+    interval_us = int(evidence.probe[0].get("interval_us", 0)) if evidence.probe else 0
+    latency, reached, kinds = _probed(probe, seconds, interval_us)
     for time in activity.failures if activity else ():
         kinds.setdefault(time // SECOND, Counter())["load"] += 1
     if not probe and activity is not None:
@@ -167,13 +170,19 @@ def _most(found: Counter[str]) -> Mapping[str, int]:
 
 
 def _probed(
-    probe: Sequence[ProbeSecond], seconds: int
+    probe: Sequence[ProbeSecond], seconds: int, interval_us: int
 ) -> tuple[dict[str, list[float | None]], dict[str, list[float | None]], dict[int, Counter[str]]]:
-    """Latency percentiles, the share reached by endpoint, and errors by second and kind."""
+    """Latency percentiles, the share reached by endpoint, and errors by second and kind.
+
+    A route counts as reached for as many seconds as it may take until its next success is to be seen: one that is asked
+    every 2.5 s has none in most seconds.
+    """
+    turn = ceil((interval_us + ANSWERED_US) / SECOND)
+    recent = deque[Sequence[int]](maxlen=turn)
     latency: dict[str, list[float | None]] = {}
     reached: dict[str, list[float | None]] = {}
     kinds: dict[int, Counter[str]] = {}
-    for second in probe:
+    for number, second in enumerate(probe):
         index = second.t // SECOND
         if not 0 <= index < seconds:
             continue
@@ -183,10 +192,11 @@ def _probed(
             for kind, count in errors.items():
                 kinds.setdefault(index, Counter())[f"probe: {kind}"] += count
         endpoints, routes_of = _endpoints(tuple(second.routes))
-        served = Counter(compress(endpoints, successes_of(second.routes)))
+        recent.append(successes_of(second.routes))
+        served = Counter(compress(endpoints, recent[0] if turn == 1 else map(any, zip(*recent, strict=True))))
         for name, routes in routes_of.items():
             shares = reached.setdefault(name, [None] * seconds)
-            if second is not probe[0]:  # in which nobody knows when the probe began to ask
+            if number >= turn:  # in which nobody knows when the probe began to ask
                 shares[index] = round(served[name] / routes, 3)
     return latency, reached, kinds
 

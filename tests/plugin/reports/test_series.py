@@ -52,6 +52,26 @@ def test_every_second_is_counted(trial: Path) -> None:
     assert 1 < p50 < p95 < p99 < 200  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("interval_us", "turn"), [(360_000, 1), (900_000, 2), (2_500_000, 3)])
+def test_a_route_that_is_asked_seldom_is_reached_until_its_next_turn(trial: Path, interval_us: int, turn: int) -> None:
+    evidence = load_trial(trial, describe_trial(trial))
+    assert evidence.probe is not None
+    header, told = evidence.probe
+    seldom = [
+        structs.replace(
+            second,
+            routes={
+                name: route if (second.t // SECOND + at) % turn == 0 else structs.replace(route, ok=0)
+                for at, (name, route) in enumerate(second.routes.items())
+            },
+        )
+        for second in told
+    ]
+    seen = series(replace(evidence, probe=({**header, "interval_us": interval_us}, seldom)))
+    assert list(seen.reached["n1"][10:20]) == [1.0] * 10
+    assert list(seen.reached["n1"][20 + turn - 1 : 31]) == [0.0] * (12 - turn)
+
+
 def test_of_the_second_in_which_the_probe_begins_nobody_says_what_it_did_not_reach(trial: Path) -> None:
     evidence = load_trial(trial, describe_trial(trial))
     assert evidence.probe is not None
