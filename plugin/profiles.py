@@ -118,7 +118,7 @@ class Swapping:
 
     @property
     def alone_s(self) -> float:
-        """How long the load has a mixed cluster for itself before anybody looks at it (our own choice)."""
+        """How long the load has a mixed cluster for itself, at least, before anybody looks at it (our own choice)."""
         return self.mixed_s / 2
 
 

@@ -102,7 +102,8 @@ class Workload(Generic[S]):
     nothing. ``costs``: by name what parts of a test take; a claim names its own. ``unfit`` says why the profile's
     sizes, which its first argument gives of any workload, do not suit the values of a claim's parameters. ``spread``
     gives the sizes with so many processes at least, one for each load generator; by default one process drives it,
-    wherever that runs. The module is imported at every start of the suite, so what is heavy is imported inside of
+    wherever that runs. ``alone_s``: for how long its load must have a cluster of two versions for itself, so that its
+    latency can be told. The module is imported at every start of the suite, so what is heavy is imported inside of
     functions, or named for later (``clusters.registry.later``).
     """
 
@@ -128,6 +129,7 @@ class Workload(Generic[S]):
     costs: Mapping[str, CostOf] = field(default_factory=dict)
     unfit: "Callable[[Callable[[Workload[Any]], Any], Mapping[str, Sequence[object]]], str] | None" = None
     spread: Callable[[S, int], S] = lambda sizes, processes: sizes
+    alone_s: Callable[[S], float] = lambda sizes: 0.0
 
     def left(self, directory: Path) -> bool:
         """Whether a trial's directory holds evidence of it."""
