@@ -125,16 +125,6 @@ class Bench:
         finally:
             link.drop()
 
-    async def at_rest(self) -> None:
-        """No statistics are collected beside a run: they take half of the server's core for some seconds."""
-        link = await open_link(
-            self.cluster.endpoints, self.cluster.credentials, statement_timeout_s=600.0, name="roachproof-bench"
-        )
-        try:
-            await link.connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
-        finally:
-            link.drop()
-
     async def analyze(self) -> None:
         """The optimizer's statistics, so that neither driver meets the plans that the server makes without them."""
         credentials = replace(self.cluster.credentials, database=BUILTIN)
@@ -256,7 +246,6 @@ async def test_native_tpcc_beside_the_built_in_one(cockroach: Cockroach, tmp_pat
     async with single_node(cockroach, tmp_path) as cluster:
         bench = Bench(cluster, cockroach, tmp_path)
         with on_core(-1):
-            await bench.at_rest()
             loading = await loads(bench, tmp_path)
             bench.workload(BUILTIN, *INIT, f"--warehouses={WAREHOUSES}", timeout_s=300)
             await bench.analyze()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusters import topology
-from clusters.engines import ENGINES, Engine
+from clusters.engines import Engine
 from clusters.model import Capability
 from clusters.substrates.processes import cannot_cut
 from fixtures.judge import Judge
@@ -189,7 +189,6 @@ async def test_nodes_with_a_little_less_cpu(trial: Trial, tpcc: Tpcc, judge: Jud
 async def capped(tpcc: Tpcc, engine: Engine, *names: str, looks: Sequence[int]) -> None:
     """The sides in turns on one small cluster, whose CPU is changed: shares of what a warm-up used of ``SIZE``."""
     async with small(tpcc, engine, cpus=float(tpcc.host.cores)) as loaded:
-        await at_rest(loaded)
         throttle, used = Throttle(loaded.cluster), 0.0
         sides = [Side(name=name, engine=engine, topology=loaded.cluster.topology) for name in names]
         async for block, name, side in tpcc.order(*sides, warehouses=1, looks=looks):
@@ -202,13 +201,6 @@ async def capped(tpcc: Tpcc, engine: Engine, *names: str, looks: Sequence[int]) 
             await tpcc.run(loaded, HURRIED, side=name, block=block)
         throttle.limit(None)
         await loaded.check()
-
-
-async def at_rest(loaded: Loaded) -> None:
-    """No statistics are collected while runs are compared: they take half of so small a node's CPU at times."""
-    if loaded.cluster.engine.kind is ENGINES["cockroach"]:
-        async with await loaded.cluster.deployment.connect() as connection:
-            await connection.execute("SET CLUSTER SETTING sql.stats.automatic_collection.enabled = false")
 
 
 def ratios(found: ComparedRuns, metric: str, names: str) -> Sequence[tuple[float, float]]:

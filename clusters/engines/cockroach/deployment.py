@@ -21,7 +21,7 @@ from clusters.engines.cockroach.introspection import parse_build, parse_ranges, 
 from clusters.engines.cockroach.licences import enough, give
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
-from clusters.engines.cockroach.pace import FAST_PACE
+from clusters.engines.cockroach.pace import FAST_PACE, FAST_SETTINGS
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect
@@ -71,8 +71,9 @@ class CockroachDeployment:
             "LANG": "C.UTF-8",
             **pace,
         }
-        self.tuned = tuple(f"{name} = {value}" for name, value in pace.items())
-        """The faster pace, if it was asked for."""
+        self.tuned = _told(pace)
+        """What was changed for the faster pace, if that was asked for."""
+        self._settings = FAST_SETTINGS if tuned else {}
         self._join: tuple[str, ...] = ()
         self._access = Access(session=lambda node: self._builds.of(node).dialect.session)
         self._members = Members(self._access, build.dialect)
@@ -345,9 +346,11 @@ class CockroachDeployment:
             await wait_until(f"{node} to take clients", accepting, timeout=left(), interval=0.05)
         async with self._access.connected("set the cluster up") as connection:
             own = f"CREATE DATABASE IF NOT EXISTS {DATABASE}"
-            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, own):
+            pace = (f"SET CLUSTER SETTING {name} = {value}" for name, value in self._settings.items())
+            for statement in (self._dialect.diagnostics_off, *self._dialect.setup, *pace, own):
                 await connection.execute(statement, timeout=left())
             await give(connection, os.environ, left)
+        self.tuned += _told(self._settings)
         self._access.database = DATABASE
 
     async def observe(self) -> Mapping[str, Any]:
@@ -468,3 +471,7 @@ async def _listening(address: str, tls: ssl.SSLContext | None) -> Health:
         return Health(ok=False, why=f"{type(error).__name__} {error}".strip())
     writer.close()
     return Health(ok=True)
+
+
+def _told(settings: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{name} = {value}" for name, value in settings.items())

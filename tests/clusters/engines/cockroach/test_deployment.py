@@ -103,7 +103,9 @@ async def test_nodes_are_drained_and_frozen_and_come_back(tmp_path: Path, versio
         _keeps_its_secrets(tmp_path)
         _listens_on_its_own_addresses_only(cluster)
         (reporting,) = await ask(cluster, "SHOW CLUSTER SETTING diagnostics.reporting.enabled")
-        assert reporting[0] is False
+        (collecting,) = await ask(cluster, "SHOW CLUSTER SETTING sql.stats.automatic_collection.enabled")
+        assert (reporting[0], collecting[0]) == (False, False)
+        assert cluster.deployment.tuned[-1] == "sql.stats.automatic_collection.enabled = false"
         works = (await cluster.deployment.observe())["behaviour"]
         assert works["kv.allocator.load_based_rebalancing"] == "leases and replicas"
         await with_ledger(cluster)
