@@ -75,8 +75,7 @@ async def _slots(cores: int) -> leases.Lease | None:
 @pytest.fixture(scope="session")
 def cockroach(request: pytest.FixtureRequest) -> Cockroach:
     """CockroachDB, if there is one; a benchmark that needs it is skipped otherwise."""
-    option = request.config.option
-    path, versions = getattr(option, "cockroach", None), getattr(option, "cockroach_version", None) or []
+    path, versions = (request.config.getoption(name) for name in ("--cockroach", "--cockroach-version"))
     named = bool(path or versions)
     try:
         engine = find(Wanted(path=path, version=versions[0] if versions else None, say=print))
