@@ -1,5 +1,6 @@
 """Every metric on a whole trial, worked out by hand, and on a trial without evidence."""
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Mapping
@@ -410,6 +411,18 @@ def test_how_fast_the_load_is_served_is_not_judged_while_a_plan_looks_at_the_clu
     assert few.value is None
     assert few.note.startswith("too few buckets, at least 5 asked: 1 of 1 bucket of 1 s")
     assert measure(whole(history=lines, events=looking(12.0, 30.0)), "throughput_buckets_kept").value is None
+
+
+def test_a_single_bucket_of_few_refutes_nothing() -> None:
+    """A node that joined a healthy cluster was once refuted by 17 of 18 buckets."""
+    lines, limits = history(rate=OFTEN), {"throughput_buckets_kept": 0.95}
+    one = measure(
+        dataclasses.replace(whole(history=lines, events=looking(14.0, 14.5)), limits=limits), "throughput_buckets_kept"
+    )
+    assert one.value is None
+    assert one.note.startswith("undecided at 0.95: a single bucket of so few is no finding: 6 of 7 buckets of 1 s")
+    two = measure(dataclasses.replace(whole(history=lines), limits=limits), "throughput_buckets_kept")
+    assert (two.value, two.note[:11]) == (6 / 8, "6 of 8 buck")
 
 
 def test_whatever_goes_wrong_while_a_plan_looks_at_the_cluster_counts() -> None:
