@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from clusters.engines.cockroach.engine import Cockroach
-from clusters.sql import Connection
+from clusters.sql import Connection, SqlError
 from fixtures.workloads.tenants.plan import Plan
 from fixtures.workloads.tenants.provision import Provisioning
 from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
@@ -51,6 +51,20 @@ async def round_trips(connection: Connection, site: Site, template: Template, na
     return (time.monotonic() - began) / template.tables
 
 
+async def tune(connection: Connection, site: Site) -> list[str]:
+    """Change for good what is changed while tenants are made, so that both sides have it: which settings, in words."""
+    tenancy, done = site.tenancy, list[str]()
+    for one in tenancy.settings:
+        try:
+            await connection.execute(tenancy.set_setting.format(name=one.name, value=one.value), timeout=60)
+        except SqlError as error:
+            if not error.failure.certainly_not_done:
+                raise  # a version that does not know it refuses
+        else:
+            done.append(f"{one.name} = {one.value}")
+    return done
+
+
 def too_slow(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
     """By size the median of its pairs where that is less than promised: a fast one makes up for no slow one."""
     return {size: median(each) for size, each in times.items() if median(each) < TIMES}
@@ -82,6 +96,7 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
             Provisioning(site, asked, tmp_path / FILE, now=now, scratch=tmp_path) as making,
             await site.connect(site.home) as connection,
         ):
+            tuned = await tune(connection, site)
             for size in SIZES:
                 while making.tables < size:
                     await making.provision(upto=making.done + one)
@@ -108,7 +123,7 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
     made = (
         f"one node, TLS; {PAIRS} pairs in turns at each size, each of "
         f"{' and '.join(f'{count} tables of {name}' for name, count in tables.items())}; made by "
-        f"{', '.join(f'{name}: {way}' for name, way in ways.items())}"
+        f"{', '.join(f'{name}: {way}' for name, way in ways.items())}; on both sides {', '.join(tuned)}"
     )
     figures += [
         Figure(
