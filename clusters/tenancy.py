@@ -135,6 +135,8 @@ class Tenancy:
     copies: int = 0
     """How many nodes have a copy of everything; 0: all."""
     ms_a_database: float = 0.0
-    """How long it takes to make a database with its role, by the fastest way and with few of them."""
+    """How long it takes to make a database with its role, by the fastest way."""
     ms_a_table: float = 0.0
-    """The same of a table in it."""
+    """The same of a table in it, with as many there as ``tables_timed``."""
+    tables_timed: int = 0
+    """Among how many tables that was measured: what one more costs among more of them it does not tell."""

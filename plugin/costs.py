@@ -43,7 +43,7 @@ def told(claim: "Claim", run: "Run", where: Where) -> list[str]:
     )  # fmt: skip
     load = f"{processes} process{'es' * (processes != 1)} of load generators" if processes else "no load generator"
     total = f"{_figures(all_of_it)}, {load} (declared figures of {where.engine.title}, profile {run.profile.name})"
-    return [total, *(f"{one.what}: {_figures(one)}" for one in costs)]
+    return [total, *(f"{one.what}: {_figures(one)}{_assumed(one)}" for one in costs)]
 
 
 def _figures(cost: Cost) -> str:
@@ -51,6 +51,10 @@ def _figures(cost: Cost) -> str:
     parts += [f"{_size(cost.disk_mib)} of disk"] if cost.disk_mib else []
     parts += [f"{_size(cost.memory_mib)} of memory beside the nodes' caches"] if cost.memory_mib else []
     return ", ".join(parts)
+
+
+def _assumed(cost: Cost) -> str:
+    return f"; the time assumes {cost.assumes}" if cost.assumes else ""
 
 
 def _size(mib: float) -> str:

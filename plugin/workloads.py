@@ -66,7 +66,7 @@ class Cost:
 
     ``what`` is done, in words that have a plural. Disk is of all nodes together with all copies, memory beside the
     nodes' caches; ``processes`` drive load. ``count`` of what (``unit``) there are, where fewer would take less.
-    ``ends_by_itself``: before there is no room left.
+    ``ends_by_itself``: before there is no room left. ``assumes``: what the time is worked out from, in words.
     """
 
     what: str
@@ -77,6 +77,7 @@ class Cost:
     count: int = 0
     unit: str = ""
     ends_by_itself: bool = False
+    assumes: str = ""
 
 
 CostOf = Callable[[Any, Where], Cost]

@@ -108,8 +108,35 @@ def test_the_articles_size_is_costed() -> None:
     total, made, load_, *_ = told(load().claim("tenancy"), run("tenancy-9"), where(9))
     assert "2 processes of load generators" in total
     assert made.startswith("22500 tenants (21808 × tpcc, 692 × tables-150) with 300072 tables, in 3 copies: about ")
-    assert re.search(r", 1,\d{3} GiB of disk, \d+ GiB of memory beside the nodes' caches$", made), made
+    assert re.search(r", 1,\d{3} GiB of disk, \d+ GiB of memory beside the nodes' caches; the time assumes ", made), (
+        made
+    )
     assert load_ == "loads of 500, 750, 1000 tenants: about 3.2 h"
+
+
+@pytest.mark.parametrize(
+    ("claim", "profile", "assumed"),
+    [
+        (
+            "tenancy",
+            "tenancy-9",
+            "55 ms a table, as measured on laptop with up to 2550, and with more one may take longer "
+            "(tenancy-growth); 4 s for the rows of a tpcc",
+        ),
+        ("tenancy", "laptop", "55 ms a table, as measured on laptop with up to 2550"),
+        (
+            "tenancy-growth",
+            "tenancy-9",
+            "55 ms a table, as measured on laptop with up to 2550, and with more one may take longer (tenancy-growth)",
+        ),
+        ("tenancy-growth", "laptop", ""),
+    ],
+    ids=["the article's size", "few tables", "a curve", "a curve that time ends"],
+)
+def test_what_a_time_was_worked_out_from_is_said_with_it(claim: str, profile: str, assumed: str) -> None:
+    """Beyond what was measured the same cost of a table is assumed: it grew with their number on an old build."""
+    _, made, *_ = told(load().claim(claim), run(profile), where(9))
+    assert made.partition("; the time assumes ")[2] == assumed
 
 
 def test_a_claim_that_loads_tenants_says_so() -> None:
@@ -135,7 +162,7 @@ def test_a_part_of_the_tenants_costs_as_many_as_it_makes() -> None:
     part = replace(where(), parameters={"part": 0.125})
     _, made, dropped = told(load().claim("tenancy-drop"), run("laptop"), part)
     assert made.startswith("3 tenants (2 × key-value, 1 × tpcc-schema) with 1"), made
-    assert dropped == "dropping them, and giving back, at the most: about 3 min"
+    assert dropped == "dropping them, and giving back, at the most: about 3 min; the time assumes 1 s a tenant"
     assert costs.costs_of(load().claim("tenancy-drop"), run("laptop"), part)[1].seconds == 183
     assert told(load().claim("tenancy-drop"), run("laptop"), where())[1].startswith("26 tenants (18 × key-value, 6")
 
