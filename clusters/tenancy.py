@@ -120,6 +120,8 @@ class Tenancy:
     set_setting: str = ""
     reset_setting: str = ""
 
+    message_bytes: int = 0
+    """The longest message that servers take; 0: longer than any file of a user's may be."""
     tables_a_batch: int = 100
     """About so many tables are made between two marks in the roll (chosen by measurement)."""
     drops_a_batch: int = 20

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -235,13 +236,13 @@ def _check_left_running(items: Sequence[pytest.Item]) -> None:
 
 
 def _has_sizes(item: pytest.Item, run: Run) -> None:
-    """Raise ``BadInput`` where the profile has no size of a workload that the test asks for, or its files are wrong."""
+    """Raise ``BadInput`` where the profile has no size of a workload that the test asks for, or its files won't do."""
     for workload in WORKLOADS.values():
         if _asks_for(item, workload):
             try:
                 sizes = run.size(workload)
                 if workload.option:
-                    workload.option.check(sizes, run.files_of(workload))
+                    workload.option.check(sizes, replace(where(item, run), files=run.files_of(workload)))
             except BadInput as error:
                 raise BadInput(f"{_where(item)}: {error}") from error
 

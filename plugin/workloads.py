@@ -40,11 +40,11 @@ NAMES = keyed(
 class FileOption(Generic[S]):
     """A command-line option by which a user gives a workload files, repeatable; of the suite's own workloads alone.
 
-    ``check`` raises ``BadInput`` where they cannot be used, or not with the sizes of the profile.
+    ``check`` raises ``BadInput`` where they cannot be used, or not with the sizes of the profile, or on that engine.
     """
 
     name: str
-    check: Callable[[S, Sequence[Path]], None]
+    check: Callable[[S, "Where"], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

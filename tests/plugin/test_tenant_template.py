@@ -104,3 +104,12 @@ def test_a_template_that_the_server_refuses_half_way_ends_the_run(own: Gate) -> 
     assert ran.status == 4, ran.text
     assert "mine.sql: template 'mine', line 4: `INSERT INTO costumers" in ran.text
     assert "correct it" in ran.text
+
+
+def test_a_statement_that_is_longer_than_a_message_ends_the_run_before_anything_starts(own: Gate) -> None:
+    own.edit("mine.sql", "it''s; fine", "x" * (16 << 20))
+    ran = own(*ARGUMENTS, "--engine", "cockroach")
+    assert ran.status == 4, ran.text
+    assert "mine.sql: template 'mine', line 4: `INSERT INTO customers VALUES (1, 'xxx" in ran.text
+    assert "CockroachDB takes at most 16,777,216 in a message; make several statements of it" in ran.text
+    assert not own.trials

@@ -118,6 +118,7 @@ TENANCY = Tenancy(
     read_settings="SELECT * FROM [SHOW ALL CLUSTER SETTINGS]",
     set_setting="SET CLUSTER SETTING {name} = '{value}'",
     reset_setting="RESET CLUSTER SETTING {name}",
+    message_bytes=16 << 20,  # sql.conn.max_read_buffer_message_size, by default
     tables_a_batch=200,
     lanes=1,
     # Measured on v21.1 to 2550 tables, three nodes together; the article's nine of 32 GB had at most 1 MiB for each.
