@@ -298,9 +298,12 @@ def seconds(items: Sequence[pytest.Item], run: Run) -> dict[str, float]:
 
 
 def sabotaged_engine(item: pytest.Item) -> str | None:
-    """The engine that a sabotage is of; ``None``: whichever the run is about. Raises ``BadInput``."""
-    marker = item.get_closest_marker("sabotage")
-    engine: str | None = marker.kwargs.get("engine") if marker else None
+    """The engine that a sabotage, or this value of its parameters, is of; ``None``: whichever the run is about.
+
+    Raises ``BadInput``.
+    """
+    named = (marker.kwargs.get("engine") for marker in item.iter_markers("sabotage"))
+    engine: str | None = next(filter(None, named), None)
     if engine not in (None, *ENGINES):
         raise BadInput(f"@pytest.mark.sabotage: engine {engine!r} is unknown; {suggestion(str(engine), ENGINES)}")
     return engine

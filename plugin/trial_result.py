@@ -1,6 +1,7 @@
 """What a trial came to, by its verdict and by how its test ended: worked out once, told the same by every report."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,13 @@ def must_be(events: Sequence[Event]) -> str:
     return ("inconclusive" if asked[-1].conditions else "refuted") if asked else "refuted, or inconclusive"
 
 
+def refuted_as_named(refuted: AbstractSet[str], metrics: Sequence[str], either: Sequence[str]) -> bool:
+    """Whether a sabotage refuted each of these metrics, and one of ``either`` where it names some; it names any."""
+    if not (metrics or either):
+        return False
+    return refuted >= set(metrics) and (not either or not refuted.isdisjoint(either))
+
+
 def ended_early(events: Sequence[Event]) -> str:
     """That a test ended before its end, and after which event; empty where it did not."""
     if seen(events, TrialEnd):
@@ -96,10 +104,10 @@ def _expected(verdict: Mapping[str, Any], events: Sequence[Event]) -> str:
     """
     asked = [expected for _, expected in seen(events, SabotageExpected)]
     named = asked[-1] if asked else SabotageExpected()
-    metrics, conditions, may = (set(names or ()) for names in (named.metrics, named.conditions, named.may))
+    conditions, may = (set(names or ()) for names in (named.conditions, named.may))
     if verdict["outcome"] == "refuted":
         failed = {r["check"]["metric"] for r in verdict["results"] if r["outcome"] == "refuted"}
-        return "refuted" if failed & metrics else ""
+        return "refuted" if refuted_as_named(failed, named.metrics or (), named.either or ()) else ""
     unmet = {condition["name"] for condition in verdict["conditions"] if not condition["met"]}
     met = verdict["outcome"] == "inconclusive" and conditions and conditions <= unmet <= conditions | may
     return "inconclusive" if met else ""

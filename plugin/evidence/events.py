@@ -76,9 +76,13 @@ class Skipped(Happened, frozen=True, kw_only=True, tag="skipped"):
 
 
 class SabotageExpected(Happened, frozen=True, kw_only=True, tag="sabotage.expected"):
-    """A sabotage must refute one of the ``metrics``, or break all ``conditions``; it ``may`` break others."""
+    """A sabotage must refute all ``metrics`` and one of ``either``, or break all ``conditions``.
+
+    It may refute other metrics, and ``may`` break these conditions, too.
+    """
 
     metrics: Sequence[str] | UnsetType = UNSET
+    either: Sequence[str] | UnsetType = UNSET
     conditions: Sequence[str] | UnsetType = UNSET
     may: Sequence[str] | UnsetType = UNSET
 

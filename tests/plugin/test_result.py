@@ -33,6 +33,9 @@ def verdict(outcome: str, *, failed: str = "lost", unmet: str = "") -> dict[str,
 
 PASS, LOST, OPEN = verdict("pass"), verdict("refuted"), verdict("inconclusive", unmet="mix")
 REFUTED = recorded(8, "sabotage.expected", {"metrics": ["lost"]})
+BOTH = recorded(8, "sabotage.expected", {"metrics": ["lost", "stale"]})
+EITHER = recorded(8, "sabotage.expected", {"either": ["lost", "stale"]})
+ONE_AND_EITHER = recorded(8, "sabotage.expected", {"metrics": ["lost"], "either": ["stale", "torn"]})
 DOUBTED = recorded(8, "sabotage.expected", {"conditions": ["mix"], "may": ["knee"]})
 
 
@@ -67,6 +70,11 @@ def test_of_a_claim(given: dict[str, Any] | None, events: list[Event], outcome: 
         (OPEN, [REFUTED, END], "NOT AS EXPECTED"),
         (LOST, [DOUBTED, END], "NOT AS EXPECTED"),
         (verdict("refuted", failed="stale"), [REFUTED, END], "NOT AS EXPECTED"),
+        (LOST, [BOTH, END], "NOT AS EXPECTED"),
+        (verdict("refuted", failed="stale"), [EITHER, END], "REFUTED AS EXPECTED"),
+        (verdict("refuted", failed="torn"), [EITHER, END], "NOT AS EXPECTED"),
+        (LOST, [ONE_AND_EITHER, END], "NOT AS EXPECTED"),
+        (verdict("refuted", failed="torn"), [ONE_AND_EITHER, END], "NOT AS EXPECTED"),
         (verdict("inconclusive", unmet="clock"), [DOUBTED, END], "NOT AS EXPECTED"),
         (LOST, [REFUTED, END, ERROR], "HARNESS FAILED"),
         (LOST, [REFUTED, END, recorded(10, "sabotage.unexpected", {"what": "no"})], "NOT AS EXPECTED"),

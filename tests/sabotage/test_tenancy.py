@@ -24,6 +24,7 @@ from fixtures.workloads.tenants.schema_change import INDEX
 from fixtures.workloads.tenants.site import Spoken
 from fixtures.workloads.tenants.tenant import Tenant
 from tests.claims.test_survivability import write_through
+from tests.sabotage.engines import on_both
 from tests.sabotage.test_survivability_cockroach import LONGER_S, healed, keep_one_replica
 from tests.slow import slow
 
@@ -44,8 +45,8 @@ def few(attempt: Attempt) -> bool:
     return attempt.name in FEW or attempt.family == "tables that exist"
 
 
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_table_of_a_tenant_is_missing(few_tenants: Tenants, judge: Judge) -> None:
+@on_both("tenancy", in_ci="postgres")
+async def test_a_table_of_a_tenant_is_missing(few_tenants: Tenants, judge: Judge, on: str) -> None:
     """It was there when the tenant was made; whoever counts tenants alone finds all of them."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
@@ -54,19 +55,11 @@ async def test_a_table_of_a_tenant_is_missing(few_tenants: Tenants, judge: Judge
     assert judge.refuted("tables_missing", "tenants_missing")
 
 
-@slow
-@pytest.mark.sabotage("tenancy", engine="cockroach")
-async def test_a_table_of_a_tenant_of_cockroachdb_is_missing(few_tenants: Tenants, judge: Judge) -> None:
-    """The same where one query counts the tables of all databases."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP TABLE {TABLE}")
-        await few_tenants.count()
-    assert judge.refuted("tables_missing", "tenants_missing")
-
-
-async def dropped_but_for_one(few_tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the statements that should drop the third tenant and its role do nothing."""
+@on_both("tenancy-drop")
+async def test_a_tenant_is_left_though_every_drop_was_answered(
+    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    """The statements that should drop the third one and its role do nothing."""
     drop, drop_roles = Spoken.drop, Spoken.drop_roles
     monkeypatch.setattr(Spoken, "drop", lambda spoken, one: "SELECT 1" if one.number == 3 else drop(spoken, one))
     monkeypatch.setattr(
@@ -76,25 +69,6 @@ async def dropped_but_for_one(few_tenants: Tenants, monkeypatch: pytest.MonkeyPa
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await few_tenants.drop()
-
-
-@slow
-@pytest.mark.sabotage("tenancy-drop", engine="postgres")
-async def test_a_tenant_is_left_though_every_drop_was_answered(
-    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The statement that should drop it does nothing."""
-    await dropped_but_for_one(few_tenants, monkeypatch)
-    assert judge.refuted("tenants_left")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-drop", engine="cockroach")
-async def test_a_tenant_of_cockroachdb_is_left_though_every_drop_was_answered(
-    few_tenants: Tenants, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same where several are dropped in one transaction."""
-    await dropped_but_for_one(few_tenants, monkeypatch)
     assert judge.refuted("tenants_left")
 
 
@@ -107,7 +81,7 @@ async def test_space_of_dropped_tenants_is_not_given_back(
     monkeypatch.setattr(few_tenants, "_sizes", replace(few_tenants._sizes, given_back_s=4))
     async with few_tenants.provisioning():
         await few_tenants.provision()
-        await few_tenants.administer("postgres", "CREATE DATABASE kept")
+        await few_tenants.administer(few_tenants._site.home, "CREATE DATABASE kept")
         await few_tenants.drop()
     assert judge.refuted("space_kept")
 
@@ -145,8 +119,11 @@ async def test_ranges_of_dropped_tenants_are_not_merged(
     assert judge.refuted("ranges_kept")
 
 
-async def written_too_early(cluster: Cluster, few_tenants: Tenants) -> None:
-    """Let the roll call the last tenant whole while nothing but its database is there; whoever goes on passes it by."""
+@on_both("tenancy")
+async def test_a_tenant_is_called_whole_too_early(
+    cluster: Cluster, few_tenants: Tenants, judge: Judge, on: str
+) -> None:
+    """The last one's line in the roll was written when nothing but its database was there; whoever goes on skips it."""
     async with few_tenants.provisioning():
         made = await few_tenants.provision(0.5)
         early = [one for one in few_tenants.plan if one.number > made][-1]
@@ -155,23 +132,6 @@ async def written_too_early(cluster: Cluster, few_tenants: Tenants) -> None:
             await roll.complete(connection, [early])
             await connection.execute(f"CREATE DATABASE {quoted(early.database)}")
         await few_tenants.provision()
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_tenant_is_called_whole_too_early(cluster: Cluster, few_tenants: Tenants, judge: Judge) -> None:
-    """Its line in the roll was written before its tables, and provisioning ended in between."""
-    await written_too_early(cluster, few_tenants)
-    assert judge.refuted("tables_missing", "tenants_missing")
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="cockroach")
-async def test_a_tenant_of_cockroachdb_is_called_whole_too_early(
-    cluster: Cluster, few_tenants: Tenants, judge: Judge
-) -> None:
-    """The same where one query counts the tables of all databases."""
-    await written_too_early(cluster, few_tenants)
     assert judge.refuted("tables_missing", "tenants_missing")
 
 
@@ -183,87 +143,45 @@ def all_pairs(few_tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> Tenants:
     return few_tenants
 
 
-async def granted_one_too_many(few_tenants: Tenants) -> None:
-    """Let every other tenant read a table of the first, and try a few things."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        first, *others = few_tenants.plan
+@on_both("tenancy-isolation")
+async def test_a_role_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge, on: str) -> None:
+    """Every other tenant may read a table of the first."""
+    async with all_pairs.provisioning():
+        await all_pairs.provision()
+        first, *others = all_pairs.plan
         for other in others:
             role = quoted(other.role)
-            await few_tenants.administer(
+            await all_pairs.administer(
                 first.database,
                 f"GRANT CONNECT ON DATABASE {quoted(first.database)} TO {role}",
                 f"GRANT USAGE ON SCHEMA public TO {role}",
                 f"GRANT SELECT ON {TABLE} TO {role}",
             )
-        await few_tenants.attack(few)
+        await all_pairs.attack(few)
+    assert judge.refuted("isolation_breaches", "isolation_granted", "foreign_objects_read")
 
 
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_role_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
-    """Every other tenant may read a table of the first."""
-    await granted_one_too_many(all_pairs)
-    assert judge.refuted("isolation_breaches")
+@on_both("tenancy-isolation")
+async def test_a_database_is_open_to_everybody(all_pairs: Tenants, judge: Judge, on: str) -> None:
+    """As by default: who comes in reads no row, and sees in the server's catalogues what its tables are called."""
+    async with all_pairs.provisioning():
+        await all_pairs.provision()
+        first = next(iter(all_pairs.plan)).database
+        await all_pairs.administer(first, f"GRANT CONNECT ON DATABASE {quoted(first)} TO PUBLIC")
+        await all_pairs.attack(lambda attempt: attempt.name in LISTS)
+    assert judge.refuted("isolation_seen", "isolation_granted", "foreign_objects_read")
 
 
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_role_of_cockroachdb_is_granted_one_table_too_many(all_pairs: Tenants, judge: Judge) -> None:
-    """The same where tables of other databases have names."""
-    await granted_one_too_many(all_pairs)
-    assert judge.refuted("isolation_breaches")
-
-
-async def open_to_everybody(few_tenants: Tenants) -> None:
-    """Let everybody come into the first tenant's database, as by default, and look what there is."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        first = next(iter(few_tenants.plan)).database
-        await few_tenants.administer(first, f"GRANT CONNECT ON DATABASE {quoted(first)} TO PUBLIC")
-        await few_tenants.attack(lambda attempt: attempt.name in LISTS)
-
-
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_database_is_open_to_everybody(all_pairs: Tenants, judge: Judge) -> None:
-    """Who comes in reads no row, and sees in the server's catalogues what its tables are called."""
-    await open_to_everybody(all_pairs)
-    assert judge.refuted("isolation_seen")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_database_of_cockroachdb_is_open_to_everybody(all_pairs: Tenants, judge: Judge) -> None:
-    """The same where whoever logs in comes into each database, and the privilege decides what is shown there."""
-    await open_to_everybody(all_pairs)
-    assert judge.refuted("isolation_seen")
-
-
-async def leaking(few_tenants: Tenants) -> None:
-    """Make every other tenant's role a member of the first's, and let them try a few things."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        first, *others = few_tenants.plan
-        for other in others:
-            await few_tenants.administer(first.database, f"GRANT {quoted(first.role)} TO {quoted(other.role)}")
-        await few_tenants.attack(few)
-
-
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="postgres")
-async def test_a_membership_of_postgresql_leaks(all_pairs: Tenants, judge: Judge) -> None:
-    """The same where nobody connects to a database of another's."""
-    await leaking(all_pairs)
-    assert judge.refuted("foreign_objects_read", "isolation_granted")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-isolation", engine="cockroach")
-async def test_a_membership_leaks(all_pairs: Tenants, judge: Judge) -> None:
+@on_both("tenancy-isolation")
+async def test_a_membership_leaks(all_pairs: Tenants, judge: Judge, on: str) -> None:
     """Every other tenant's role is a member of the first's."""
-    await leaking(all_pairs)
-    assert judge.refuted("foreign_objects_read", "isolation_granted")
+    async with all_pairs.provisioning():
+        await all_pairs.provision()
+        first, *others = all_pairs.plan
+        for other in others:
+            await all_pairs.administer(first.database, f"GRANT {quoted(first.role)} TO {quoted(other.role)}")
+        await all_pairs.attack(few)
+    assert judge.refuted("isolation_granted", "foreign_objects_read")
 
 
 @slow
@@ -368,58 +286,28 @@ async def test_a_single_replica_beside_tenants(
     assert judge.refuted("gap_s")
 
 
-@slow
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_change_of_schema_is_undone_in_one_tenant(few_tenants: Tenants, judge: Judge) -> None:
-    """Its index was made, as the server answered, and somebody dropped it."""
-    await changed_but_for_one(few_tenants)
-    assert judge.refuted("schema_change_not_whole")
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="cockroach")
-async def test_a_change_of_schema_is_undone_in_one_tenant_of_cockroachdb(few_tenants: Tenants, judge: Judge) -> None:
-    """The same where changes of schema are jobs."""
-    await changed_but_for_one(few_tenants)
-    assert judge.refuted("schema_change_not_whole")
-
-
-async def changed_but_for_one(few_tenants: Tenants) -> None:
-    """Change all of them, and look once an index is gone."""
+@on_both("tenancy")
+async def test_a_change_of_schema_is_undone_in_one_tenant(few_tenants: Tenants, judge: Judge, on: str) -> None:
+    """Its index was made, as the server answered, and somebody dropped it before all of them are looked at."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         async with few_tenants.changing() as changing:
             await changing.everywhere()
             await few_tenants.administer(next(iter(few_tenants.plan)).database, f"DROP INDEX {INDEX}")
             await changing.look()
+    assert judge.refuted("schema_change_not_whole")
 
 
-@slow
-@pytest.mark.sabotage("tenancy-growth", engine="postgres")
+@on_both("tenancy-growth")
 async def test_a_table_is_dropped_behind_the_growth_curve(
-    trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch, on: str
 ) -> None:
-    """The curve stopped with all its tables, and before they are counted somebody drops one."""
-    await grown_but_for_one(trial, tenant_growth, monkeypatch)
-    assert judge.refuted("tables_missing", "tenants_missing")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-growth", engine="cockroach")
-async def test_a_table_is_dropped_behind_the_growth_curve_of_cockroachdb(
-    trial: Trial, tenant_growth: TenantGrowth, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same where a dropped table stays for a while as a descriptor."""
-    await grown_but_for_one(trial, tenant_growth, monkeypatch)
-    assert judge.refuted("tables_missing", "tenants_missing")
-
-
-async def grown_but_for_one(trial: Trial, tenant_growth: TenantGrowth, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw a short curve, and count what it made once a table is gone."""
-    small = replace(trial.run.size(GROWTH), largest=900, batch_tables=150, rest_s=1)
+    """The curve, a short one, stopped with all its tables, and before they are counted somebody drops one."""
+    small = replace(trial.run.size(GROWTH), largest=1350, batch_tables=150, rest_s=1)
     monkeypatch.setattr(TenantGrowth, "sizes", property(lambda _: small))
     async with tenant_growth.tenants.provisioning():
         await tenant_growth.grow()
         first = next(iter(tenant_growth.tenants.plan)).database
         await tenant_growth.tenants.administer(first, "DROP TABLE sales_history")
         await tenant_growth.count()
+    assert judge.refuted("tables_missing", "tenants_missing")

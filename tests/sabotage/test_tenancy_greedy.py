@@ -88,7 +88,7 @@ async def test_a_tenant_takes_the_machine(
 ) -> None:
     """A process for each of its connections has a turn on the CPU before anybody else has the next one."""
     await greedy(trial, tenants, noisy_load, monkeypatch)
-    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+    assert judge.refuted("noisy_p99_growth_interval")
 
 
 @slow
@@ -98,4 +98,4 @@ async def test_a_tenant_takes_the_machine_of_cockroachdb(
 ) -> None:
     """The same where each node is one process that gives its statements turns."""
     await greedy(trial, tenants, noisy_load, monkeypatch)
-    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+    assert judge.refuted("noisy_p99_growth_interval")

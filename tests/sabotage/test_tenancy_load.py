@@ -122,13 +122,17 @@ async def at(trial: Trial, moment: int) -> None:
     await asyncio.sleep(max(0, moment - trial.store.now()) / SECOND)
 
 
-async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "true") -> None:
-    """Let each row that they read or write take 20 ms longer, by a policy made by hand; not those that are counted."""
+TOO_LATE_S = 0.06
+"""For each row: of ten transactions that come due at a tenant in a second six are served, and the others pile up."""
+
+
+async def throttle(tenants: Tenants, some: Iterable[Tenant], *, late_s: float = TOO_LATE_S, when: str = "true") -> None:
+    """Let each row that they read or write take longer, by a policy made by hand; not those that are counted."""
     for held in some:
         await tenants.administer(
             held.database,
             "CREATE FUNCTION late() RETURNS BOOL LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS "
-            f"$$ BEGIN IF current_query() NOT LIKE '%count(*)%' AND {when} THEN PERFORM pg_sleep(0.02); END IF; "
+            f"$$ BEGIN IF current_query() NOT LIKE '%count(*)%' AND {when} THEN PERFORM pg_sleep({late_s}); END IF; "
             "RETURN true; END $$",
             f"ALTER TABLE {TABLE} ENABLE ROW LEVEL SECURITY",
             f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY",
@@ -140,11 +144,11 @@ async def throttle(tenants: Tenants, some: Iterable[Tenant], *, when: str = "tru
 @slow
 @pytest.mark.sabotage("tenancy", engine="postgres")
 async def test_a_tenant_is_throttled(tenants: Tenants, tenant_load: TenantLoads, judge: Judge) -> None:
-    """Two of eight are."""
+    """Two of eight are, by so little that all of them are served."""
     async with tenants.provisioning():
         await tenants.provision(HALF)
         loaded = tenants.made_for(MIX, part=HALF)[:8]
-        await throttle(tenants, loaded[:2])
+        await throttle(tenants, loaded[:2], late_s=0.02)
         await tenant_load.levels(loaded, mix=MIX)
     assert judge.refuted("tenant_slowest")
 
@@ -212,7 +216,7 @@ async def test_all_tenants_are_throttled_once_there_are_more(
             if part == max(tenants.sides.values()):
                 await throttle(tenants, some)
             await tenant_load.one_side(some, mix=MIX, side=side, of=there)
-    assert judge.refuted("larger_p99_interval")
+    assert judge.refuted("larger_efficiency_interval", "larger_p99_interval")
 
 
 @slow
@@ -226,7 +230,7 @@ async def test_all_wait_for_a_tenant_that_asks_for_much(
         some = tenants.made_for(MIX, part=HALF)
         await throttle(tenants, some, when=ONE_ASKS_MUCH)
         await noisy_load.noisy(some, mix=MIX)
-    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+    assert judge.refuted("noisy_efficiency_loss_interval", "noisy_p99_growth_interval")
 
 
 @slow
@@ -256,7 +260,7 @@ async def test_all_tenants_of_cockroachdb_wait_once_there_are_more(
             there = await tenants.provision(HALF * part)
             late_s = 0.15 if part == max(tenants.sides.values()) else 0.0
             await tenant_load.one_side(some, mix=MIX, side=side, of=there)
-    assert judge.refuted("larger_p99_interval", "larger_efficiency_interval")
+    assert judge.refuted("larger_efficiency_interval", "larger_p99_interval")
 
 
 @slow
@@ -286,7 +290,7 @@ async def test_tenants_of_cockroachdb_wait_while_one_is_noisy(
 
         monkeypatch.setattr(noisy_load, "_spec", others_wait)
         await noisy_load.noisy(tenants.made_for(MIX, part=HALF), mix=MIX)
-    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")
+    assert judge.refuted("noisy_efficiency_loss_interval", "noisy_p99_growth_interval")
 
 
 @slow

@@ -12,6 +12,7 @@ from fixtures.workloads.tenants.fixture import Tenants
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.templates import Templates
 from tests.claims.test_survivability import write_through
+from tests.sabotage.engines import on_both
 from tests.sabotage.test_survivability_postgres import whose_rows
 from tests.slow import slow
 
@@ -81,20 +82,9 @@ async def lost(tenants: Tenants, *statements: str) -> None:
     await tenants.count()
 
 
-@slow
-@pytest.mark.sabotage("tenancy", engine="postgres")
-async def test_a_row_of_a_tenant_is_lost(few_tenants: Tenants, judge: Judge) -> None:
+@on_both("tenancy")
+async def test_a_row_of_a_tenant_is_lost(few_tenants: Tenants, judge: Judge, on: str) -> None:
     """Whoever counts tables alone finds it whole."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        await lost(few_tenants, ONE_ROW)
-    assert judge.refuted("tenants_missing")
-
-
-@slow
-@pytest.mark.sabotage("tenancy", engine="cockroach")
-async def test_a_row_of_a_tenant_of_cockroachdb_is_lost(few_tenants: Tenants, judge: Judge) -> None:
-    """The same where one query counts the tables of all databases."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await lost(few_tenants, ONE_ROW)
@@ -112,25 +102,11 @@ async def test_a_warehouse_is_half_full(trial: Trial, cluster: Cluster, judge: J
     assert judge.refuted("tenants_missing")
 
 
-@slow
-@pytest.mark.sabotage("tenancy-survivability", engine="postgres")
+@on_both("tenancy-survivability")
 async def test_a_row_of_a_tenant_is_lost_by_a_kill(
-    few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
+    few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int, on: str
 ) -> None:
     """As if the node that was killed had been the only one that had it; the ledger has all of its rows."""
-    async with few_tenants.provisioning():
-        await few_tenants.provision()
-        await write_through(fault.kill, ledger=ledger, probe=probe, inserts=inserts)
-        await lost(few_tenants, ONE_ROW)
-    assert judge.refuted("tenants_missing")
-
-
-@slow
-@pytest.mark.sabotage("tenancy-survivability", engine="cockroach")
-async def test_a_row_of_a_tenant_of_cockroachdb_is_lost_by_a_kill(
-    few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
-) -> None:
-    """The same where the rows of a tenant have replicas of their own."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await ledger.spread()
