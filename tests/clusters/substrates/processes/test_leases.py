@@ -21,7 +21,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, ProcessSpec, ProcessState
 from clusters.substrates.processes import Processes, cgroups, leases, proctree
-from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, eventually, working_in
+from tests.clusters.substrates.processes.process_nodes import PATIENCE_S, alive, eventually, working_in
 
 HARNESS = Path(__file__).with_name("harness_to_kill.py")
 HOLDER = """
@@ -148,8 +148,10 @@ def test_interrupting_the_terminal_does_not_reach_the_supervisor(tmp_path: Path)
 
 
 def test_a_later_run_sweeps_what_was_left_when_all_three_were_killed(tmp_path: Path, state: Path) -> None:
-    with doomed(tmp_path) as alive, doomed(tmp_path) as harness:
+    with doomed(tmp_path) as living, doomed(tmp_path) as harness:
         harness.kill("harness", "guard", "supervisor")
+        holders = harness.process.pid, harness.told["guard"], harness.told["supervisor"]
+        wait_for(lambda: not any(map(alive, holders)))  # until then what they hold is held
         wait_for(lambda: len(working_in(harness.directory)) == 3)
         assert harness.directory.exists()
         left = working_in(harness.directory)
@@ -159,7 +161,7 @@ def test_a_later_run_sweeps_what_was_left_when_all_three_were_killed(tmp_path: P
         assert working_in(harness.directory) == []
         assert not harness.directory.exists()
         assert not list(Path("/sys/fs/cgroup").glob(f"*/**/roachproof-{harness.directory.name}"))
-        assert len(working_in(alive.directory)) >= 6, "a living cluster is not touched"
+        assert len(working_in(living.directory)) >= 6, "a living cluster is not touched"
         assert leases.sweep() == ()
 
 
