@@ -3,6 +3,7 @@
 from clusters.tenancy import Setting, Tenancy
 
 _ARTICLE = "22k-databases article, Cluster Settings"
+_ON_23_1 = f"{_ARTICLE}; its name on 23.1 (release notes of v23.2: SHOW RANGES)"
 _SUCCESSOR = f"{_ARTICLE}; its name on newer versions"
 
 _USERS = (
@@ -77,6 +78,8 @@ TENANCY = Tenancy(
     drop_database="DROP DATABASE IF EXISTS {database} CASCADE",
     settings=(
         Setting(name="spanconfig.host_coalesce_adjacent.enabled", value="true", why=_ARTICLE, lasting=True),
+        Setting(name="spanconfig.storage_coalesce_adjacent.enabled", value="true", why=_ON_23_1, lasting=True),
+        Setting(name="spanconfig.tenant_coalesce_adjacent.enabled", value="true", why=_ON_23_1, lasting=True),
         Setting(name="spanconfig.range_coalescing.system.enabled", value="true", why=_SUCCESSOR, lasting=True),
         Setting(name="spanconfig.range_coalescing.application.enabled", value="true", why=_SUCCESSOR, lasting=True),
         Setting(name="kv.range_merge.queue_interval", value="50ms", why=_ARTICLE),
