@@ -99,12 +99,12 @@ class Tenancy:
         "AND table_schema NOT IN ('information_schema', 'pg_catalog', 'pg_extension', 'crdb_internal')"
     )
     space: tuple[str, ...] = ()
-    """Queries for one row ``ranges, mib`` of the whole cluster; the first that the server knows is asked.
+    """Queries for one row ``ranges, mib, data_mib`` of the whole cluster; the first that the server knows is asked.
 
     ``ranges`` are those of users' tables, dropped ones among them: the server splits and merges its own meanwhile.
+    ``mib``: on disk. ``data_mib``: keys and values in those ranges, of one replica each; ``NULL`` where there are no
+    ranges, and files go with the statement.
     """
-    space_unsure: str = ""
-    """Why ``mib`` does not tell what was given back of what is dropped; empty where it does."""
     uncleared: str = ""
     """A query for how many tables are dropped and still have their rows; empty where files go with the statement."""
 

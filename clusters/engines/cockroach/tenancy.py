@@ -7,13 +7,20 @@ _ON_23_1 = f"{_ARTICLE}; its name on 23.1 (release notes of v23.2: SHOW RANGES)"
 _SUCCESSOR = f"{_ARTICLE}; its name on newer versions"
 
 _USERS = (
-    "SELECT count(*)::INT8 AS ranges FROM (SELECT substring({key}, '^/Table/([0-9]+)')::INT8 AS id FROM {ranges}) "
-    "AS begun WHERE id >= 50 AND NOT EXISTS (SELECT 1 FROM ({system}) AS own WHERE own.id = begun.id)"
+    "SELECT count(*)::INT8 AS ranges, {mib} AS mib, COALESCE(sum({data}), 0)::FLOAT8 / 1048576 AS data_mib FROM ("
+    "SELECT {size} AS size FROM (SELECT *, substring({key}, '^/Table/([0-9]+)')::INT8 AS id FROM {ranges}) AS begun "
+    "WHERE id >= 50 AND NOT EXISTS (SELECT 1 FROM ({system}) AS own WHERE own.id = begun.id)) AS users"
 )
-"""How many ranges begin in a user's table, one that was dropped included: its number is no table's of the server's.
+"""The ranges that begin in a user's table, one that was dropped included: its number is no table's of the server's.
 
 Up to 49 all are the server's, and more of them with each version; what an upgrade adds is numbered among users' own.
 """
+
+_DATA = (
+    "(size->>'key_bytes')::INT8 + (size->>'val_bytes')::INT8 + COALESCE((size->>'range_key_bytes')::INT8, 0) "
+    "+ COALESCE((size->>'range_val_bytes')::INT8, 0)"
+)
+"""All versions of a range's keys and values: what was deleted counts until it is cleared away."""
 
 TENANCY = Tenancy(
     role_bytes=63,
@@ -58,22 +65,23 @@ TENANCY = Tenancy(
     tables='SELECT table_catalog::VARCHAR AS database, count(*)::INT8 AS tables FROM "".information_schema.tables '
     "WHERE table_type = 'BASE TABLE' GROUP BY table_catalog",
     space=(
-        "SELECT ("  # noqa: S608 - constants
-        + _USERS.format(
+        _USERS.format(
+            mib="(SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576",
+            size="crdb_internal.range_stats(start_key)",
+            data=_DATA,
             key="start_pretty",
             ranges="crdb_internal.ranges_no_leases",
             system='SELECT id FROM system.namespace WHERE "parentID" = 1',
-        )
-        + ") AS ranges, (SELECT sum(used) FROM crdb_internal.kv_store_status)::FLOAT8 / 1048576 AS mib",
-        "SELECT ranges, 0::FLOAT8 AS mib FROM ("  # noqa: S608 - constants
-        + _USERS.format(
+        ),
+        _USERS.format(
+            mib="0::FLOAT8",
+            size="range_size",
+            data="size",
             key="start_key",
-            ranges="[SHOW CLUSTER RANGES]",
+            ranges="[SHOW CLUSTER RANGES WITH DETAILS]",
             system="SELECT oid::INT8 AS id FROM system.pg_catalog.pg_class WHERE relkind <> 'i'",
-        )
-        + ") AS users",
+        ),
     ),
-    space_unsure="stores keep what was cleared away until they compact it, and servers write statistics meanwhile",
     uncleared='SELECT count(*)::INT8 FROM "".crdb_internal.tables WHERE drop_time IS NOT NULL',
     drop_database="DROP DATABASE IF EXISTS {database} CASCADE",
     settings=(

@@ -51,7 +51,10 @@ TENANCY = Tenancy(
         "GRANT CONNECT ON DATABASE template1 TO PUBLIC",
         "GRANT CONNECT, TEMPORARY ON DATABASE {home} TO PUBLIC",
     ),
-    space=("SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib FROM pg_database",),
+    space=(
+        "SELECT 0 AS ranges, (sum(pg_database_size(oid)) / 1048576)::FLOAT8 AS mib, NULL::FLOAT8 AS data_mib "
+        "FROM pg_database",
+    ),
     drop_database="DROP DATABASE IF EXISTS {database} WITH (FORCE)",
     tables_a_batch=100,
     lanes=4,
