@@ -36,8 +36,9 @@ ROW_GROUPS = [
     *TENANCY,
     *("adversity", "distribution-cost", "ycsb"),
 ]
-SEEN = {("tenancy", Suite.GATE): 187, ("tenancy-drop", Suite.GATE): 66, ("tenancy-noisy-tenant", Suite.NIGHTLY): 268}
-"""Seconds on two cores, the first while other work had two fifths of them."""
+SEEN = {("tenancy", Suite.GATE): 132, ("tenancy-drop", Suite.GATE): 69, ("tenancy", Suite.NIGHTLY): 229}
+"""Seconds on two cores. The first and the last with nothing else at work, on v21.1: it took 290 s at night, with seven
+tenants more and 61 s in which another way was tried. The second on v26.1, beside other work."""
 MINIMAL = """
 [claims.mine]
 sentence = "Nothing is lost."
@@ -57,18 +58,22 @@ def write(tmp_path: Path) -> Write:
     return write_
 
 
-def test_claims_of_tenants_are_estimated_as_they_were_seen_and_profiles_say_no_less() -> None:
-    """Of nightly's claims one alone was seen, so that its profile tells of estimates."""
+def test_claims_of_tenants_keep_to_the_gates_minutes_and_to_half_an_hour_of_a_night() -> None:
+    """By their estimates, none of which is less than what was seen; profiles say so."""
     catalogue, sizes = load(), {suite: _tenants("laptop", suite).why for suite in (Suite.GATE, Suite.NIGHTLY)}
-    for (claim, suite), seconds in SEEN.items():
-        estimate = catalogue.claim(claim).estimate_for(suite)
-        assert estimate is not None
-        assert estimate.seconds == pytest.approx(seconds, rel=0.1), claim
+    estimates = {
+        (claim.id, suite): one.seconds
+        for claim in catalogue
+        for suite in sizes
+        if claim.id in TENANCY and (one := claim.estimate_for(suite))
+    }
+    assert all(estimates[of] >= seconds for of, seconds in SEEN.items())
+    assert estimates["tenancy", Suite.GATE] <= 3 * 60
+    assert estimates["tenancy-drop", Suite.GATE] <= 70
     gate = r"tenancy was seen to take about three minutes of the gate .* tenancy-drop takes one more$"
     assert re.search(gate, sizes[Suite.GATE])
-    estimates = [claim.estimate_for(Suite.NIGHTLY) for claim in catalogue if claim.id in TENANCY]
-    assert sum(one.seconds for one in estimates if one) == pytest.approx(30 * 60, rel=0.1)
-    assert "are estimated to take about half an hour of a night" in sizes[Suite.NIGHTLY]
+    assert sum(seconds for (_, suite), seconds in estimates.items() if suite is Suite.NIGHTLY) <= 30 * 60
+    assert "are estimated to take no more than half an hour of a night" in sizes[Suite.NIGHTLY]
 
 
 def _tenants(profile: str, suite: Suite) -> TenantsSizes:

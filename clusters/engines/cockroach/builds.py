@@ -48,7 +48,7 @@ RUN: Sequence[Build] = (
         date="2021-03-16",
         commit="5cacaaa12e",
         made="public source",
-        ran="the suites gate and curve",
+        ran="the suites gate and curve; tenancy of the suite nightly",
     ),
     Build(
         tag="v26.1.0-alpha.1",
