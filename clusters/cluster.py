@@ -27,7 +27,7 @@ from clusters.model import (
 )
 from clusters.substrates import Substrate
 from clusters.waiting import hold
-from clusters.watched import START_TIMEOUT_S, Watched
+from clusters.watched import START_TIMEOUT_S, NotUp, Watched
 
 DRAIN_S = 120.0
 """A node that has not handed over its work by then, or has not stopped after as long, is late; measured: a few seconds
@@ -295,18 +295,30 @@ class Cluster(Watched):
         await self.restart(node)
         await self.deployment.forget(node)
 
-    async def add(self, node: NodeSpec, engine: Engine | None = None, *, timeout: float = START_TIMEOUT_S) -> None:
-        """Add a node to the running cluster, of another version where one is given; wait until it takes clients."""
-        await self._begin(node, engine)
+    async def add(self, node: NodeSpec, *, timeout: float = START_TIMEOUT_S) -> None:
+        """Add a node to the running cluster, and wait until it takes clients."""
+        await self._begin(node, None)
         self.nodes.append(node.name)
         await self.accepting(node.name, timeout=timeout)
 
-    async def give_up(self, node: str) -> None:
-        """Kill a node that was added and never took clients; nothing is asked of it any more."""
+    async def joins(self, node: NodeSpec, engine: Engine, *, timeout: float = START_TIMEOUT_S) -> NotUp | None:
+        """Start a new node of this version that is to be taken in; why it was not, by its own doing: it is gone then.
+
+        Raises ``HarnessError`` where something outside the database ended it, or keeps it from serving.
+        """
+        await self._begin(node, engine)
+        not_up = await self.comes_up(node.name, timeout=timeout)
+        if not_up is None:
+            self.nodes.append(node.name)
+        else:
+            await self._forget(node.name)
+        return not_up
+
+    async def _forget(self, node: str) -> None:
+        """Kill a new node that never took clients; nothing is asked of it any more."""
         self._comes_back(node, None)
         await self.substrate.kill(node)
         await self.deployment.withdraw(node)
-        self.nodes.remove(node)
 
     async def _begin(self, node: NodeSpec, engine: Engine | None) -> None:
         """Place a new node and start it. One that cannot be is forgotten, else nothing would ever be whole again."""
@@ -348,9 +360,7 @@ class Cluster(Watched):
             lines = [line.strip("* ") for line in not_up.why.splitlines()]
             said = [line for line in lines if any(words in line.lower() for words in engine.kind.keeps_out)]
             kept_out = KeptOut(how="; ".join([*said[:1], not_up.why]), for_version=bool(said))
-        self._comes_back(node.name, None)
-        await self.substrate.kill(node.name)
-        await self.deployment.withdraw(node.name)
+        await self._forget(node.name)
         return kept_out
 
     def _comes_back(self, node: str, program: Path | None) -> None:

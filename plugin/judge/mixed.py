@@ -192,7 +192,8 @@ def changed(blocks: Mapping[str, Blocks], state: str, share: float) -> Change:
     means = {}
     for name in ("before", state):
         if (count := sum(map(len, blocks[name]))) < FEWEST_BLOCKS:
-            raise NotRecorded(f"{count} blocks of {BLOCK} writes {name}, at least {FEWEST_BLOCKS} asked")
+            way_out = ": a plan with a stay, or a look at it, would have more" if name == "mixed" else ""
+            raise NotRecorded(f"{count} blocks of {BLOCK} writes {name}, at least {FEWEST_BLOCKS} asked{way_out}")
         means[name] = mean([[_log(block, share) for block in stretch] for stretch in blocks[name]])
     return change(means["before"], means[state])
 

@@ -111,7 +111,8 @@ def _beside(swapping: SwappingSeries, claim: Claim, titles: Mapping[str, str], s
     for name, printed in claim.paper.items():
         if not isinstance(printed, Mapping) or not swapping.swaps:
             continue
-        if {"from", "to", "nodes", "changed", "down"} <= printed.keys():
+        restarted = swapping.plan is not None and swapping.plan.equal  # of one build none is changed
+        if {"from", "to", "nodes", "changed", "down"} <= printed.keys() and not restarted:
             yield moments(printed, titles.get(name, name), claim.work, swapping, setups)
         minutes = {key: re.fullmatch(r"minutes_(\d+)_nodes", key) for key in printed}
         known = {int(found[1]): float(printed[key]) for key, found in minutes.items() if found}

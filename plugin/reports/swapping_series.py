@@ -67,14 +67,16 @@ class Swap:
 
     Draining it began at ``begin``; it is ``down`` from when its process is gone, and ``up`` once it takes clients; then
     the cluster is ``whole`` again. ``before``, ``wanted`` and ``build`` are what it ran, what it was given and what it
-    calls itself at last. ``failed``: why it did not come up with what it was given, or if ``undrained`` was not given
-    it; ``meant``: how it was to fail, if it did so. ``ended``: what became of the loads' connections to it.
+    calls itself at last; ``to`` is what the plan calls what it was given: one build twice has two names there.
+    ``failed``: why it did not come up with that, or if ``undrained`` was not given it; ``meant``: how it was to fail,
+    if it did so. ``ended``: what became of the loads' connections to it.
     """
 
     node: str
     before: str
     wanted: str
     begin: float
+    to: str = ""
     down: float | None = None
     up: float | None = None
     whole: float | None = None
@@ -344,10 +346,10 @@ class _Told:
                 gaps = self.gaps[self.faults] if self.faults < len(self.gaps) else (None, None)
                 self.faults += 1
                 for node in nodes if kind == SWAP else ():
-                    wanted = self._build(self._asked("to"))
+                    to = self._asked("to")
                     self.swaps.append(
                         Swap(
-                            node=node, before=self.running.get(node, ""), wanted=wanted, begin=at,
+                            node=node, before=self.running.get(node, ""), wanted=self._build(to), to=to, begin=at,
                             ended=self.connections.get((node, t)),
                             gap_s=gaps[0], others_gap_s=gaps[1],
                         )

@@ -55,7 +55,8 @@ def rolls(swapping: SwappingSeries) -> list[Roll]:
         if swap.meant:
             continue
         last = found[-1] if found else []
-        if last and last[-1].wanted == swap.wanted and swap.node not in {each.node for each in last}:
+        same = last and (last[-1].wanted, last[-1].to) == (swap.wanted, swap.to)
+        if same and swap.node not in {each.node for each in last}:
             last.append(swap)
         else:
             found.append([swap])

@@ -236,6 +236,18 @@ def test_it_says_what_comes_before_the_steps_and_what_goes_on_meanwhile(changes:
     assert "1. look at objects" in told[begin + 6]
 
 
+def test_a_plan_that_never_leaves_the_mixed_cluster_to_its_load_says_so_before_it_runs(changes: Gate) -> None:
+    file = changes.path / "test_claims.py"
+    file.write_text(file.read_text() + UNDER_LOAD)
+    plan = json.loads((changes.path / "mine.json").read_text())
+    looks = [{"type": "look", "state": "mixed"}, {"type": "stay"}]
+    kept = [{**step, "pause_s": 1.0} if "pause_s" in step else step for step in plan["steps"] if step not in looks]
+    (changes.path / "mine.json").write_text(json.dumps({**plan, "steps": kept}))
+    ran = changes(*changes.tests("loaded"), *BOTH, "--plan", "mine.json", "--dry-run")
+    assert ran.status == 0, ran.text
+    assert "no step leaves the mixed cluster to its load, so that latency then will be undecided" in ran.text
+
+
 @pytest.mark.parametrize(
     ("arguments", "edit", "said"),
     [

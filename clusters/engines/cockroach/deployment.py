@@ -157,6 +157,7 @@ class CockroachDeployment:
         """Ask it no more."""
         self._access.remove(node)
         self._builds.remove(node)
+        self._speak()
 
     @property
     def _ca_key(self) -> str:
@@ -258,6 +259,10 @@ class CockroachDeployment:
         if self._adopted:  # there must be a way back, whoever asked for this
             await self.keep_version()
         self._builds.give(node, Installed(binary=engine.program, tag=engine.version))
+        self._speak()
+
+    def _speak(self) -> None:
+        """All parts ask in the words of the oldest build that is there."""
         for asked in (self._members, self._membership, self.backups):
             if asked is not None:
                 asked.dialect = self._dialect

@@ -647,7 +647,7 @@ async def test_a_version_that_is_there_to_fail_says_whether_it_failed_as_it_was_
 NEW = NodeSpec(name="n4")
 
 
-@pytest.mark.parametrize("asked", ["refuses", "add"])
+@pytest.mark.parametrize("asked", ["refuses", "joins"])
 async def test_a_new_node_that_cannot_be_given_its_version_leaves_nothing(
     asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -662,7 +662,7 @@ async def test_a_new_node_that_cannot_be_given_its_version_leaves_nothing(
         assert kept_out == KeptOut(how="n4: v1 cannot start with this data", for_version=True)
     else:
         with pytest.raises(BadInput, match="n4: v1 cannot start with this data"):
-            await fake.cluster.add(NEW, FakeEngine(fake.substrate, "v1"))
+            await fake.cluster.joins(NEW, FakeEngine(fake.substrate, "v1"))
     assert fake.cluster.nodes == ["n1", "n2", "n3"]
     assert fake.substrate.state("n4") is ProcessState.ABSENT
     assert (await fake.deployment.healthy()).ok, "it is waited for no more"

@@ -204,6 +204,14 @@ def test_the_figure_s_moment_stands_beside_the_same_one_here(trial: StoredTrial,
     assert guide.title == "rolling upgrade"
 
 
+def test_of_a_build_that_is_given_twice_no_moment_is_shown(tmp_path: Path, claim: Claim) -> None:
+    """None of its nodes is changed; counted by builds, each was changed and not."""
+    events = [drawn(equal=True, builds={"old": OLD, "new": OLD}), *done()[1:]]
+    trial = stored_run(stored(tmp_path / "run", events), load()).trials[0]
+    (guide,) = trial.sections["versions"].beside(claim, {"figure_5_10": "figure 5.10"}, ())
+    assert guide.title == "rolling upgrade"
+
+
 def test_the_guide_s_minutes_stand_beside_each_roll(trial: StoredTrial, claim: Claim) -> None:
     setups = (("set-up of the thesis", "pods"), ("set-up here", "two cores"))
     _, guide = trial.sections["versions"].beside(claim, {"adversity_guide": "adversity guide"}, setups)

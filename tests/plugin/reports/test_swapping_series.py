@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from plugin.evidence.plan import StoredPlan
+from plugin.evidence.plan import PlannedStep, StoredPlan
 from plugin.judge.metrics import measure
 from plugin.judge.mixed import Ended
 from plugin.judge.trial import TrialEvidence
@@ -169,6 +169,16 @@ def test_nodes_that_are_given_the_same_version_are_a_roll() -> None:
     assert (down.before, down.to, down.nodes) == (NEW, OLD, ("n1", "n2", "n3"))
     again = rolls(of(drawn(), *swapped(18, "n3", NEW), *swapped(23, "n3", NEW)))
     assert [roll.nodes for roll in again] == [("n3",), ("n3",)], "a restart of the same node begins another"
+
+
+def test_a_build_that_is_given_twice_goes_back_all_the_same() -> None:
+    """The gate's order: a node forward and back, then all. By builds alone its second and third roll were one."""
+    names = ("new", "old", "new", "new", "new")
+    plan = StoredPlan(steps=tuple(PlannedStep(kind="swap", facts={"to": name}) for name in names))
+    turns = enumerate(("n3", "n3", "n1", "n2", "n3"))
+    events = [event for at, node in turns for event in swapped(18 + 5 * at, node, OLD, step=1 + at)]
+    found = of(drawn(steps=5, equal=True, builds={"old": OLD, "new": OLD}), *events, plan=plan)
+    assert [roll.nodes for roll in rolls(found)] == [("n3",), ("n3",), ("n1", "n2", "n3")]
 
 
 def test_minutes_a_node_are_those_of_the_judge() -> None:
