@@ -273,11 +273,12 @@ class Cluster(Watched):
         code = await self.substrate.stop(node, timeout=timeout)
         late = code == -signal.SIGKILL and time.monotonic() - begun >= timeout
         last = self.substrate.log_tail(node)
-        outside = None if late or code in (0, -signal.SIGTERM) else self._outside(node, code, last)
-        if outside:
+        in_order = late or code in (0, -signal.SIGTERM)
+        if outside := self.substrate.ended_by(node) or (None if in_order else self._outside(node, code, last)):
             raise HarnessError(f"{node} ended with exit code {code} when it was to stop, {outside}; last:\n{last}")
         self.record(events.NodeStopped(node=node, code=code, late=late or UNSET))
         return code
+        self.watch()  # what kept it from that may have come over another
 
     async def restart(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""

@@ -125,7 +125,8 @@ class Substrate(Nodes, Protocol):
     def machine_lost(self, name: str) -> str:
         """What became of the machine of a node since that was placed, where it was lost; it may be back. Else nothing.
 
-        A node on such a machine is not heard of, whatever it does: its process runs, as far as anybody knows.
+        A node on such a machine is not heard of, whatever it does: its process runs, as far as anybody knows. So it is
+        where somebody ended a node and it came back by itself: whoever looks now sees that it runs.
         """
 
     async def cut(self, sender: str, receiver: str) -> str:

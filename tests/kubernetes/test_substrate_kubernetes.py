@@ -169,6 +169,7 @@ async def test_a_pod_that_somebody_deletes_comes_back_and_goes_on(place: Any) ->
             return now not in ("", former) and place.state("n1") is ProcessState.RUNNING
 
         await eventually("another pod to go on with its order", another)
+        assert "ended from outside" in place.machine_lost("n1"), "so that no claim is refuted by it"
     kubectl("-n", namespace, "delete", "pod", pod, "--wait=false", "--grace-period=0", "--force")
     await place.kill("n1")
     assert place.state("n1") is ProcessState.EXITED, "killed while another pod is made, it stays so"

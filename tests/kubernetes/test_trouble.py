@@ -5,6 +5,7 @@ import base64
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ import pytest
 
 from clusters.errors import BadInput
 from clusters.model import NodeSpec, ProcessState
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes.at_hand import (
     ADMIN,
     AT_HAND,
@@ -31,6 +33,7 @@ from tests.kubernetes.at_hand import (
     pod_of,
     spec,
 )
+from tests.kubernetes.lab.__main__ import two_versions
 from tests.kubernetes.lab.remains import CONTROL_GROUPS
 from tests.kubernetes.running import Running
 from tests.slow import slow
@@ -120,6 +123,33 @@ async def test_a_namespace_that_is_deleted_refutes_no_claim(tmp_path: Path) -> N
     assert "REFUTED" not in run.said
     assert "its pod was ended from outside" in " ".join(run.said.split())
     await eventually("the namespace to go", lambda: not namespaces())
+
+
+@slow
+@pytest.mark.parametrize("how", [(), ("--grace-period=0", "--force")], ids=["in order", "at once"])
+async def test_another_pod_that_is_deleted_while_a_version_is_changed_refutes_no_claim(
+    how: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Two nodes are down at once, the one by somebody else, and that is back before long; nor does a replay refute."""
+    if not (versions := two_versions(tmp_path, ["--engine", "postgres"])):
+        pytest.skip("the control is here in one version alone")
+    run = Running(tmp_path, "hot-swap", versions)
+    try:
+        await asyncio.to_thread(run.until, "the first change", lambda: "fault.begin" in run.events())
+        (changed,) = next(one["nodes"] for one in run.told() if one["event"] == "fault.begin")
+        (namespace,) = (name.removeprefix("namespace/") for name in namespaces().split())
+        other = next(number for number in range(3) if changed != f"n{number + 1}")
+        kubectl("-n", namespace, "delete", "pod", f"node-region-1-zone-1-{other}", "--wait=false", *how)
+        status = await asyncio.to_thread(run.process.wait)
+    finally:
+        run.end()
+    assert status == 7, run.said
+    assert "REFUTED" not in run.said
+    assert "its pod was ended from outside" in " ".join(run.said.split())
+    line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--judge", str(run.directory)]
+    judged = await asyncio.to_thread(subprocess.run, line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert judged.returncode == 7, judged.stdout + judged.stderr
+    await eventually("all that it made to go", lambda: not namespaces())
 
 
 class Memory:

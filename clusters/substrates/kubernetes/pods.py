@@ -47,6 +47,7 @@ _PULLS = ("ErrImagePull", "ImagePullBackOff")
 _NEVER = re.compile(r"not found|does not exist|manifest unknown|no such host|denied|unauthorized", re.IGNORECASE)
 """What is said of an image that is not pulled, where that stays so: else the kubelet tries again, with success, too."""
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
+_WENT_ON = f"{_OUTSIDE}, and another went on with its order"
 _CONTAINERS = (CONTAINER, GENERATOR)
 _RESIZES = ("PodResizePending", "PodResizeInProgress")
 """The conditions of a pod that is to have other limits: while its machine cannot give them, and until it has."""
@@ -76,6 +77,10 @@ class Pod:
     ready: bool = False
     """Whether its first process takes orders."""
     starts: int = 0
+    asked: int = 0
+    """So many of its starts were asked for at the most."""
+    went_on: str = ""
+    """That it started unasked, and so in the place of one that somebody ended; that stays true of it."""
     pid: int | None = None
     code: int | None = None
     ended_by: str = ""
@@ -295,9 +300,12 @@ class Pods:
             case ["roachproof", "ready"]:
                 pod.ready = True
             case ["roachproof", "started", pid]:
+                pod.starts += 1
+                if pod.starts > pod.asked:  # said before it is forgotten what ended the one before
+                    pod.went_on = _WENT_ON
+                    self._history.write(f"pod {pod.name}: {_WENT_ON}")
                 pod.pid, pod.code, pod.paused, pod.ended_by = int(pid), None, False, ""
                 pod.alive = True
-                pod.starts += 1
             case ["roachproof", "exited", code, *why]:
                 pod.code, pod.paused = exit_code(int(code)), False
                 pod.ended_by = _ENDED_BY.get("".join(why), "")

@@ -158,6 +158,7 @@ class Kubernetes(Shrinking):
         before, node.output = pod.starts, spec.output
         await self._write(node, ORDER, orders.order(spec).encode())
         await self._asked(node, "kill", "-USR1", "1")
+        pod.asked = before + 1
         await self._pods.until(f"{spec.name} to start", pod, lambda: pod.starts > before, timeout=_START_S)
 
     def _template(self, spec: ProcessSpec) -> Template:
@@ -269,7 +270,7 @@ class Kubernetes(Shrinking):
     def machine_lost(self, name: str) -> str:
         """That the machine of a node's pod was not ready since that was placed, and since when; it may be back."""
         node = self._nodes.get(name)
-        return self._machines.lost(node.pod) if node else ""
+        return (self._machines.lost(node.pod) or self._pods[node.pod].went_on) if node else ""
 
     # ---- looking --------------------------------------------------------------------------------------------------
 

@@ -524,6 +524,31 @@ async def test_how_a_node_stopped_is_recorded(
     assert whole(fake)
 
 
+@pytest.mark.parametrize("whose", ["its own", "another's, which is away", "another's, which is back"])
+async def test_what_somebody_else_ends_meanwhile_is_no_node_that_was_not_drained(
+    whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that was late: an eviction in the middle of a drain refuted the claim of a changed version."""
+    fake = await Fake().up()
+    substrate, by = fake.substrate, "its pod was ended from outside"
+
+    async def drain(node: str, *, timeout: float) -> None:
+        if whose == "its own":
+            substrate.states["n2"], substrate.codes["n2"], substrate.outside["n2"] = ProcessState.EXITED, 0, by
+            raise NotDrained("the connection was lost")
+        if whose == "another's, which is away":
+            substrate.states["n3"], substrate.codes["n3"], substrate.outside["n3"] = ProcessState.EXITED, 0, by
+        else:
+            substrate.lost["n3"] = by
+        raise TimedOut("not within 120 s")
+
+    monkeypatch.setattr(fake.deployment, "drain", drain)
+    with pytest.raises(HarnessError, match=by):
+        async with disturb(fake.cluster, changing(fake), ["n2"]):
+            pytest.fail("the block must not begin")
+    assert not {"drain.failed", "node.stopped", "node.died"} & {*fake.names}
+
+
 @pytest.mark.parametrize("how", ["it cannot be started", "it dies", "it never takes clients"])
 async def test_a_node_that_does_not_come_up_is_back_on_its_former_version(
     how: str, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ import pytest
 from kubernetes import client
 
 from clusters.errors import BadInput, HarnessError, TimedOut
+from clusters.model import ProcessState
 from clusters.substrates.kubernetes.manifests import COMPONENT, CONTAINER, CUTTER, GENERATOR, Settings, Template
 from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.substrate import Kubernetes
@@ -273,6 +274,33 @@ async def test_of_a_container_that_is_gone_its_last_word_alone_counts() -> None:
     pods._api.follow_log = lambda *told: log() if told[1:] == ("node-0", CONTAINER) else iter([])  # type: ignore[method-assign]
     pods._listen(pod, "one")
     assert (pod.starts, pod.code, pod.ended_by) == (1, 0, _OUTSIDE)
+
+
+async def test_one_that_comes_back_by_itself_is_not_forgotten_to_have_been_away() -> None:
+    """Whoever looks later sees that it runs, and a cluster that was down with it would be refuted."""
+    pods, forgotten = watched([]), list[str]()
+
+    class Looked(Pod):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "ended_by" and not value:
+                forgotten.append(self.went_on)
+
+    pods._pods["node-0"] = pod = Looked("node-0", asked=1)
+    for line in ("roachproof ready", "roachproof started 7"):
+        pods._said(pod, line)
+    assert (pod.alive, pod.went_on) == (True, "")
+    pods._said(pod, "roachproof exited 0 pod")
+    assert (pod.ended_by, pod.went_on) == (_OUTSIDE, "")
+    for line in ("roachproof ready", "roachproof started 7"):
+        pods._said(pod, line)
+    assert (pod.state, pod.ended_by) == (ProcessState.RUNNING, "")
+    assert pod.went_on.startswith(_OUTSIDE)
+    assert forgotten[-1] == pod.went_on, "there is no moment at which nothing is said"
+    there: Any = Kubernetes.__new__(Kubernetes)
+    there._pods, there._machines = pods, SimpleNamespace(lost=lambda _: "")
+    there._nodes = {"n1": SimpleNamespace(pod="node-0"), "n2": SimpleNamespace(pod="node-1")}
+    assert [there.machine_lost(name) for name in ("n1", "n2", "n3")] == [pod.went_on, "", ""]
 
 
 async def test_a_log_of_which_nothing_is_to_be_had_is_seldom_asked_for() -> None:
