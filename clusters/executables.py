@@ -1,16 +1,31 @@
-"""Programs of this machine: what tells one from another, and why one cannot be run, in words that name the way out."""
+"""Programs of this machine: what tells one from another, how one ends with us, and why one cannot be run, in words."""
 
 import errno
 import hashlib
 import os
 import platform
 import struct
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
 """ELF machine numbers (elf.h)."""
 _MAC = "a program for macOS"
 _FOREIGN = {b"MZ": "a program for Windows"} | dict.fromkeys((b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"), _MAC)
+
+DIES_WITH_PARENT = Path(__file__).with_name("dies_with_parent.py")
+"""A program that becomes another one, which the kernel then kills with the thread that started it."""
+
+
+def dying_with_us(argv: Sequence[str]) -> list[str]:
+    """A command line that runs this one, of which the first word is a path, until it ends or the calling thread does.
+
+    Elsewhere than on Linux nothing ends it with us.
+    """
+    if sys.platform != "linux":
+        return [*argv]
+    return [sys.executable, "-I", "-S", str(DIES_WITH_PARENT), str(os.getpid()), *argv]
 
 
 def sha256(path: Path) -> str:

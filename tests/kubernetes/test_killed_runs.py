@@ -33,22 +33,25 @@ def ours() -> list[str]:
     return kubectl("get", KINDS, "-A", "-l", f"{MANAGED}={OWNER}", "-o", "name", "--ignore-not-found").split()
 
 
-def killed_at(moment: str, tmp_path: Path) -> None:
-    """A run, and SIGKILL of its harness once the moment has come."""
+def killed_at(moment: str, tmp_path: Path) -> Path:
+    """A run, and SIGKILL of its harness once the moment has come; where it kept keys and passwords."""
     run = Running(tmp_path)
     number, _, objects = moment.partition(" ")
     try:
         run.until(moment, lambda: len(ours()) >= int(number) if objects else moment in run.events())
         assert namespaces(), "there is something to be left"
+        assert [*run.clusters.iterdir()], "there are keys to be left"
     finally:
         run.end()
+    return run.clusters
 
 
 @slow
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_run_that_is_killed_leaves_nothing(moment: str, tmp_path: Path) -> None:
-    await asyncio.to_thread(killed_at, moment, tmp_path)
+    clusters = await asyncio.to_thread(killed_at, moment, tmp_path)
     await eventually("all that it made to go", lambda: not ours() and not namespaces())
+    assert [*clusters.iterdir()] == [], "nor a key on this machine"
 
 
 async def test_all_goes_with_the_pod_that_the_harness_ran_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

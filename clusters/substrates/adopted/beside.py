@@ -25,7 +25,7 @@ class Beside:
     def __init__(self, api: Api, settings: Settings, context: str | None, history: History) -> None:
         self._api, self._settings = api, settings
         self._pods = Pods(api, settings, history)
-        self._guard = cleanup.Guard(settings, context, own=False, keep_logs=None)
+        self._guard = cleanup.Guard(settings, context, own=False, keep_logs=None, scratch=None)
 
     @classmethod
     async def begin(

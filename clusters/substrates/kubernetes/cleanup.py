@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -27,12 +28,18 @@ _AGAIN_S, _GIVE_UP_S = 5.0, 900.0
 
 
 class Guard:
-    """A process beside the harness that clears a cluster away once the harness is gone, however that ended."""
+    """A process beside the harness that clears a cluster away once the harness is gone, however that ended.
 
-    def __init__(self, settings: Settings, context: str | None, *, own: bool, keep_logs: Path | None) -> None:
+    ``scratch``: the directory of this machine that goes with it, where that has one: with keys, and with passwords.
+    """
+
+    def __init__(
+        self, settings: Settings, context: str | None, *, own: bool, keep_logs: Path | None, scratch: Path | None
+    ) -> None:
         self._companion = Companion(__name__, "guards the cluster")
-        logs = None if keep_logs is None else str(keep_logs.resolve())
-        self._companion.tell({"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs})
+        logs, private = (None if path is None else str(path.resolve()) for path in (keep_logs, scratch))
+        told = {"settings": asdict(settings), "context": context, "own": own, "keep_logs": logs, "scratch": private}
+        self._companion.tell(told)
 
     def refuse_dead(self) -> None:
         """Raise ``HarnessError`` where it has died: a killed harness would leave all, and all may be taken for left."""
@@ -157,11 +164,19 @@ def guard() -> None:
             except Exception:  # noqa: BLE001, S112, RUF100 - the next time; it is lost only after many
                 continue
     if not orders.readline():
-        try:
-            if told["keep_logs"]:
-                asyncio.run(save_logs(api, settings, Path(told["keep_logs"])))
-        finally:
-            _insist(lambda: remove(api, settings, own=own, wait=False))
+        logs, private = (told[name] and Path(told[name]) for name in ("keep_logs", "scratch"))
+        _clear_away(api, settings, own=own, keep_logs=logs, scratch=private)
+
+
+def _clear_away(api: Api, settings: Settings, *, own: bool, keep_logs: Path | None, scratch: Path | None) -> None:
+    """Everything that a killed harness left; its keys at once, whatever becomes of the rest."""
+    try:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if keep_logs is not None:
+            asyncio.run(save_logs(api, settings, keep_logs))
+    finally:
+        _insist(lambda: remove(api, settings, own=own, wait=False))
 
 
 if __name__ == "__main__":

@@ -186,7 +186,9 @@ class Places:
         await self._history.begin()
         await self._machines.begin(say)
         if not keep:
-            self._guard = cleanup.Guard(settings, self._given.context, own=self._own, keep_logs=self._keep_logs)
+            self._guard = cleanup.Guard(
+                settings, self._given.context, own=self._own, keep_logs=self._keep_logs, scratch=self.scratch
+            )
         if self._own:
             for swept in await asyncio.to_thread(cleanup.sweep, api):
                 say(f"left by a lost run: namespace {swept}: deleted")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import shlex
+import shutil
 import signal
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import BinaryIO
 
 from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.executables import dying_with_us
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
 from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
@@ -342,19 +344,22 @@ class Kubernetes(Shrinking):
 
 
 async def run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:
-    """Run a command to its end on the machine of the harness; what it leaves running is killed. Raises ``BadInput``."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=dict(env),
-            cwd=cwd,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise BadInput(f"{argv[0]}: cannot be executed ({error.strerror}); name a program of this machine") from error
+    """Run a command to its end on the machine of the harness; what it leaves running is killed. Raises ``BadInput``.
+
+    It ends with the harness, however that ends: a drain that went on would be of a cluster that is somebody's.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise BadInput(f"{argv[0]}: no such program, or not executable; name one of this machine")
+    process = await asyncio.create_subprocess_exec(
+        *dying_with_us([program, *argv[1:]]),
+        env=dict(env),
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         out, err = await process.communicate()
         assert process.returncode is not None

@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,6 +81,29 @@ def test_what_a_killed_harness_left_is_tried_again_where_it_cannot_be_deleted(mo
     fails.extend([HarnessError("it has been away")] * 9)
     with pytest.raises(HarnessError, match="it has been away"):
         cleanup._insist(remove)
+
+
+def test_the_keys_of_a_killed_harness_go_whatever_becomes_of_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on processes: the key of root, and of the authority, that the run directory had as long as it ran."""
+    there, settings = server({"team": ""}), Settings(namespace="team", cluster="c")
+    did = list[str]()
+
+    async def logs(*_: object) -> None:
+        did.append("logs")
+        raise HarnessError("no log is to be had")
+
+    monkeypatch.setattr(cleanup, "save_logs", logs)
+    monkeypatch.setattr(cleanup, "remove", lambda *_, **__: did.append("removed"))
+    for scratch in (tmp_path / "scratch", None):
+        if scratch:
+            (scratch / "certs").mkdir(parents=True)
+            (scratch / "certs" / "ca.key").write_text("secret")
+        with pytest.raises(HarnessError, match="no log is to be had"):
+            cleanup._clear_away(there, settings, own=True, keep_logs=tmp_path / "logs", scratch=scratch)
+    assert did == ["logs", "removed"] * 2
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_pods_that_take_long_to_end_are_asked_for_less_than_five_times_a_second(

@@ -54,7 +54,7 @@ def test_it_reads_the_kubeconfig_that_the_harness_reads(tmp_path: Path, monkeypa
 def test_a_guard_that_has_ended_keeps_nothing_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is noticed while nodes run: another run would take them for lost, and a killed harness would leave them."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    guard = Guard(Settings(namespace="team", cluster="one"), None, own=False, keep_logs=None)
+    guard = Guard(Settings(namespace="team", cluster="one"), None, own=False, keep_logs=None, scratch=None)
     place: Any = Kubernetes.__new__(Kubernetes)
     place._guard, place._nodes, place._forwards = guard, {}, None
     place._pods = SimpleNamespace(refuse_unwatched=lambda: None)
