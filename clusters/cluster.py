@@ -147,7 +147,7 @@ class Cluster(Watched):
         await self.restart(node)
 
     def compare_clocks(self) -> None:
-        """Record how the clocks of all nodes that run stand to the harness's.
+        """Record how the clocks of all nodes that run stand to the harness's, and whose they are.
 
         Raises ``HarnessError`` where the machine of one was lost; for that is waited where one is silent that was not.
         """
@@ -165,7 +165,9 @@ class Cluster(Watched):
             time.sleep(0.5)
         self.refuse_lost_machines()
         self._read.update(sources)
-        self.record(events.ClocksCompared(own=clocks.own(), sources=sources, unread=unread))
+        on = self.substrate.kind.machine
+        machines = {node: on(self.substrate, node) for node in sources} if on else UNSET
+        self.record(events.ClocksCompared(own=clocks.own(), sources=sources, unread=unread, machines=machines))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -276,9 +278,9 @@ class Cluster(Watched):
         in_order = late or code in (0, -signal.SIGTERM)
         if outside := self.substrate.ended_by(node) or (None if in_order else self._outside(node, code, last)):
             raise HarnessError(f"{node} ended with exit code {code} when it was to stop, {outside}; last:\n{last}")
+        self.watch()  # what kept it from that may have come over another
         self.record(events.NodeStopped(node=node, code=code, late=late or UNSET))
         return code
-        self.watch()  # what kept it from that may have come over another
 
     async def restart(self, node: str, *, timeout: float = START_TIMEOUT_S) -> None:
         """Start a dead node again with its store, and wait until it takes clients."""

@@ -22,11 +22,15 @@ class Provisioned(Happened, frozen=True, kw_only=True, tag="provisioned"):
 
 
 class ClocksCompared(Happened, frozen=True, kw_only=True, tag="clocks"):
-    """How the clocks of the nodes stand to the harness's (``own``); ``unread``: why one could not be read."""
+    """How the clocks of the nodes stand to the harness's (``own``); ``unread``: why one could not be read.
+
+    ``machines``: by node that of which it is the clock, where the substrate has several.
+    """
 
     own: str = ""
     sources: Mapping[str, Offset] = {}
     unread: Mapping[str, str] = {}
+    machines: Mapping[str, str] | UnsetType = UNSET
 
 
 class GeneratorClocks(Happened, frozen=True, kw_only=True, tag="generator.clocks"):

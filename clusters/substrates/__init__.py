@@ -219,6 +219,8 @@ class SubstrateKind:
     take_away: Callable[[Any, str], Awaitable[None]] | None = None
     """Of a substrate on which the place of a node is room of somebody's: gives that of a node back that was removed and
     has ended, as far as can be. What stays is said in the logs of its cluster. Raises ``HarnessError``."""
+    machine: Callable[[Any, str], str] | None = None
+    """Of a substrate of several machines: the name of the one that a node is on; empty where it is on none."""
     leave: Callable[[Any], Awaitable[str]] | None = None
     """Lets one of its clusters run on when the harness ends, where that can be; returns the command that ends it."""
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from clusters.events import ClocksCompared
+from plugin.evidence.events import seen
 from plugin.judge.analysis import analysis
 from plugin.judge.conditions import host_seconds
 from plugin.judge.machine import crowded, lasted_s, stretches
@@ -11,7 +13,21 @@ from plugin.judge.trial import SECOND, TrialEvidence
 
 def notes(evidence: TrialEvidence) -> tuple[str, ...]:
     """Every note on a trial, each a sentence without a full stop."""
-    return tuple(filter(None, [other_work(evidence)]))
+    return tuple(filter(None, [other_work(evidence), shared_machines(evidence)]))
+
+
+def shared_machines(evidence: TrialEvidence) -> str:
+    """Which nodes were on one machine where a substrate has several; "" where none were, or nobody tells."""
+    shared = dict[str, str]()
+    for _, compared in seen(evidence.events, ClocksCompared):
+        on: dict[str, list[str]] = {}
+        for node, machine in (compared.machines or {}).items():
+            on.setdefault(machine, []).append(node)
+        for machine, nodes in on.items():
+            if machine and len(nodes) > 1:
+                shared[machine] = f"{', '.join(nodes)} on {machine}"
+    told = "; ".join(shared.values())
+    return told and f"nodes shared a machine, its CPU and its fate: {told}"
 
 
 def other_work(evidence: TrialEvidence) -> str:

@@ -1,5 +1,7 @@
 """Clocks: what is known of one that is not the harness's own."""
 
+from dataclasses import replace
+
 import pytest
 
 from clusters import clocks, cluster
@@ -59,6 +61,17 @@ async def test_all_that_runs_is_compared_and_what_does_not_answer_is_named(monke
     assert set(end["sources"]) == {"n2"}
     assert end["sources"]["n2"]["offset_s"] < -1e9
     assert end["unread"] == {"n3": "n3 is silent"}
+
+
+async def test_the_machine_of_each_clock_is_recorded_where_there_are_several() -> None:
+    fake = await Fake().up()
+    fake.cluster.compare_clocks()
+    on = {"n1": "m1", "n2": "m2", "n3": "m1"}
+    fake.substrate.kind = replace(fake.substrate.kind, machine=lambda _, name: on[name])
+    fake.cluster.compare_clocks()
+    before, after = (data for name, data in fake.events if name == "clocks")
+    assert "machines" not in before
+    assert after["machines"] == on
 
 
 async def test_where_a_node_falls_silent_it_is_waited_until_its_machine_is_known_to_be_lost() -> None:

@@ -82,6 +82,7 @@ KIND = SubstrateKind(
     describe=_describe,
     fast=_fast,
     run_below=run_below,
+    machine=lambda opened, name: opened.machine(name),
     generators=lambda opened: opened.generators,
     comes_back=_comes_back,
 )

@@ -52,6 +52,10 @@ class States(Places):
         """That the machine of its pod was not ready since that was taken over, and since when; it may be back."""
         return self._machines.lost(self._names[name]) if name in self._names else ""
 
+    def machine(self, name: str) -> str:
+        """The machine that a node's pod is on, by its name; empty where it is on none."""
+        return self._machines.of(self._names[name]) if name in self._names else ""
+
     def limits(self, name: str) -> Mapping[str, float]:
         """What the pod's container may use, as it says."""
         limits = self._pods[self._names[name]].limits

@@ -52,6 +52,7 @@ KIND = SubstrateKind(
     open=_open,
     local=False,
     run_below=run_below,
+    machine=lambda opened, name: opened.machine(name),
     volume_mib=_volume_mib,
     forwards=True,
     generators=lambda opened: opened.generators,

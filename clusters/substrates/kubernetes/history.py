@@ -12,6 +12,8 @@ from clusters.substrates.kubernetes.manifests import GENERATORS
 
 _OURS = re.compile(rf"(home-)?(node|beside)-|{GENERATORS}")
 """The names of StatefulSets, pods, volumes and the Job; in a namespace that is not ours there may be others."""
+_NOT_READY = "Unhealthy"
+"""Of a pod in which nothing runs: that is known, and no reason for anything."""
 
 
 class History:
@@ -88,7 +90,7 @@ class History:
             return
         self._heard.add(key)
         words = f"{event.reason}: {' '.join((event.message or '').split())}"
-        if event.type == "Warning":
+        if event.type == "Warning" and event.reason != _NOT_READY:
             self._warnings[of.name] = words
         if event.reason == "Killing" and " probe" in words:
             self._probed[of.name] = words

@@ -49,6 +49,11 @@ class Machines:
             if how := self._unready.get(machine):
                 self._lost.setdefault(pod, f"its machine {machine} {how}")
 
+    def of(self, pod: str) -> str:
+        """The machine that a pod is on; empty where it is on none."""
+        with self._lock:
+            return self._on.get(pod, "")
+
     def forget(self, pod: str) -> None:
         """Know nothing of a pod that is gone, whatever becomes of its machine."""
         with self._lock:

@@ -51,6 +51,7 @@ _GRACE_S = 60
 _LONGEST = 52
 _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
+_MACHINE = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Template:
@@ -154,14 +155,14 @@ def service(settings: Settings) -> Object:
 def public(settings: Settings) -> Object:
     """The service of whoever does not care for the node, as persons who look at a cluster that was kept.
 
-    Pods have no probe of the database: where one's process is down a connection to it is refused, to be tried anew.
+    It leads to pods in which a process runs, whatever that does: where it takes no clients they try another.
     """
     ports = [{"name": f"port-{port}", "port": port} for port in settings.ports]
     return {"metadata": _named(settings, PUBLIC), "spec": {"selector": {**settings.labels, **_NODE}, "ports": ports}}
 
 
 def budget(settings: Settings) -> Object:
-    """At most one node at a time may be evicted by the cluster's own maintenance.
+    """At most one node at a time may be evicted by the cluster's own maintenance, and none while another is down.
 
     Generators are left out: Kubernetes does not work out a budget that has pods of Jobs.
     """
@@ -262,7 +263,7 @@ def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
 def _apart(settings: Settings) -> Object:
     """What all pods have: no token, a user without rights, and as far as can be a machine of their own."""
     apart = [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+        {"topologyKey": _MACHINE, "labelSelector": {"matchLabels": labels}}
         for labels in (settings.labels, settings.others)
         if labels
     ]
@@ -283,6 +284,15 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
         "nodeSelector": dict(place),
         **_apart(settings),
     }
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": _MACHINE,
+                # Where there are too few machines a note says who shares one.
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {**settings.labels, **_NODE}},
+            }
+        ],
 
 
 _RESIZES = [
@@ -294,6 +304,16 @@ it no smaller otherwise, and what the former one had cached would count against 
 
 
 def _container(template: Template) -> Object:
+_RUNS = {
+    "exec": {"command": ["/bin/sh", str(SCRIPT), "runs"]},
+    "initialDelaySeconds": 5,
+    "periodSeconds": 10,
+    "timeoutSeconds": 10,
+    "failureThreshold": 1,
+}
+"""What makes a pod ready: that a process runs in it. Seldom, as each look takes the node some of its CPU."""
+
+
     return {
         "name": CONTAINER,
         "image": template.image,
@@ -303,6 +323,7 @@ def _container(template: Template) -> Object:
         **_sized(template),
         "resizePolicy": _RESIZES,
         "securityContext": _NO_RIGHTS,
+        "readinessProbe": _RUNS,
         "volumeMounts": [
             {"name": "home", "mountPath": str(BASE)},
             {"name": "scripts", "mountPath": str(SCRIPT.parent)},

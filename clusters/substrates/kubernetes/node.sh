@@ -13,6 +13,7 @@ serve() {
   # A container that is made anew in its pod was ended by something: what ran in it stays down until it is started.
   [ -z "$ROACHPROOF_POD" ] || [ "$ROACHPROOF_POD" != "$(cat "$base/pod" 2>/dev/null)" ] || rm -f "$order"
   echo "$ROACHPROOF_POD" >"$base/pod"
+  rm -f "$base/running" # of a former pod
   child='' ending=''
   trap 'ending=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
   trap '[ -z "$sleeping" ] || kill "$sleeping"' USR1 # an order came
@@ -20,6 +21,7 @@ serve() {
   while [ -z "$ending" ]; do
     if [ -f "$order" ]; then
       : >"$base/idle"
+      : >"$base/running"
       before=$(killed_for_memory)
       sh "$order" &
       child=$!
@@ -27,6 +29,7 @@ serve() {
       [ -z "$ending" ] || kill -TERM "$child" # came before there was a child to tell
       await "$child"
       child='' by=''
+      rm -f "$base/running"
       [ "$code" != 137 ] || [ "$(killed_for_memory)" = "$before" ] || by=memory
       [ -z "$ending" ] || by=pod
       # It stays while the pod is ended from outside: the next one goes on with it. Once the end is told, another may come.
@@ -54,6 +57,10 @@ await() { # a process to its end: signals that are trapped interrupt `wait`
     code=$?
     kill -0 "$1" 2>/dev/null || break
   done
+}
+
+runs() { # whether what was ordered runs: by this Kubernetes knows whether it may evict another pod
+  [ -f "$base/running" ]
 }
 
 members() { # What the node is: all processes but this container's first one and what was brought in from outside.

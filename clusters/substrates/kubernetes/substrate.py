@@ -158,9 +158,9 @@ class Kubernetes(Shrinking):
         await self._as_meant(node, spec)
         await self._asked(node, "signalled", "KILL", "[ZX]")
         before, node.output = pod.starts, spec.output
+        pod.asked = before + 1
         await self._write(node, ORDER, orders.order(spec).encode())
         await self._asked(node, "kill", "-USR1", "1")
-        pod.asked = before + 1
         await self._pods.until(f"{spec.name} to start", pod, lambda: pod.starts > before, timeout=_START_S)
 
     def _template(self, spec: ProcessSpec) -> Template:
@@ -270,11 +270,19 @@ class Kubernetes(Shrinking):
         return self._pods[node.pod].ended_by if node else ""
 
     def machine_lost(self, name: str) -> str:
-        """That the machine of a node's pod was not ready since that was placed, and since when; it may be back."""
+        """That the machine of a node's pod was not ready since that was placed, and since when; it may be back.
+
+        Or that somebody ended its pod and the next one went on: it was down meanwhile, and by no doing of its own.
+        """
         node = self._nodes.get(name)
         return (self._machines.lost(node.pod) or self._pods[node.pod].went_on) if node else ""
 
     # ---- looking --------------------------------------------------------------------------------------------------
+
+    def machine(self, name: str) -> str:
+        """The machine that a node's pod is on, by its name; empty where it is on none."""
+        node = self._nodes.get(name)
+        return self._machines.of(node.pod) if node else ""
 
     def limits(self, name: str) -> Mapping[str, float]:
         """What the container's control group lets it use now. Raises ``HarnessError`` when nothing runs in it."""

@@ -7,7 +7,7 @@ import pytest
 from plugin.judge.conditions import condition
 from plugin.judge.notes import notes
 from plugin.judge.trial import HostSecond
-from tests.plugin.judge.histories import SECOND
+from tests.plugin.judge.histories import SECOND, event, events
 from tests.plugin.judge.whole_trial import host, whole
 
 
@@ -32,6 +32,25 @@ def test_other_work_that_had_the_machine_while_it_counted_is_noted_with_figures(
 )
 def test_nothing_is_noted_of_a_machine_that_was_free_or_that_nobody_knows_of(fields: dict[str, Any]) -> None:
     assert notes(whole(**fields)) == ()
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([{}], None),
+        ([{"n1": "m1", "n2": "m2", "n3": "m3"}], None),
+        ([{"n1": "", "n2": ""}], None),
+        ([{"n1": "m1", "n2": "m2", "n3": "m1"}], "n1, n3 on m1"),
+        ([{"n1": "m1", "n2": "m2"}, {"n1": "m1", "n2": "m2", "n3": "m1", "n4": "m2"}], "n1, n3 on m1; n2, n4 on m2"),
+        ([{"n1": "m1", "n2": "m1"}, {"n1": "m1", "n2": "m2"}], "n1, n2 on m1"),
+    ],
+    ids=["nobody tells", "each its own", "on none", "two on one", "as it grew", "for a while"],
+)
+def test_nodes_that_shared_a_machine_are_named(looks: list[dict[str, str]], told: str | None) -> None:
+    """Each is to be on its own: else they have less than was declared, and one machine's loss is that of two nodes."""
+    found = [event(20 + number, "clocks", **({"machines": each} if each else {})) for number, each in enumerate(looks)]
+    expected = () if told is None else (f"nodes shared a machine, its CPU and its fate: {told}",)
+    assert notes(whole(events=[*events(), *found])) == expected
 
 
 @pytest.mark.parametrize("crowd", range(0, 20, 3))

@@ -115,6 +115,19 @@ def test_pods_get_what_their_template_says_and_no_rights() -> None:
     assert unlimited["resources"] == {"limits": {}, "requests": {}}
 
 
+def test_nodes_are_spread_over_machines_and_ready_while_a_process_runs_in_them() -> None:
+    """So that no second node is evicted while one is down. Where machines are too few they share one."""
+    template = made(Template(image="db:1"))["spec"]["template"]
+    (spread,) = template["spec"]["topologySpreadConstraints"]
+    assert (spread["maxSkew"], spread["topologyKey"]) == (1, "kubernetes.io/hostname")
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    selected = spread["labelSelector"]["matchLabels"].items()
+    assert selected <= template["metadata"]["labels"].items()
+    assert not selected <= generators()["spec"]["template"]["metadata"]["labels"].items()
+    probe = template["spec"]["containers"][0]["readinessProbe"]
+    assert probe["exec"]["command"] == ["/bin/sh", str(manifests.SCRIPT), "runs"]
+
+
 def test_a_stateful_set_is_changed_to_what_it_would_be_made_as() -> None:
     """A merge would leave limits that pods are not to have any more."""
     there: Any = manifests.stateful_set(SETTINGS, "node", Template(image="db:2"), replicas=2)

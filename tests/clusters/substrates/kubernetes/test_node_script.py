@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 import pytest
@@ -24,8 +24,9 @@ def script(tmp_path: Path) -> Path:
     return own
 
 
-@pytest.fixture
-def serving(script: Path) -> Iterator["subprocess.Popen[str]"]:
+@contextmanager
+def begun(script: Path) -> Iterator["subprocess.Popen[str]"]:
+    """The script as a container's first process."""
     process = subprocess.Popen(
         ["/bin/sh", script, "serve"],
         stdout=subprocess.PIPE,
@@ -41,6 +42,14 @@ def serving(script: Path) -> Iterator["subprocess.Popen[str]"]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def serving(script: Path) -> Iterator["subprocess.Popen[str]"]:
+    with begun(script) as process:
+        yield process
 
 
 def told(process: "subprocess.Popen[str]") -> str:
@@ -90,6 +99,27 @@ def test_an_order_is_gone_before_its_end_is_told(script: Path, tmp_path: Path) -
             assert not (tmp_path / "node" / "order").exists()
         finally:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_it_tells_whether_a_process_runs(script: Path, tmp_path: Path) -> None:
+    """By which Kubernetes knows whether another pod may be evicted."""
+
+    def runs() -> bool:
+        return subprocess.run(["/bin/sh", script, "runs"], check=False).returncode == 0
+
+    assert not runs(), "there is nothing yet"
+    for killed_before in (False, True):  # the first time all of it is, while its process runs
+        (tmp_path / "node" / "order").unlink(missing_ok=True)
+        with begun(script) as process:
+            assert not runs()
+            order(tmp_path, "sleep 60")
+            process.send_signal(signal.SIGUSR1)
+            pid = int(told(process).split()[-1])
+            assert runs()
+            if killed_before:
+                os.kill(pid, signal.SIGKILL)
+                assert told(process) == "roachproof exited 137"
+                assert not runs()
 
 
 def test_a_signal_is_told_as_a_shell_does(serving: "subprocess.Popen[str]", tmp_path: Path) -> None:
