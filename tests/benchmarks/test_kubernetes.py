@@ -4,7 +4,11 @@ In the tests' own: ``python -m tests.kubernetes.lab pytest tests/benchmarks/test
 """
 
 import asyncio
+import json
+import os
 import ssl
+import subprocess
+import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -19,13 +23,15 @@ from clusters.faults.node import KILL
 from clusters.model import NodeResources
 from clusters.topology import of as topology_of
 from clusters.waiting import hold
-from tests.benchmarks.measuring import Figure, spread
+from plugin.reports.result_files import RESULT_FILE
+from plugin.status import Status
+from tests.benchmarks.measuring import ROOT, Figure, in_turns, spread
 from tests.benchmarks.test_startup import answers
 from tests.kubernetes import release
 from tests.kubernetes.at_hand import AT_HAND, kubectl, opened
 
 pytestmark = AT_HAND
-MOST_TIMES, MOST_A_SECOND = 1.5, 5.0
+MOST_TIMES, MOST_A_SECOND, MOST_OF_A_CLAIM = 1.5, 5.0, 1.25
 PAIRS = 3
 LOOKED_S = 20.0
 RESOURCES = NodeResources(cache_mib=128, sql_memory_mib=128)
@@ -91,6 +97,41 @@ async def test_three_nodes_in_pods_are_ready_as_soon_as_by_apply(
         )
     )
     assert median(ratios) <= MOST_TIMES
+
+
+def claim_takes(substrate: str, home: Path) -> float:
+    """Seconds of the claim ``survivability`` on the control, by its run's own result; it may be inconclusive."""
+    (home / substrate).mkdir(parents=True)
+    run = home / substrate / "run"
+    options = ["--engine", "postgres", "--substrate", substrate, "--claim", "survivability", "--run-dir", str(run)]
+    line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *options]
+    env = {**os.environ, "ROACHPROOF_STATE": str(home / "state")}  # the machine's slots are leased for benchmarks
+    done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode in (Status.PASSED, Status.INCONCLUSIVE), done.stdout + done.stderr
+    (claim,) = json.loads((run / RESULT_FILE).read_text())["claims"]
+    return float(claim["seconds"])
+
+
+def test_a_claim_takes_little_longer_than_on_processes(tmp_path: Path, figures: list[Figure]) -> None:
+    numbers = iter(range(2 * PAIRS))
+
+    def taking(substrate: str) -> float:
+        return claim_takes(substrate, tmp_path / str(next(numbers)))
+
+    pairs = in_turns(PAIRS, lambda: taking("processes"), lambda: taking("kubernetes"))
+    ratios = [pods / processes for processes, pods in pairs]
+    here, there = zip(*pairs, strict=True)
+    figures.append(
+        Figure(
+            what="the claim `survivability` on the control in pods, against the same on processes",
+            promised=f"≤ {MOST_OF_A_CLAIM} ×",
+            measured=f"{spread(ratios)} ×; {spread(there, 0)} s against {spread(here, 0)} s",
+            kept=median(ratios) <= MOST_OF_A_CLAIM,
+            raw=f"processes {[*here]}, pods {[*there]}",
+            how=f"{PAIRS} pairs, in turns; each run's own result.json, its cluster's start and end included",
+        )
+    )
+    assert median(ratios) <= MOST_OF_A_CLAIM
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from clusters.waiting import to_the_end, wait_until
 
 _SEEN_S = 60.0
 """How long the StatefulSet's controller may take to see what was changed."""
+_LOOK_S = 0.5
+"""How often it is asked whether it has: fewer than five requests a second."""
 
 
 class Changes:
@@ -111,7 +113,6 @@ class Changes:
                     f"generation is {now.metadata.generation}, and was {self._generation}; {put_back(self._found)}"
                 )
         patched = await api.call("change the StatefulSet", api.apps.patch_namespaced_stateful_set, *where, body)
-
         self._generation = patched.metadata.generation
 
         async def seen() -> Health:
@@ -119,4 +120,6 @@ class Changes:
             ok = (now.status.observed_generation or 0) >= patched.metadata.generation
             return Health(ok=ok, why="its controller has not seen it")
 
-        await wait_until(f"the change of StatefulSet {where[0]}", seen, timeout=_SEEN_S, late=HarnessError)
+        await wait_until(
+            f"the change of StatefulSet {where[0]}", seen, timeout=_SEEN_S, interval=_LOOK_S, late=HarnessError
+        )
