@@ -123,6 +123,10 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
             f"{asked} StatefulSet {name} was changed by a run that goes on, or that was killed; before it was {was}; "
             f"wait for its end, or {_by_hand(namespace, name, container['name'])}"
         )
+    lacks = [] if spec["selector"].get("matchLabels") else ["labels in its selector (matchLabels), to know its pods by"]
+    lacks += [] if spec.get("serviceName") else ["service (serviceName), which gives each pod its name"]
+    if lacks:
+        raise BadInput(f"{asked} StatefulSet {name} has no {', and no '.join(lacks)}; name one that has both")
     own = [pod for pod in pods if _controller(pod).get("uid") == _of(found)["uid"]]
     own.sort(key=lambda pod: int(_of(pod)["name"].rpartition("-")[2]))
     ready = [pod for pod in own if _is_ready(pod)]

@@ -180,3 +180,21 @@ def test_certificates_are_those_of_a_chart_or_of_the_program_itself_or_none() ->
     assert certificates({"data": {**own, "more": "d"}}) == own
     assert certificates({"data": {"ca.crt": "a", "tls.crt": "b"}}) == {}
     assert certificates({"data": None}) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "lacks"),
+    [
+        ({"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}, "no labels in its selector"),
+        ({"serviceName": None}, "no service (serviceName)"),
+        (
+            {"serviceName": "", "selector": {}},
+            "no labels in its selector (matchLabels), to know its pods by, and no ser",
+        ),
+    ],
+)
+def test_a_stateful_set_that_lacks_what_its_pods_are_known_by_is_named(changed: dict[str, Any], lacks: str) -> None:
+    """It ended as a defect of ours, by the name of a key."""
+    spec = {key: value for key, value in {**PLAIN["spec"], **changed}.items() if value is not None}
+    with pytest.raises(BadInput, match=re.escape(f"StatefulSet plain has {lacks}")):
+        found("plain", [{**PLAIN, "spec": spec}])
