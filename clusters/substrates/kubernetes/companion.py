@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from clusters.errors import HarnessError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _END_S = 30.0
+_LAST_BYTES = 4096
 
 
 def _absolute(environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -31,11 +33,13 @@ class Companion:
 
     def __init__(self, module: str, does: str) -> None:
         self._does = does
+        # Of the disk and no pipe: it goes on writing where we have ended.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             start_new_session=True,
             cwd=_ROOT,
             env={**os.environ, **_absolute(os.environ)},
@@ -68,7 +72,16 @@ class Companion:
     def _ended(self) -> HarnessError:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_END_S)
-        return HarnessError(f"the process that {self._does} ended with {self._process.returncode}")
+        why = f": {said[-1]}" if (said := self._said()) else ""
+        return HarnessError(f"the process that {self._does} ended with {self._process.returncode}{why}")
+
+    def _said(self) -> list[str]:
+        """The last lines of its standard error; none once it was told to end."""
+        if self._errors.closed:
+            return []
+        size = os.fstat(self._errors.fileno()).st_size
+        last = os.pread(self._errors.fileno(), _LAST_BYTES, max(0, size - _LAST_BYTES))
+        return last.decode(errors="replace").split("\n")[:-1]
 
     def end(self, last: Any = None) -> None:
         """End its input, after a ``last`` word where one is given, and wait until it has ended; not for ever."""
@@ -83,3 +96,4 @@ class Companion:
         except subprocess.TimeoutExpired:  # as one whose API server does not answer; it was told all that there is
             self._process.kill()
             self._process.wait()
+        self._errors.close()

@@ -36,8 +36,24 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_one_that_cannot_begin_is_named_with_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(HarnessError, match="the process that forwards ports ended with 1"):
+    with pytest.raises(HarnessError, match=r"that forwards ports ended with 1: .*BadInput: .*/none: cannot be used"):
         Forwards(None, "team", [26257], tmp_path / "failed")
+
+
+def test_what_it_said_last_is_told_of_one_that_has_ended() -> None:
+    """As why it could not go on: nobody else is there to hear it."""
+    companion = Companion(f"{__package__}.answering", "answers")
+    assert companion.ask("begun")
+    assert companion._process.stdin is not None
+    companion._process.stdin.write("no json\n")
+    said = "the process that answers ended with 1: json.decoder.JSONDecodeError: Expecting value: line 1 column 1"
+    with pytest.raises(HarnessError, match=said):
+        companion.ask("again")
+    with pytest.raises(HarnessError, match=said):
+        companion.refuse_ended()
+    companion.end()
+    with pytest.raises(HarnessError, match=r"the process that answers ended with 1$"):
+        companion.refuse_ended()
 
 
 def test_it_reads_the_kubeconfig_that_the_harness_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
