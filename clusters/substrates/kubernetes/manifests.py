@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from clusters.generators import WantedGenerators
@@ -50,8 +51,8 @@ _GRACE_S = 60
 """A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
 _LONGEST = 52
 _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
-
 _MACHINE = "kubernetes.io/hostname"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Template:
@@ -283,7 +284,6 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
         "terminationGracePeriodSeconds": _GRACE_S,
         "nodeSelector": dict(place),
         **_apart(settings),
-    }
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -293,6 +293,7 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
                 "labelSelector": {"matchLabels": {**settings.labels, **_NODE}},
             }
         ],
+    }
 
 
 _RESIZES = [
@@ -303,7 +304,6 @@ _RESIZES = [
 it no smaller otherwise, and what the former one had cached would count against it. Servers before 1.33 ignore it."""
 
 
-def _container(template: Template) -> Object:
 _RUNS = {
     "exec": {"command": ["/bin/sh", str(SCRIPT), "runs"]},
     "initialDelaySeconds": 5,
@@ -314,6 +314,7 @@ _RUNS = {
 """What makes a pod ready: that a process runs in it. Seldom, as each look takes the node some of its CPU."""
 
 
+def _container(template: Template) -> Object:
     return {
         "name": CONTAINER,
         "image": template.image,
@@ -322,8 +323,8 @@ _RUNS = {
         "env": [{"name": "ROACHPROOF_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
         **_sized(template),
         "resizePolicy": _RESIZES,
-        "securityContext": _NO_RIGHTS,
         "readinessProbe": _RUNS,
+        "securityContext": _NO_RIGHTS,
         "volumeMounts": [
             {"name": "home", "mountPath": str(BASE)},
             {"name": "scripts", "mountPath": str(SCRIPT.parent)},
@@ -378,12 +379,14 @@ def _labelled(settings: Settings, name: str) -> Object:
 
 
 def places(
-    wanted: Sequence[tuple[str, str]], machines: Sequence[Mapping[str, str]]
+    wanted: Sequence[tuple[str, str]],
+    machines: Sequence[Mapping[str, str]],
+    taken: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType({}),
 ) -> Mapping[tuple[str, str], Mapping[str, str]]:
     """Where the declared zones are, each ``(region, zone)``: machines' labels, or nothing where these have too few.
 
     A declared region goes to a region of the machines of its own, a declared zone to a zone of that, in order of their
-    names. Where all nodes are declared in one zone they go anywhere.
+    names. Where all nodes are declared in one zone they go anywhere. ``taken``: where some are already.
     """
     if len(set(wanted)) < 2:
         return {}
@@ -394,15 +397,19 @@ def places(
     asked: dict[str, set[str]] = {}
     for region, zone in wanted:
         asked.setdefault(region, set()).add(zone)
+    regions = {region: labels[_REGION] for (region, _), labels in taken.items()}
     # The regions with most zones to those that need most.
-    by_size = sorted(there, key=lambda region: (-len(there[region]), region))
-    needing = sorted(asked, key=lambda region: (-len(asked[region]), region))
+    by_size = sorted(there.keys() - regions.values(), key=lambda region: (-len(there[region]), region))
+    needing = sorted(asked.keys() - regions.keys(), key=lambda region: (-len(asked[region]), region))
     if len(needing) > len(by_size):
         return {}
-    found = {}
-    for region, machine_region in zip(needing, by_size, strict=False):
-        if len(asked[region]) > len(there[machine_region]):
+    found = dict(taken)
+    for region, machine_region in [*regions.items(), *zip(needing, by_size, strict=False)]:
+        zones = sorted(zone for zone in asked.get(region, ()) if (region, zone) not in taken)
+        used = {labels[_ZONE] for labels in taken.values() if labels[_REGION] == machine_region}
+        free = sorted(there.get(machine_region, set()) - used)
+        if len(zones) > len(free):
             return {}
-        for zone, machine_zone in zip(sorted(asked[region]), sorted(there[machine_region]), strict=False):
+        for zone, machine_zone in zip(zones, free, strict=False):
             found[region, zone] = {_REGION: machine_region, _ZONE: machine_zone}
     return found

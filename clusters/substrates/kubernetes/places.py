@@ -251,9 +251,9 @@ class Places:
     async def place(self, nodes: Sequence[NodeSpec]) -> tuple[Placement, ...]:
         """Give each node a pod's name; see ``Substrate.place``. Pods are made when something is to be in them."""
         self._opened()
-        if not self._where:
-            there = [node.placement.node for node in self._nodes.values()]
-            self._where = await zones(self._api, [*there, *nodes])
+        if any(manifests.group(node) not in self._where for node in nodes):
+            there = [node.placement.node for name, node in self._nodes.items() if name not in self._services]
+            self._where = await zones(self._api, [*there, *nodes], known=self._where)
         return tuple([await self._placed(node, manifests.group(node)) for node in nodes])
 
     async def beside(self, name: str) -> Placement:

@@ -5,8 +5,9 @@ Pure functions of what the API server tells, as it tells it, and one that asks.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
@@ -68,14 +69,14 @@ def beyond_quotas(asked: Asked, quotas: Iterable[_Told]) -> Iterator[str]:
     objects = {**counts, "statefulsets.apps": asked.groups, "poddisruptionbudgets.policy": one}
     if asked.generators:
         objects["jobs.batch"] = 1
-    of_class = f"{asked.storage_class}.storageclass.storage.k8s.io"
+    of_class = asked.storage_class and f"{asked.storage_class}.storageclass.storage.k8s.io"
     sums: dict[str, Decimal | int | None] = {
         **counts,
         **{f"count/{name}": number for name, number in objects.items()},
         "requests.storage": volumes,
-        f"{of_class}/requests.storage": volumes,
-        f"{of_class}/persistentvolumeclaims": nodes,
     }
+    if of_class:
+        sums |= {f"{of_class}/requests.storage": volumes, f"{of_class}/persistentvolumeclaims": nodes}
     for name in asked.each:
         each = [(number, sizes[name]) for number, sizes in asked.kinds]
         declared = [number * size for number, size in each if size is not None]
@@ -177,8 +178,16 @@ def without_storage(asked: Asked, classes: Sequence[_Told]) -> Iterator[str]:
     if asked.storage_class is not None:
         if asked.storage_class not in names:
             yield f"storage class {asked.storage_class} is not there; {there}"
-    elif not any((one["metadata"].get("annotations") or {}).get(_DEFAULT) == "true" for one in classes):
+    elif not default_class(classes):
         yield f"no storage class is the default one, and ROACHPROOF_KUBERNETES_STORAGE_CLASS names none; {there}"
+
+
+def default_class(classes: Sequence[_Told]) -> str | None:
+    """The storage class of volumes that name none, if one is; of several the newest, as Kubernetes has it."""
+    called = [one["metadata"] for one in classes]
+    default = [one for one in called if (one.get("annotations") or {}).get(_DEFAULT) == "true"]
+    newest = max(default, key=lambda one: str(one.get("creationTimestamp", "")), default=None)
+    return newest and str(newest["name"])
 
 
 def _take(free: dict[str, Decimal], pod: _Told) -> None:
@@ -205,17 +214,23 @@ def _size(name: str, value: Decimal | int) -> str:
     return f"{value / _MIB:,.0f} MiB" if "memory" in name or "storage" in name else f"{float(value):g}"
 
 
-async def zones(api: Api, nodes: Sequence[NodeSpec]) -> Mapping[str, Mapping[str, str]]:
-    """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``."""
+async def zones(
+    api: Api, nodes: Sequence[NodeSpec], *, known: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> Mapping[str, Mapping[str, str]]:
+    """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``.
+
+    ``known``: what was answered before for some of these nodes, and stays so. Machines that take no pods do not count.
+    """
     wanted = [(node.region, node.zone) for node in nodes]
     if len(set(wanted)) < 2:
         return {}
     await refuse_without(api, MACHINES, None)
-    machines = (await api.call("look at the machines", api.core.list_node)).items
-    found = places(wanted, [machine.metadata.labels or {} for machine in machines])
+    machines = await api.told("look at the machines", api.core.list_node)
+    taken = {(node.region, node.zone): known[group(node)] for node in nodes if group(node) in known}
+    found = places(wanted, [one["metadata"].get("labels") or {} for one in machines if _open(one)], taken)
     if not found:
         raise BadInput(
-            f"{api.where}: its machines have no topology.kubernetes.io/region and /zone labels for the "
+            f"{api.where}: its machines that take pods have no topology.kubernetes.io/region and /zone labels for the "
             f"{len(set(wanted))} zones of the topology; label them, or choose a topology of one zone"
         )
     return {group(node): found[node.region, node.zone] for node in nodes}
@@ -252,6 +267,12 @@ async def refuse_shortage(
         generators=generators,
     )
     lacks: list[str] = []
+    looks = [right for right in granted(MACHINES) if right.verb == "list"]
+    hidden = await lacking(api, [*looks, _ALL_PODS], None)
+    if nodes and not any(right.resource == "storageclasses" for right in hidden):
+        classes = await api.told("look at storage classes", api.storage.list_storage_class)
+        lacks += without_storage(asked, classes)
+        asked = replace(asked, storage_class=asked.storage_class or default_class(classes))
     if not own:
         lacks += beyond_quotas(
             asked, await api.told("look at quotas", api.core.list_namespaced_resource_quota, settings.namespace)
@@ -259,10 +280,6 @@ async def refuse_shortage(
         lacks += beyond_limit_ranges(
             asked, await api.told("look at limits", api.core.list_namespaced_limit_range, settings.namespace)
         )
-    looks = [right for right in granted(MACHINES) if right.verb == "list"]
-    hidden = await lacking(api, [*looks, _ALL_PODS], None)
-    if nodes and not any(right.resource == "storageclasses" for right in hidden):
-        lacks += without_storage(asked, await api.told("look at storage classes", api.storage.list_storage_class))
     if not any(right.resource == "nodes" for right in hidden):
         machines = await api.told("look at the machines", api.core.list_node)
         counted = any(size for _, sizes in asked.kinds for size in sizes.values()) and _ALL_PODS not in hidden

@@ -230,6 +230,18 @@ def test_declared_zones_go_to_machines_of_their_own() -> None:
     assert manifests.places([("r1", "z1")] * 3, machines) == {}, "one zone is anywhere"
 
 
+def test_a_zone_that_is_declared_later_goes_to_one_that_is_free_and_the_others_stay() -> None:
+    machines = [labels(region, zone) for region in ("eu", "us") for zone in "abc"]
+    taken = {("r2", "z1"): labels("us", "b"), ("r1", "z1"): labels("eu", "a")}
+    wanted = [("r1", "z1"), ("r2", "z1"), ("r2", "z0"), ("r2", "z9")]
+    found = manifests.places(wanted, machines, taken)
+    assert found == {**taken, ("r2", "z0"): labels("us", "a"), ("r2", "z9"): labels("us", "c")}
+    assert manifests.places([*wanted, ("r2", "z5")], machines, taken) == {}, "there are three zones"
+    assert manifests.places([*wanted, ("r3", "z1")], machines, taken) == {}, "there are two regions"
+    one = {("r1", "z1"): labels("us", "a")}
+    assert manifests.places([("r1", "z1"), ("r2", "z1")], machines, one)["r2", "z1"] == labels("eu", "a")
+
+
 @pytest.mark.parametrize(
     ("wanted", "machines"),
     [

@@ -255,6 +255,29 @@ def test_cpu_that_was_not_told_is_not_made_up() -> None:
         place((1, "no such file")).cpu_seconds()
 
 
+async def test_a_zone_that_comes_later_is_placed_and_services_are_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once some zones were placed a node of another one went anywhere."""
+    there, asked = place(), list[tuple[list[str], dict[str, Any]]]()
+
+    async def zones(_: object, nodes: list[NodeSpec], *, known: dict[str, Any]) -> dict[str, Any]:
+        asked.append(([node.name for node in nodes], dict(known)))
+        return {f"node-eu-{node.zone}": {"zone": node.zone} for node in nodes}
+
+    monkeypatch.setattr(places, "zones", zones)
+    there._nodes, there._forwards, there._where, there._services = {}, None, {}, set()
+    there._api, there._settings = None, SimpleNamespace(namespace="s")
+    named = {
+        name: NodeSpec(name=name, region="eu", zone=zone) for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "a"))
+    }
+    await there.place([named["n1"]])
+    await there.beside("etcd")
+    await there.place([named["n2"]])
+    await there.place([named["n3"]])
+    a, b = {"node-eu-a": {"zone": "a"}}, {"node-eu-b": {"zone": "b"}}
+    assert asked == [(["n1"], {}), (["n1", "n2"], a)]
+    assert there._where == {**a, **b}
+
+
 async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp_path: Path) -> None:
     """As one of a mesh: of several the API server takes the first, and of logs none, where it is not told which."""
     there, asked = place((0, ""), pod=Pod("node-0", uid="u", ready=True)), list[object]()

@@ -1,17 +1,25 @@
 """Whether pods fit, on what an API server tells."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
+from clusters.model import NodeSpec
+from clusters.substrates.kubernetes import room
+from clusters.substrates.kubernetes.manifests import Settings, group
 from clusters.substrates.kubernetes.room import (
     Asked,
     beyond_limit_ranges,
     beyond_machines,
     beyond_quotas,
+    refuse_shortage,
     without_storage,
+    zones,
 )
 
 ASKED = Asked(nodes=3, groups=1, cpus=2, memory_mib=4096, volume_mib=1024, storage_class="fast")
@@ -162,6 +170,73 @@ def test_a_storage_class_is_there_or_the_default_one() -> None:
     (said,) = without_storage(unnamed, [{"metadata": {"name": "fast"}}])
     assert "no storage class is the default one" in said
     assert list(without_storage(ASKED, [{"metadata": {"name": "fast"}}])) == []
+
+
+class Server:
+    """An API server with machines, a default storage class, and a quota of that; the account may look at all."""
+
+    where = "context lab"
+
+    def __init__(self, machines: list[dict[str, Any]]) -> None:
+        self.core = self.storage = SimpleNamespace(
+            list_node=machines,
+            list_storage_class=[default_class_of("slow", "2024-01-01"), default_class_of("fast", "2025-01-01")],
+            list_namespaced_resource_quota=[quota({"fast.storageclass.storage.k8s.io/requests.storage": "1Gi"})],
+            list_namespaced_limit_range=[],
+            list_pod_for_all_namespaces=[],
+        )
+
+    async def told(self, what: str, listed: list[dict[str, Any]], *_: object, **__: object) -> list[dict[str, Any]]:
+        return listed
+
+
+def default_class_of(name: str, made: str) -> dict[str, Any]:
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    return {"metadata": {"name": name, "annotations": annotations, "creationTimestamp": made}}
+
+
+@pytest.fixture
+def everything_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "lacking", AsyncMock(return_value=[]))
+    monkeypatch.setattr(room, "refuse_without", AsyncMock())
+
+
+@pytest.mark.usefixtures("everything_granted")
+async def test_a_quota_of_the_storage_class_that_is_the_default_one_counts() -> None:
+    """Volumes that name none are of that: nobody looked at its quota, and the run ended with a pod that never ran."""
+    there: Any = Server([machine("m1", "8", "64Gi")])
+    told: Any = {"own": False, "resources": None, "generators": None, "where": {}, "say": print}
+    settings = Settings(namespace="team", cluster="c", volume_mib=1024)
+    three = [NodeSpec(name=f"n{number}") for number in range(3)]
+    with pytest.raises(BadInput, match=r"fast\.storageclass\.storage\.k8s\.io/requests\.storage: 3,072 MiB are asked"):
+        await refuse_shortage(there, settings, nodes=three, **told)
+    await refuse_shortage(there, settings, nodes=three[:1], **told)
+    await refuse_shortage(there, replace(settings, storage_class="slow"), nodes=three, **told)
+
+
+def zoned(name: str, zone: str, **spec: Any) -> dict[str, Any]:
+    one = machine(name, "8", "64Gi", **spec)
+    one["metadata"]["labels"] = {"topology.kubernetes.io/region": "eu", "topology.kubernetes.io/zone": zone}
+    return one
+
+
+@pytest.mark.usefixtures("everything_granted")
+async def test_a_zone_of_machines_that_take_no_pods_is_none() -> None:
+    """A node of it would wait for ever for one of them."""
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    there = [zoned("m1", "a", unschedulable=True), zoned("m2", "b", taints=[taint]), zoned("m3", "c"), zoned("m4", "d")]
+    nodes = [NodeSpec(name=f"n{number}", zone=f"z{number}") for number in (1, 2)]
+    server: Any = Server(there)
+    found = await zones(server, nodes)
+    assert [place["topology.kubernetes.io/zone"] for place in found.values()] == ["c", "d"]
+    another: Any = Server(there[:3])
+    with pytest.raises(BadInput, match="its machines that take pods have no topology"):
+        await zones(another, nodes)
+    second = group(nodes[1])
+    known = {second: found[second]}
+    later = await zones(server, [nodes[1], NodeSpec(name="n3", zone="z0")], known=known)
+    assert later[second] == found[second], "what is placed stays where it is"
+    assert {place["topology.kubernetes.io/zone"] for place in later.values()} == {"c", "d"}
 
 
 def test_load_generators_beside_a_cluster_of_others_ask_for_themselves_alone() -> None:
