@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes import at_hand
-from tests.kubernetes.lab import hyperkube, lab
+from tests.kubernetes.lab import hyperkube, lab, remains
 from tests.kubernetes.lab.hyperkube import GO, NotBuilt, build
 
 ROOT = lab.ROOT
@@ -117,3 +117,23 @@ def test_none_is_missing_where_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(at_hand.LAB)
     monkeypatch.delenv("KUBECONFIG")
     assert "no Kubernetes is at hand" in at_hand.none_at_hand()
+
+
+def test_mount_points_that_a_lab_made_go_with_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was there before stays, and so does a place that another lab has mounted something on."""
+    group, there, missing = tmp_path / "group", tmp_path / "there", tmp_path / "var" / "missing"
+    monkeypatch.setattr(remains, "PLACES", (str(there), str(missing)))
+    monkeypatch.setattr(remains, "groups", lambda: [group])
+    there.mkdir()
+    (own := tmp_path / f"{remains.PREFIX}1").mkdir()
+    (group / own.name).mkdir(parents=True)
+    (another := group / f"{remains.PREFIX}2").mkdir()
+    remains.make_places(own)
+    assert missing.is_dir()
+    (group / own.name).rmdir()
+    remains._remove_places(own)
+    assert missing.is_dir()
+    another.rmdir()
+    remains.remove(own)
+    assert not own.exists()
+    assert (there.is_dir(), missing.exists()) == (True, False)

@@ -41,7 +41,6 @@ def control_plane(lab: dict[str, Any]) -> None:
     # Where the controller manager's provisioner makes volumes.
     volumes = Path("/tmp/hostpath_pv")
     (root / "volumes").mkdir()
-    volumes.mkdir(exist_ok=True)
     do(f"mount --bind {root}/volumes {volumes}", "ip link set lo up", "ip link add lan0 type bridge")
     do(*(f"ip addr add {address}/32 dev lan0" for address in (GATEWAY, SERVICE)))
     do("ip link set lan0 up", "ip route add default dev lan0")

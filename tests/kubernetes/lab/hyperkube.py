@@ -14,7 +14,7 @@ from tests.kubernetes.lab.remains import alone
 VERSION = "v1.33.13"
 GO = (1, 24)
 """What it is built with, or a later one: none is fetched in its place."""
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl")
 _MAIN = """\
 package main
 
@@ -31,7 +31,6 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	manager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
@@ -50,8 +49,6 @@ func main() {
 		command = scheduler.NewSchedulerCommand()
 	case "kubelet":
 		command = kubelet.NewKubeletCommand()
-	case "kube-proxy":
-		command = proxy.NewProxyCommand()
 	default:
 		command = kubectl.NewDefaultKubectlCommand()
 	}

@@ -88,5 +88,4 @@ def complete() -> bool:
 def own_mounts() -> None:
     """Have directories of our own where programs insist on theirs."""
     for place in ("/run", "/var/log", "/var/lib/cni", "/var/lib/kubelet"):
-        Path(place).mkdir(parents=True, exist_ok=True)
         do(f"mount -t tmpfs tmpfs {place}")

@@ -15,7 +15,7 @@ from clusters.substrates.kubernetes.settings import PROCESSES
 from tests.kubernetes.lab import hyperkube
 from tests.kubernetes.lab.images import Image
 from tests.kubernetes.lab.inside import APART, GATEWAY, READY, die_with_parent, until
-from tests.kubernetes.lab.remains import CONTROL_GROUPS, PREFIX, alone, groups, hold, remove, sweep_alone
+from tests.kubernetes.lab.remains import CONTROL_GROUPS, PREFIX, alone, groups, hold, make_places, remove, sweep_alone
 from tests.kubernetes.lab.store import cni, stored
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,6 +83,7 @@ class Lab:
         for root in groups():
             for number in range(1, len(self._zones) + 1):
                 (root / self.name / f"machine-{number}").mkdir(parents=True, exist_ok=True)
+        make_places(self.directory)
         told = {
             "name": self.name,
             "directory": str(self.directory),

@@ -1,17 +1,19 @@
-"""What a lab has on the machine besides processes, a directory and control groups, and how that is removed."""
+"""What a lab has on the machine besides processes: a directory, control groups, mount points; how that is removed."""
 
 import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.kubernetes.lab.inside import until
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 PREFIX = "roachproof-lab-"
-_ALIVE = "alive"
+_ALIVE, _MADE = "alive", "made"
+PLACES = ("/var/lib/cni", "/var/lib/kubelet", "/tmp/hostpath_pv")
+"""Where a lab mounts what is its own: each is an empty directory for everybody else."""
 _END_S = 30.0
 """How long a lab's processes may take to be gone once they were killed."""
 
@@ -21,6 +23,22 @@ def groups() -> list[Path]:
     if (CONTROL_GROUPS / "cgroup.controllers").exists():
         return [CONTROL_GROUPS]
     return [path for path in CONTROL_GROUPS.iterdir() if path.is_dir() and not path.is_symlink()]
+
+
+def make_places(directory: Path) -> None:
+    """Make those places that are not there, and keep in the lab's directory which these were."""
+    missing = [place for place in PLACES if not Path(place).exists()]
+    (directory / _MADE).write_text("\n".join(missing))
+    for place in missing:
+        Path(place).mkdir(parents=True, exist_ok=True)
+
+
+def _remove_places(directory: Path) -> None:
+    """Remove those that this lab made, unless another is there: what it has mounted there would go with them."""
+    if (directory / _MADE).exists() and not any(list(root.glob(f"{PREFIX}*")) for root in groups()):
+        for place in (directory / _MADE).read_text().split():
+            with suppress(OSError):
+                Path(place).rmdir()
 
 
 @contextmanager
@@ -84,6 +102,7 @@ def remove(directory: Path) -> None:
         # Deepest first.
         for path in sorted([group, *inside], reverse=True):
             until(f"{path} to be empty", lambda path=path: _removed(path), _END_S)  # type: ignore[misc]
+    _remove_places(directory)
     subprocess.run(["rm", "-rf", directory], check=True)
 
 
