@@ -33,6 +33,7 @@ from tests.slow import slow
 pytestmark = AT_HAND
 WRITES = "trap 'exit 0' TERM; i=$(cat store/last 2>/dev/null || echo 0); while :; do i=$((i + 1)); " \
     "echo $i > store/new; mv store/new store/last; sleep 0.05; done"  # fmt: skip
+DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--force")
 _TRIES = 300
 CLASS = {
     "apiVersion": "storage.k8s.io/v1",
@@ -182,6 +183,8 @@ async def test_a_machine_that_is_lost_is_known_to_an_account_of_a_namespace(
     try:
         await begun(substrate)
         machine = machine_of(substrate, "n1")
+        # Of another Kubernetes tells no event.
+        kubectl("-n", "roachproof", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
         with isolated(machine):
             await eventually("Kubernetes' word", lambda: substrate.machine_lost("n1"))
         assert f"its machine {machine} was not ready (NodeNotReady: Node is not ready, since 20" in (
@@ -218,14 +221,13 @@ async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:
     """Its pod waits for it; a second machine is not drained meanwhile, as the budget is one; then all goes on."""
     machine, other = machine_of(place, "n2"), machine_of(place, "n3")
     mark, wrote = await marked(place, "n2"), await last(place, "n2")
-    drain = ("--ignore-daemonsets", "--delete-emptydir-data", "--force")
     try:
-        answer = kubectl("drain", machine, *drain, "--timeout=100s")
+        answer = kubectl("drain", machine, *DRAIN, "--timeout=100s")
         assert "drained" in answer, answer
         await eventually("the end of its process", lambda: place.state("n2") is ProcessState.EXITED)
         assert "its pod was ended from outside" in place.ended_by("n2"), "so that no claim is refuted by it"
         await eventually("the scheduler's word", lambda: "affinity" in json.dumps(told(place, "n2").get("status")))
-        assert "disruption budget" in kubectl("drain", other, *drain, "--timeout=5s")
+        assert "disruption budget" in kubectl("drain", other, *DRAIN, "--timeout=5s")
         assert place.state("n1") is place.state("n3") is ProcessState.RUNNING
     finally:
         kubectl("uncordon", machine)
@@ -236,3 +238,20 @@ async def test_a_machine_that_is_drained(place: Any, tmp_path: Path) -> None:
     assert await last(place, "n2") >= wrote
     await goes_on(place, "n2")
     assert "FailedScheduling" in history(tmp_path)
+
+
+async def test_no_node_is_evicted_while_another_is_down(place: Any) -> None:
+    """Its pod is there, and nothing runs in it: what evicts pods must know that, or two are down at once."""
+    at = place._nodes["n2"].placement
+    budget = ("-n", pod_of(at)[1], "get", "pdb", "nodes", "-o", "jsonpath={.status.disruptionsAllowed}")
+    await eventually("all to be ready", lambda: kubectl(*budget) == "1")
+    await place.kill("n2")
+    await eventually("it to be seen down", lambda: kubectl(*budget) == "0")
+    other = machine_of(place, "n3")
+    try:
+        assert "disruption budget" in kubectl("drain", other, *DRAIN, "--timeout=5s")
+    finally:
+        kubectl("uncordon", other)
+    assert place.state("n3") is ProcessState.RUNNING
+    await place.start(spec(at, WRITES))
+    await eventually("it to be seen up", lambda: kubectl(*budget) == "1")

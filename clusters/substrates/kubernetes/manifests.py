@@ -306,12 +306,14 @@ it no smaller otherwise, and what the former one had cached would count against 
 
 _RUNS = {
     "exec": {"command": ["/bin/sh", str(SCRIPT), "runs"]},
-    "initialDelaySeconds": 5,
     "periodSeconds": 10,
     "timeoutSeconds": 10,
     "failureThreshold": 1,
 }
-"""What makes a pod ready: that a process runs in it. Seldom, as each look takes the node some of its CPU."""
+"""What makes a pod ready: that a process runs in it, or never did. Seldom, as each look takes the node some of its CPU.
+
+At once where nothing ran yet: of a pod that is not ready no event tells that its machine is lost.
+"""
 
 
 def _container(template: Template) -> Object:

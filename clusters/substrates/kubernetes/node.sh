@@ -22,6 +22,7 @@ serve() {
     if [ -f "$order" ]; then
       : >"$base/idle"
       : >"$base/running"
+      : >"$base/ran"
       before=$(killed_for_memory)
       sh "$order" &
       child=$!
@@ -59,8 +60,8 @@ await() { # a process to its end: signals that are trapped interrupt `wait`
   done
 }
 
-runs() { # whether what was ordered runs: by this Kubernetes knows whether it may evict another pod
-  [ -f "$base/running" ]
+runs() { # whether what was ordered runs, if anything ever was: by this Kubernetes knows whether it may evict another pod
+  [ -f "$base/running" ] || [ ! -f "$base/ran" ]
 }
 
 members() { # What the node is: all processes but this container's first one and what was brought in from outside.

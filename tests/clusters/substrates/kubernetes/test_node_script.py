@@ -107,11 +107,10 @@ def test_it_tells_whether_a_process_runs(script: Path, tmp_path: Path) -> None:
     def runs() -> bool:
         return subprocess.run(["/bin/sh", script, "runs"], check=False).returncode == 0
 
-    assert not runs(), "there is nothing yet"
     for killed_before in (False, True):  # the first time all of it is, while its process runs
         (tmp_path / "node" / "order").unlink(missing_ok=True)
         with begun(script) as process:
-            assert not runs()
+            assert runs() is not killed_before, "as long as nothing was begun nothing is down"
             order(tmp_path, "sleep 60")
             process.send_signal(signal.SIGUSR1)
             pid = int(told(process).split()[-1])
