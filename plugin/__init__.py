@@ -135,10 +135,7 @@ def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     """See what nobody decided before reports are written, and set the exit status before the summary is."""
-    logic = begin.session_of(session.config)
-    logic.look_for_undecided(session)
-    yield
-    logic.finish(session)
+    return (yield from begin.session_of(session.config).closing(session))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -38,9 +38,9 @@ class Idle:
         return (yield)
 
     announce = unconfigure = parametrize = named_without_secrets = mark = select = prepare = loop = _nothing
-    classify = status_of = look_for_undecided = finish = configure = print_plan = _nothing
+    classify = status_of = configure = print_plan = _nothing
     expected = header
-    judging_early_end = summarise = _passed_on
+    judging_early_end = summarise = closing = _passed_on
 
 
 IDLE = Idle()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput, CommandTimedOut, NodeDied, TimedOut
+from clusters.events import Happened
 from clusters.generators import GeneratorLost
 from clusters.sql import SqlError
 from plugin import run as runs
@@ -17,7 +18,7 @@ from plugin.evidence.events import Errored, SabotageUnexpected, Skipped, TrialEn
 from plugin.evidence.load import describe_trial, events_of, load_trial
 from plugin.evidence.redaction import redacted
 from plugin.evidence.store import RESULT as RESULT_FILE
-from plugin.evidence.store import TRIAL_FILE, record, stored_object, stored_verdict, trials_in, write_json
+from plugin.evidence.store import TRIAL_FILE, not_written, record, stored_object, stored_verdict, trials_in, write_json
 from plugin.judge.model import Outcome
 from plugin.outcomes import tell, trial_of
 from plugin.reports.properties import properties
@@ -26,6 +27,9 @@ from plugin.trial_result import result_of
 
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 """What an item came to by its exceptions, the worst of its phases so far; in the end what its trial came to."""
+
+UNWRITTEN: pytest.StashKey[str] = pytest.StashKey()
+"""What of an item's end could not be recorded, and why."""
 
 WORST = ("bad input", "refuted", NOT_AS_EXPECTED, "harness", "inconclusive", "skipped", "not evaluated")
 
@@ -111,8 +115,8 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
             why = f"the test of claim {id_} ended without a verdict; end it with: assert {ending}"
             report.longrepr = why
     withhold(report, call)
-    if why and (trial := trial_of(item)):
-        _record(trial, outcome, why)
+    if why and (trial := trial_of(item)) and (lost := _record(trial, outcome, why)):
+        item.stash[UNWRITTEN] = lost
     if outcome and item.stash.get(RESULT, Result(outcome="", why="")).outcome not in ("refuted", NOT_AS_EXPECTED):
         item.stash[RESULT] = Result(outcome=outcome, why=why)
     if report.when == "teardown":
@@ -121,16 +125,22 @@ def classify(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
         tell(report, id_, Result(outcome=outcome, why=why), sabotage=sabotage)
 
 
-def _record(trial: Path, outcome: str, why: str) -> None:
-    """Record why a test ended otherwise than by its verdict."""
+def _record(trial: Path, outcome: str, why: str) -> str:
+    """Record why a test ended otherwise than by its verdict. Returns it, and why it could not be, where that is so."""
+    what: Happened
     if outcome == "skipped":
-        record(trial, Skipped(what=why))
+        what = Skipped(what=why)
     elif outcome == NOT_AS_EXPECTED:
-        record(trial, SabotageUnexpected(what=next(iter(why.splitlines()), "")))
-    elif outcome == BAD_INPUT:
-        record(trial, Errored(what=why, bad_input=True))
-    elif outcome != "not evaluated":
-        record(trial, Errored(what=why))
+        what = SabotageUnexpected(what=next(iter(why.splitlines()), ""))
+    elif outcome == "not evaluated":
+        return ""
+    else:
+        what = Errored(what=why, bad_input=True) if outcome == BAD_INPUT else Errored(what=why)
+    try:
+        record(trial, what)
+    except OSError as error:
+        return f"{why}; {not_written(error)}"
+    return ""
 
 
 def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage: bool) -> None:
@@ -139,7 +149,9 @@ def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage
     report.user_properties[:] = [p for p in report.user_properties if p[0] != "verdict"]
     told: Sequence[tuple[str, str]]
     if trial := trial_of(item):
-        result, told = concluded(trial, id_, sabotage=sabotage)
+        came, (result, told) = result, concluded(trial, id_, sabotage=sabotage, unwritten=item.stash.get(UNWRITTEN, ""))
+        if report.passed and (came.outcome, result.outcome) == ("pass", HARNESS):  # no phase of the test has said it
+            report.outcome, report.longrepr = "failed", result.why
     else:
         told = properties(id_, sabotage=sabotage, result=result, verdict=None, described={})
     item.stash[RESULT] = result
@@ -147,11 +159,22 @@ def conclude(item: pytest.Item, report: pytest.TestReport, id_: str, *, sabotage
     report.user_properties += told
 
 
-def concluded(trial: Path, claim: str, *, sabotage: bool) -> tuple[Result, Sequence[tuple[str, str]]]:
-    """What a trial came to, stored with its evidence; and the properties that JUnit XML shows of it."""
+def concluded(
+    trial: Path, claim: str, *, sabotage: bool, unwritten: str = ""
+) -> tuple[Result, Sequence[tuple[str, str]]]:
+    """What a trial came to, stored with its evidence; and the properties that JUnit XML shows of it.
+
+    ``unwritten``: what of its end could not be recorded. With that, or where its result cannot be stored, nothing
+    passes: the machine failed.
+    """
     verdict, described = stored_verdict(trial), stored_object(trial / TRIAL_FILE) or {}
     result = result_of(sabotage=sabotage, verdict=verdict, events=events_of(trial))
-    write_json(trial / RESULT_FILE, asdict(result))
+    try:
+        write_json(trial / RESULT_FILE, asdict(result))
+    except OSError as error:
+        unwritten = unwritten or not_written(error)
+    if unwritten and result.outcome not in ("refuted", NOT_AS_EXPECTED):
+        result = Result(outcome=HARNESS, why=redacted(unwritten))
     told = properties(claim, sabotage=sabotage, result=result, verdict=verdict, described=described)
     return result, told
 
@@ -189,8 +212,8 @@ def worker_crashed(config: pytest.Config, crashitem: str, report: pytest.TestRep
         if described.get("test") != redacted(crashitem):
             continue
         claim, sabotage = str(described["claim"]), bool(described["sabotage"])
-        record(trial, Errored(what="the worker that ran it died; the evidence ends there"))
-        result, told = concluded(trial, claim, sabotage=sabotage)
+        lost = _record(trial, HARNESS, "the worker that ran it died; the evidence ends there")
+        result, told = concluded(trial, claim, sabotage=sabotage, unwritten=lost)
         report.user_properties.append(("trial", str(trial)))
         tell(report, claim, result, sabotage=sabotage)
         # pytest writes a test's properties at its end, which this one never reaches.

@@ -53,6 +53,8 @@ class Session:
     """What it left, as reports see it."""
     page: str = ""
     """Where the page of this session is, or why there is none."""
+    unwritten: list[str] = field(default_factory=list)
+    """What could not be written at its end, and why: nobody finds there what it came to."""
     status: int = 0
     """The session's exit status."""
     told: str = ""
@@ -70,7 +72,7 @@ class Session:
     @property
     def tells(self) -> bool:
         """Whether there is something of ours to be told at the end."""
-        return bool(self.outcomes or self.undecided or self.refusals or self.page)
+        return bool(self.outcomes or self.undecided or self.refusals or self.page or self.unwritten)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what a test came to."""

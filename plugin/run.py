@@ -331,7 +331,8 @@ class Run:
 
     def _tell(self, said: Mapping[str, Any]) -> None:
         if self.progress_file.parent.is_dir():
-            with self.progress_file.open("a", encoding="utf-8") as file:
+            # It is shown and decides nothing: where the disk is full the evidence says so.
+            with suppress(OSError), self.progress_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(said) + "\n")
         elif self.tell:
             self.tell(said)

@@ -180,7 +180,7 @@ def look_for_databases(
     if not items or option.collectonly or option.showfixtures:
         return
     from plugin import changes
-    from plugin.evidence.store import write_json
+    from plugin.evidence.store import not_written, write_json
 
     try:
         for item in items:
@@ -190,9 +190,12 @@ def look_for_databases(
             changes.refuse_forbidden(items, run)
             return
         run.required = evaluable.required(run) if run.settings.requires else []
-        run.begin()
-        if not run.controller:
-            write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
+        try:
+            run.begin()
+            if not run.controller:
+                write_json(run.claims_file, {item.nodeid: selection.claim_id(item) for item in items})
+        except OSError as error:
+            raise BadInput(f"{not_written(error)}; give another place with --run-dir DIR") from error
         for target in run.targets if any(map(needs_engine, items)) else ():
             run.engine(target)
         changes.refuse_forbidden(items, run)
@@ -303,21 +306,71 @@ def look_for_undecided(session: pytest.Session) -> None:
     tell_run(session.config, properties_of_run(about, described, run.settings.run_dir, heard.not_tested))
 
 
-def finish(session: pytest.Session) -> None:
-    """Set the session's exit status: the same with and without workers."""
-    config, run = session.config, _of_controller(session)
-    if run is None:
-        return
-    heard = config.stash[KEY]
+def closing(session: pytest.Session) -> Generator[None, Any, Any]:
+    """See what nobody decided before reports are written, and set the exit status once they are.
+
+    A report that a disk has no room for is said: pytest ends with a traceback then, and as if a claim were refuted.
+    """
+    look_for_undecided(session)
+    run, heard = _of_controller(session), session.config.stash[KEY]
+    try:
+        yield
+    except OSError as error:
+        if run is None:
+            raise
+        _note(heard, error)
+    if run:
+        finish(session, run, heard)
+
+
+def finish(session: pytest.Session, run: runs.Run, heard: Session) -> None:
+    """Set the session's exit status, the same with and without workers, and leave what it came to."""
     if heard.ticker:
         heard.ticker.end()
+    status = _as_without_workers(session)
+    if not run.begun:
+        _conclude(session, run, heard, status)
+        return
+    from plugin.evidence.run_seal import seal_run
+    from plugin.evidence.store import RESULT
+    from plugin.reports.page_file import page_of_run
+    from plugin.reports.result_files import leave_results
+    from plugin.reports.stored_run import stored_run
+
+    # A test that left no trial, or whose result could not be stored with it, is known by the seal alone.
+    claims = [o for o in heard.outcomes if not o.sabotage and not (o.trial and (o.trial / RESULT).exists())]
+    left_none = [o.claim for o in claims if o.result.outcome not in (*DECIDED, "not evaluated")]
+    try:
+        seal_run(run.settings.run_dir, [*dict.fromkeys([*heard.missing, *left_none])], heard.not_tested)
+        if run.settings.sign:
+            _sign(session.config, run.settings.sign, run.settings.run_dir)
+    except OSError as error:
+        _note(heard, error)
+    _conclude(session, run, heard, status)
+    heard.stored = stored_run(run.settings.run_dir, run.catalogue)
+    try:
+        leave_results(heard, heard.stored, run)
+    except OSError as error:
+        _note(heard, error)
+        _conclude(session, run, heard, status)
+    heard.page = page_of_run(heard.stored, run, heard.conclusion)
+
+
+def _note(heard: Session, error: OSError) -> None:
+    from plugin.evidence.store import not_written
+
+    heard.unwritten.append(not_written(error))
+
+
+def _conclude(session: pytest.Session, run: runs.Run, heard: Session, pytest_status: int) -> None:
+    """Work out from what was heard, and could be written so far, what the session came to."""
     claims = [o for o in heard.outcomes if not o.sabotage]
     outcomes = {o.result.outcome for o in heard.outcomes}
     session.exitstatus = exit_status(
-        _as_without_workers(session),
+        pytest_status,
         bad_input=bool(heard.refusals) or BAD_INPUT in outcomes,
         refuted=heard.plain["fail"] > 0 or bool(outcomes & {"refuted", NOT_AS_EXPECTED}),
-        harness=heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
+        harness=bool(heard.unwritten) or heard.plain["harness"] > 0 or bool(outcomes & {*NO_VERDICT}),
         inconclusive="inconclusive" in outcomes
         or (bool(claims) and not any(o.result.outcome in DECIDED for o in claims))
         or (heard.nothing_decided and not claims),
@@ -327,32 +380,17 @@ def finish(session: pytest.Session) -> None:
     )
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
     heard.told = status_told(heard.status, _counted(heard), whole=run.settings.requires and not heard.not_tested)
-    if not (claims or heard.undecided or run.begun):
+    if not (claims or heard.undecided):
         return  # nobody asks what it came to
     from plugin.reports import ending
 
-    if claims or heard.undecided:
-        heard.conclusion = ending.conclusion(
-            [(one.claim, one.result.outcome) for one in claims],
-            heard.undecided,
-            gate=gate,
-            passed=heard.status == 0,
-            control=bool(run.control_notice),
-        )
-    if run.begun:
-        from plugin.evidence.run_seal import seal_run
-        from plugin.reports.page_file import page_of_run
-        from plugin.reports.result_files import leave_results
-        from plugin.reports.stored_run import stored_run
-
-        # A test that left no trial is known by the seal alone.
-        left_none = [o.claim for o in claims if not o.trial and o.result.outcome not in (*DECIDED, "not evaluated")]
-        seal_run(run.settings.run_dir, [*dict.fromkeys([*heard.missing, *left_none])], heard.not_tested)
-        if run.settings.sign:
-            _sign(config, run.settings.sign, run.settings.run_dir)
-        heard.stored = stored_run(run.settings.run_dir, run.catalogue)
-        heard.page = page_of_run(heard.stored, run, heard.conclusion)
-        leave_results(heard, heard.stored, run)
+    heard.conclusion = ending.conclusion(
+        [(one.claim, one.result.outcome) for one in claims],
+        heard.undecided,
+        gate=gate,
+        passed=heard.status == 0,
+        control=bool(run.control_notice),
+    )
 
 
 def _counted(heard: Session) -> dict[str, int]:
@@ -368,6 +406,7 @@ def _counted(heard: Session) -> dict[str, int]:
         "inconclusive": claims("inconclusive"),
         "undecided": len(heard.undecided),
         "harness": sum(one.result.outcome in NO_VERDICT for one in heard.outcomes) + heard.plain["harness"],
+        "unwritten": len(heard.unwritten),
     }
 
 

@@ -31,7 +31,7 @@ MEANING: Mapping[int, str] = {
     Status.PASSED: "every required claim passed",
     Status.REFUTED: "a claim is refuted, or another test failed",
     2: "interrupted",
-    3: "pytest has a defect",
+    3: "pytest or a plugin failed",
     Status.BAD_INPUT: "bad input, or no database to be had",
     Status.NOTHING_COLLECTED: "no test was found",
     Status.INCONCLUSIVE: "a claim is inconclusive or was not decided: nothing is let through",
@@ -52,7 +52,10 @@ _BECAUSE: Mapping[int, Mapping[str, str]] = {
         "inconclusive": "claims are inconclusive",
         "undecided": "claims were required and not decided",
     },
-    Status.HARNESS: {"harness": "tests were ended by the harness or the machine, nothing was learnt from that"},
+    Status.HARNESS: {
+        "harness": "tests were ended by the harness or the machine, nothing was learnt from that",
+        "unwritten": "files could not be written",
+    },
 }
 """By status and what was counted."""
 

@@ -60,13 +60,21 @@ def slug(text: str) -> str:
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file in one step: a reader sees the old one or the new one. Raises ``OSError``."""
+    """Write a file in one step: a reader sees the old one or the new one. Raises ``OSError``, which names the file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8", errors="replace")
         return temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # a disk that fills names none, and the other is gone
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def not_written(error: OSError) -> str:
+    """What could not be written, and why, in words."""
+    return f"{error.filename or 'a file'} cannot be written ({error.strerror or error})"
 
 
 def write_json(path: Path, value: object) -> None:

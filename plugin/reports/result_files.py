@@ -6,11 +6,13 @@
 import datetime
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plugin.evidence.redaction import redacted_json
+from plugin.evidence.store import write as write_file
 from plugin.evidence.store import write_json
 from plugin.reports.builds import fingerprints_of, targets_of
 from plugin.reports.ending import Ended, ended_of, not_tested, reason
@@ -30,7 +32,7 @@ CELL = 600
 
 
 def leave_results(heard: "Session", stored: "StoredRun", run: "Run") -> None:
-    """Write both files of a session that came to something."""
+    """Write both files of a session that came to something. Raises ``OSError``."""
     if heard.conclusion is None:
         return
     settings = run.settings
@@ -77,11 +79,18 @@ def row_of(row: Ended, trial: "StoredTrial | None", sentence: str) -> Mapping[st
 def write(directory: Path, rows: Sequence[Mapping[str, Any]], told: Mapping[str, Any], *, notice: str = "") -> None:
     """Write both files. ``rows``: as ``row_of`` has them; ``told``: what is told of the run as a whole.
 
-    ``notice``: of a control, that it says nothing about CockroachDB.
+    ``notice``: of a control, that it says nothing about CockroachDB. Raises ``OSError``; then neither is there.
     """
     found = redacted_json({"schema": SCHEMA, **told, "claims": rows})
-    write_json(directory / RESULT_FILE, found)
-    (directory / SUMMARY_FILE).write_text(_markdown(found, notice), encoding="utf-8")
+    try:
+        write_file(directory / SUMMARY_FILE, _markdown(found, notice))
+        write_json(directory / RESULT_FILE, found)
+    except OSError:
+        # The session does not end as the one that was written says.
+        for name in (SUMMARY_FILE, RESULT_FILE):
+            with suppress(OSError):
+                (directory / name).unlink()
+        raise
 
 
 def _markdown(told: Mapping[str, Any], notice: str) -> str:

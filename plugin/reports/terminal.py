@@ -115,7 +115,8 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         terminal.write_line(told)
     if left := not_hidden():
         terminal.write_line("\n".join(wrapped(left, "")), yellow=True)
-    for message in session.refusals:
+    unwritten = [f"{one}; make room for it, or give another place with --run-dir DIR" for one in session.unwritten]
+    for message in (*session.refusals, *unwritten):
         terminal.write_line(f"ERROR: {message}", red=True)
 
 

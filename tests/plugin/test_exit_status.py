@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from plugin.evidence.run_seal import RUN_FILE, RUN_SEAL
 from plugin.evidence.store import RESULT, VERDICT
+from plugin.reports.result_files import RESULT_FILE, SUMMARY_FILE
 from plugin.result import HARNESS, NO_VERDICT
 from plugin.trial_result import stored_result
 from tests.plugin.conftest import CHECKOUT, Gate
@@ -230,6 +232,105 @@ def test_what_left_no_trial_lets_nothing_pass_beside_one_that_did(gate: Gate, le
     assert (str(live.status), judged(gate)) == ends[left_none], live.text
     told = "REQUIRED AND NOT DECIDED: question"
     assert (told in gate("--judge", "out").text) == (left_none != "ordinary_failure")
+
+
+FULL = """
+import errno
+import os
+import re
+from pathlib import Path
+
+write_text = Path.write_text
+
+
+def on_a_full_disk(path, *args, **options):
+    if re.search({where!r}, str(path)):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return write_text(path, *args, **options)
+
+
+Path.write_text = on_a_full_disk
+"""
+"""The disk has no room left for such files; the error does not name the file, as that of a real one."""
+NO_ROOM = "No space left on device"
+SEALED, TOLD, SUMMED = (f"/out/.{name}" for name in (RUN_SEAL, RESULT_FILE, SUMMARY_FILE))
+JUDGED, CAME_TO = (f"/claims/.*/.{name}" for name in (VERDICT, RESULT))
+
+
+def unbroken(text: str) -> str:
+    """Without blanks and ends of lines: paths are as long as they are."""
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("where", [SEALED, TOLD, SUMMED, CAME_TO])
+@pytest.mark.parametrize("test", ["passes", "refuted"])
+def test_a_disk_that_fills_passes_and_refutes_nothing(gate: Gate, workers: list[str], where: str, test: str) -> None:
+    (gate.path / "conftest.py").write_text(FULL.format(where=where))
+    ran = gate(*gate.tests(test), "--run-dir", "out", *workers)
+    status = {"passes": 7, "refuted": 1}[test]
+    assert ran.status == status, ran.text
+    assert "INTERNALERROR" not in ran.text
+    assert "RUN NOT PASSED: " in ran.text
+    assert f"exit status {status}: " in ran.text
+    told = unbroken(f"/{where.rpartition('/.')[2]} cannot be written ({NO_ROOM})") in unbroken(ran.text)
+    assert told == ((where, test) != (CAME_TO, "refuted")), ran.text
+    files = [(gate.run_dir / name).exists() for name in (RESULT_FILE, SUMMARY_FILE)]
+    if where in (TOLD, SUMMED):
+        assert files == [False, False]
+    else:
+        assert files == [True, True]
+        assert json.loads((gate.run_dir / RESULT_FILE).read_text())["status"] == status
+    if test == "passes" and where in (SEALED, CAME_TO):
+        assert gate("--judge", "out").status == 6, "what it came to is not known"
+
+
+@pytest.mark.parametrize("test", ["passes", "refuted"])
+def test_a_verdict_that_cannot_be_stored_is_none(gate: Gate, test: str) -> None:
+    (gate.path / "conftest.py").write_text(FULL.format(where=JUDGED))
+    ran = gate(*gate.tests(test), "--run-dir", "out")
+    assert ran.status == 7, ran.text
+    assert "INTERNALERROR" not in ran.text
+    assert NO_ROOM in " ".join(ran.text.split())
+
+
+NO_ROOM_FOR_EVENTS = f"""
+from plugin import conclusion
+
+
+def record(*_):
+    raise OSError(28, "{NO_ROOM}", "events.jsonl")
+
+
+conclusion.record = record
+"""
+
+
+@pytest.mark.parametrize("test", ["harness", "late_harness", "skipped_late"])
+def test_an_error_that_a_full_disk_keeps_from_the_evidence_is_none_the_less_one(gate: Gate, test: str) -> None:
+    """It comes when the trial was judged, and would have passed."""
+    (gate.path / "conftest.py").write_text(NO_ROOM_FOR_EVENTS)
+    ran = gate(*gate.tests(test), "--run-dir", "out", "--junit-xml", "live.xml")
+    assert ran.status == 7, ran.text
+    assert "INTERNALERROR" not in ran.text
+    assert f"events.jsonl cannot be written ({NO_ROOM})" in " ".join(ran.text.split())
+    assert told_in(gate.path / "live.xml") == {f"test_{test}": HARNESS}
+
+
+def test_junit_xml_that_cannot_be_written_is_said_and_is_no_refutation(gate: Gate) -> None:
+    ran = gate(*gate.tests("passes"), "--run-dir", "out", "--junit-xml", "claims.toml/junit.xml")
+    assert ran.status == 7, ran.text
+    assert "Traceback" not in ran.text
+    assert unbroken(f"ERROR: {gate.path}/claims.toml cannot be written (File exists)") in unbroken(ran.text)
+    assert "exit status 7: 1 file could not be written" in ran.text
+
+
+def test_a_run_that_a_disk_has_no_room_for_does_not_begin(gate: Gate) -> None:
+    (gate.path / "conftest.py").write_text(FULL.format(where=f"/out/.{RUN_FILE}"))
+    ran = gate(*gate.tests("passes"), "--run-dir", "out")
+    assert ran.status == 4, ran.text
+    told = f"ERROR: {gate.run_dir}/{RUN_FILE} cannot be written ({NO_ROOM}); give another place with --run-dir DIR"
+    assert unbroken(told) in unbroken(ran.text)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "workers"])

@@ -119,6 +119,7 @@ def test_every_status_has_words() -> None:
             {"harness": 1},
             "1 test was ended by the harness or the machine, nothing was learnt from that",
         ),
+        (7, {"harness": 0, "unwritten": 1}, "1 file could not be written"),
         (0, {"refuted": 1}, "every required claim passed"),
     ],
 )
