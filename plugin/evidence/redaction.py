@@ -43,6 +43,9 @@ _ABOUT = _form(
 """How a name goes on that tells of a secret but holds none."""
 _NAME = _form(rf"(?:{_KEY}(?P<tail>[\w .-]*)|{_SHORT})", re.I)
 _OPTION = _form(rf"--?[\w-]{{0,40}}{_KEY}[\w-]*", re.I)
+_USER = r"(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:"
+_HOST = r"(?:[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)"
+"""How user:password@host begins and how its host does, where no scheme stands before it."""
 _LOGIN = ("-u", "--user")  # options before user:password
 _NAMING = ("name", "key", "variable", "setting", "option")
 """Names of an entry's name, whose value stands beside it under ``value``."""
@@ -60,6 +63,11 @@ _AFTER = (
     r"|twice|unknown|unset|until|used|using|valid|was|were|what|when|where|which|will|with|without|wrong"
 )
 """Words that follow "password" in a sentence; any other that does is taken for one."""
+_NO_WORD = (
+    rf"(?!--?[a-z]|\$\d|scram-|md5\b)(?![(\[{{<]?(?:{_AFTER})(?![\w@#%&*+^~$-]))"
+    r"(?![\w.-]{1,40}+(?:=(?![=\s]|$)|:(?:\s|$)))(?=[^\s\"'\\…]{0,99}?[^\W_])"
+)
+"""Stands before a secret of a sentence: no name of a setting, no option, no parameter of a statement, no such word."""
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.|\'\')*+\''
 _ESCAPED = (
     r'(?P<once>\\")(?:[^"\\\n]|\\{4}|\\{3}"|\\{1,3}(?![\\"]))*+(?:\\")?+'
@@ -121,28 +129,34 @@ _PATTERNS: tuple[tuple[tuple[str, ...], Callable[[], re.Pattern[str]], str | Cal
     (("%3a%2f%2f",), _form(r"(?P<start>%3A%2F%2F)[^\s&\"'<>]{1,500}%40", re.I), rf"\g<start>{HIDDEN}%40"),
     # user:password@host without a scheme; no digest of an image, no version of a package.
     (("@",), _form(
-        r"(?<![\w.+/-])(?P<user>(?!(?:mailto|acct|sip|xmpp|npm|pkg):)[a-z_][\w.+-]{0,63}+:)(?!//|:)"
-        r"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){1,99}@(?!sha256:)"
-        r"(?=[a-z_(\[]|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d)", re.I), rf"\g<user>{HIDDEN}@"),
+        rf"(?<![\w.+/-])(?P<user>{_USER})(?!//|:)"
+        rf"(?:[^\s\"'<>‹›:…@]++|:(?!//)|…(?!@)|@){{1,99}}@(?!sha256:)(?={_HOST})", re.I), rf"\g<user>{HIDDEN}@"),
     # PASSWORD 'x', PASSWORD E'x', PASSWORD $$x$$ and IDENTIFIED BY 'x' of SQL.
     (("password", "passphrase", "identified"), _form(
         rf"(?P<sql>\b(?:password|passphrase|identified\s{{1,9}}by)\s{{1,9}})(?:[a-z]&?)?"
         rf"(?:{_QUOTED}|{_DOLLARS}|['\"](?=\S)[^\n'\"]*+)", re.I), rf"\g<sql>'{HIDDEN}'"),
+    # IDENTIFIED BY x, which is in no sentence.
+    (("identified",), _form(
+        r"(?P<sql>\b(?:(?:user|role)\s{1,9}(?:if\s{1,9}not\s{1,9}exists\s{1,9})?[^\s;]{1,99}\s{1,9}identified\s{1,9}by"
+        r"|(?-i:IDENTIFIED\s{1,9}BY))\s{1,9})(?!(?:password|random)\b|\$\d|[?%:…])[^\s\"'\\;,()…]++", re.I),
+     rf"\g<sql>{HIDDEN}"),
     # A passphrase may be several words: all of the line, or up to the end of the quotes that it stands in.
     (("passphrase",), _form(
         r"(?P<name>\bpassphrase[ \t]{0,9}[=:][ \t]{0,9})[^\s\"'\\=…$][^\n\"'\\]*+", re.I), rf"\g<name>{HIDDEN}"),
-    # password x and passphrase is x of a sentence or a configuration, whatever x is: no name of a setting, no option,
-    # no parameter of a statement, and nothing that follows in most sentences.
-    (("passw", "passphrase"), _form(
-        r"(?P<name>\bpass(?:word|wd|phrase)[ \t]{1,9}(?:is:?[ \t]{1,9})?)(?!--?[a-z]|\$\d|scram-|md5\b)"
-        rf"(?![(\[{{<]?(?:{_AFTER})(?![\w@#%&*+^~$-]))(?![\w.-]{{1,40}}+(?:=(?![=\s]|$)|:(?:\s|$)))"
-        r"(?=[^\s\"'\\…]{0,99}?[^\W_])(?:[^\s\"'\\…]|\\++(?![\"'nrt]))++", re.I), rf"\g<name>{HIDDEN}"),
+    (("passphrase",), _form(
+        rf"(?P<name>\bpassphrase[ \t]{{1,9}}(?:is:?[ \t]{{1,9}})?){_NO_WORD}"
+        r"[^\s\"'\\…](?:[^\n\"'\\]|\\++(?![\"'nrt]))*+", re.I), rf"\g<name>{HIDDEN}"),
+    # password x and password is x of a sentence or a configuration, whatever x is.
+    (("passw",), _form(
+        rf"(?P<name>\bpass(?:word|wd)[ \t]{{1,9}}(?:is:?[ \t]{{1,9}})?){_NO_WORD}"
+        r"(?:[^\s\"'\\…]|\\++(?![\"'nrt]))++", re.I), rf"\g<name>{HIDDEN}"),
     # -u user:x of any command, also as a list of words; no numbers of a user and a group.
     (("-u", "--user"), _form(
         r"(?P<option>[\"'](?:-u|--user)[\"']\s{0,9},\s{0,9}[\"'](?!\d{1,9}:\d{1,9}[\"'])[\w.@-]{1,64}:)[^\n\"'…]++"),
      rf"\g<option>{HIDDEN}"),
     (("-u", "--user"), _form(
-        r"(?P<option>(?<![\w-])(?:-u|--user)[ \t=]{1,9}(?!\d{1,9}:\d{1,9}(?!\S))[\w.@-]{1,64}:)[^\s\"'…]++"),
+        r"(?P<option>(?<![\w-])(?:-u(?!(?:id|nits?|r[il]|tf)\b)|--user(?=[ \t=]))[ \t=]{0,9}"
+        r"(?!\d{1,9}:\d{1,9}(?![^\s\"',;)\]]))[\w.@-]{1,64}:)[^\s\"'…]++"),
      rf"\g<option>{HIDDEN}"),
     # Bearer x, with what makes it more than a word.
     (("bearer", "basic"), _form(
@@ -210,15 +224,15 @@ def hide_given(values: Mapping[str, str]) -> None:
     """Take secrets that this run was given out of every text from now on, wherever they stand.
 
     ``values``: by name, such as the environment's. A name says that its value is a secret, or a DSN that it holds one.
-    Left are files, and what would take everything else out with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``,
-    and ``not_hidden``.
+    Left are files by their whole paths, what PWD and OLDPWD hold above all, and what would take everything else out
+    with it: see ``SHORTEST``, ``FEWEST_DIGITS`` and ``LONG``, and ``not_hidden``.
     """
     for name, value in values.items():
         for under, secret in ((name, value), *_in_json(value)):
             if _OF_FILE().search(under):
                 continue
-            for each in [secret] if _names_secret(under) else [*_in_dsn(secret)]:
-                if not os.path.exists(each):  # noqa: PTH110 - of any length: what PWD and OLDPWD hold, above all
+            for each in (*(_named(secret) if _names_secret(under) else ()), *_in_dsn(secret)):
+                if not (os.path.isabs(each) and os.path.exists(each)):  # noqa: PTH110, PTH117 - of any length
                     _hide(each)
                     if (told := each.strip()) and told not in _GIVEN and not _NO_SECRET().fullmatch(told):
                         _LEFT[name] = None
@@ -232,11 +246,28 @@ def not_hidden() -> str:
 def _hide(secret: str) -> None:
     """Take a secret out in every form in which it may be told; of one of several lines also each line."""
     for each in dict.fromkeys((secret, secret.strip(), *(line.strip() for line in secret.splitlines()))):
-        encoded = base64.b64encode(_encoded(each)).decode()
-        forms = (each, unquote(each), quote(each, safe=""), quote(unquote(each), safe=""), json.dumps(each)[1:-1])
-        for form in (*forms, *([encoded] if len(each) >= SHORTEST_ENCODED else [])):
+        plain = unquote(each)
+        for form in (each, plain, quote(each, safe=""), quote(plain, safe=""), json.dumps(each)[1:-1]):
             if form not in _GIVEN and _tells(form):
                 _GIVEN[form] = re.compile(_whole(form) if _is_word(form) else re.escape(form))
+        for form in (one for told in {each, plain} if len(told) >= SHORTEST_ENCODED for one in _in_base64(told)):
+            _GIVEN.setdefault(form, re.compile(re.escape(form)))
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """A text in base64: alone, and what of it is the same behind whatever else was encoded with it, as ``user:``."""
+    content = _encoded(secret)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(content).decode()
+        for before in range(3):
+            whole = 8 * (before + len(content)) // 6  # characters that what stands behind does not change
+            yield encode(bytes(before) + content).decode()[-(-8 * before // 6) : whole]
+
+
+def _named(secret: str) -> list[str]:
+    """What stands under a secret's name, and of a user and a password the latter alone."""
+    pair = re.fullmatch(r"[\w.+@-]{1,64}:(\S+)", secret.strip())
+    return [secret, *([pair[1]] if pair else [])]
 
 
 def _in_dsn(value: str) -> Iterator[str]:
@@ -248,6 +279,8 @@ def _in_dsn(value: str) -> Iterator[str]:
         yield re.sub(r"\\(.)", r"\1", next(filter(None, found.groups())))
     for found in _UP_TO_LAST().finditer(value):
         yield found[1]
+    if whole := _NO_SCHEME().fullmatch(value.strip()):
+        yield whole[1]
 
 
 def _in_json(value: str) -> Iterator[tuple[str, str]]:
@@ -279,6 +312,7 @@ _DSN = _form(
     re.I,
 )
 _UP_TO_LAST = _form(r"//[^\s:/@]{0,64}:(\S+)@")
+_NO_SCHEME = _form(rf"{_USER}(?!//)(\S+)@(?!sha256:){_HOST}\S*", re.I)
 _OF_FILE = _form(r"(?:file|path|dir|sock)$", re.I)
 _NUMERIC = _form(r"[\d.:+-]+")
 
@@ -317,9 +351,7 @@ def _names_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """The text without what looks like a password, a key, a token or the secret part of a DSN, and what was given."""
-    for secret, given in [*_GIVEN.items()]:  # another thread may be given more
-        if secret in text:
-            text = given.sub(HIDDEN, text)
+    text = _without_given(text)
     for _ in range(PASSES):
         before, small = text, text.lower()
         for words, pattern, shown in _PATTERNS:
@@ -328,6 +360,18 @@ def redacted(text: str) -> str:
         if text == before:
             break
     return text
+
+
+def _without_given(text: str) -> str:
+    """The text without what was given; where one secret begins or overlaps another nothing of either is left."""
+    given = [*_GIVEN.items()]  # another thread may be given more
+    found = sorted(one.span() for secret, form in given if secret in text for one in form.finditer(text))
+    kept, end = list[str](), 0
+    for begins, ends in found:
+        if begins >= end:
+            kept += [text[end:begins], HIDDEN]
+        end = max(end, ends)
+    return "".join([*kept, text[end:]])
 
 
 def given_within(content: bytes | mmap) -> re.Pattern[bytes] | None:

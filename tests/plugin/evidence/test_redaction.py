@@ -1,5 +1,6 @@
 """What looks like a secret is taken out, in every form that is known; all else stays as it is."""
 
+import base64
 import json
 import tarfile
 import time
@@ -12,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from plugin.evidence import redaction
-from plugin.evidence.redaction import HIDDEN, redacted, redacted_json, redacted_value
+from plugin.evidence.redaction import HIDDEN, LONG, redacted, redacted_json, redacted_value
 from plugin.evidence.store import broken_seals
 from tests.plugin.conftest import Gate
 
@@ -42,10 +43,17 @@ SHOWN = [
     "ALTER USER root PASSWORD $$ {} $$",
     "ALTER USER root PASSWORD $x$it's {}$x$",
     "CREATE USER root IDENTIFIED BY 'it''s {}'",
+    "CREATE USER root IDENTIFIED BY {}",
+    "create user if not exists root identified by {} account lock",
+    "ALTER ROLE root identified by {};",
+    "IDENTIFIED BY {}",
     "ALTER USER root PASSWORD '{} cut off here",
     # Sentences
     "passphrase {}",
     "passphrase 'two words, {}'",
+    "passphrase correct horse {} staple",
+    "the passphrase is correct horse {}",
+    "passphrase correct\\horse {}",
     "the password {} is wrong",
     "the password is {}, that of root",
     "password {}",
@@ -91,6 +99,8 @@ SHOWN = [
     "curl -s -u root:{} http://db:8080/health",
     "cockroach sql -u root:{}",
     "-u root:{}",
+    "-uroot:{}",
+    "['curl', '-uroot:{}']",
     "['curl', '-u', 'root:{}']",
     '"--user", "root:{}"',
     "curl -uroot:{} http://db:8080/health",
@@ -128,7 +138,8 @@ PLAIN = [
     "claims: 3 pass, 1 fail; pass=3 fail=0; outcome: pass",
     "basic authentication; bearer of the name",
     "password authentication failed; password required! passphrase needed; licence: none, license = Apache-2.0",
-    "['docker', '-u', '1000:1000']",
+    "['docker', '-u', '1000:1000'], '-u1000:1000' and -u1000:1000; -uid:7, -unit:ms, -url:x",
+    "a range is identified by its start key; IDENTIFIED BY $1",
     "ALTER USER root WITH PASSWORD $1",
     "the password is not set, a password for root is needed; password (required) and passwords 5",
     "password --host db; the password user=rep; password | None; if password is None",
@@ -221,6 +232,7 @@ ALPHABET = "ab:@/=\"'\\ ?&,;{}[]()<>-_.\n…$%3D#"
 WORDS = st.sampled_from([
     "password", "token", "PASSWORD ", "://", "//", "a:b@", "--secret ", "Bearer ", "cookie: ", "tokens", "$$", '\\"',
     '": "', "%3D", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "<token>", "</", "curl -u ", "mysql -p",
+    "IDENTIFIED BY ", "passphrase ", "-uroot:",
     "pass=", "auth", "12345678", "…", "crl-0-abcdefgh", "E'", "secret(", "https", "postgres",
 ])  # fmt: skip
 TEXT = st.lists(WORDS | st.text(ALPHABET, max_size=4) | st.text(max_size=4), max_size=14).map("".join)
@@ -345,6 +357,14 @@ def test_a_real_run_stays_as_it_is() -> None:
         "…",
         "session_",
         "identified ",
+        "IDENTIFIED BY ",
+        "user a ",
+        "user a identified ",
+        "passphrase ",
+        "passphrase a\\",
+        "-u",
+        "-ua ",
+        "-ua:",
         "Bearer a",
     ],
 )
@@ -421,6 +441,12 @@ def test_a_short_or_plain_word_that_was_given_is_taken_out_as_a_word(name: str, 
         ("GITHUB_PAT", "w0mbat-pat-x", ["w0mbat-pat-x"]),
         ("DD_APP_KEY", "w0mbat-app-key", ["w0mbat-app-key"]),
         ("DB_PASSWORD", "w0mbat-in-base64", ["dzBtYmF0LWluLWJhc2U2NA=="]),
+        ("DATABASE_URL", "postgresql://app:w0mbat%40x/y@db/shop", ["dzBtYmF0QHgveQ==", "dzBtYmF0JTQweC95"]),
+        ("DATABASE_URL", "app:w0mbat-x@db:26257/shop", ["w0mbat-x"]),
+        ("DATABASE_URL", "app:w0mb@t-x@tcp(db:3306)/shop?timeout=5s", ["w0mb@t-x"]),
+        ("DATABASE", "app:w0mbat-x@10.1.2.3", ["w0mbat-x"]),
+        ("BASIC_AUTH", "root:w0mbat-pw", ["w0mbat-pw", "root:w0mbat-pw"]),
+        ("SECRET_DSN", "postgresql://app:w0mbat-x@db/shop", ["w0mbat-x"]),
         ("DEPLOY_KEY", "first-line-of-it-1\nsecond-line-of-it", ["first-line-of-it-1", "second-line-of-it"]),
         ("CLOUD_CREDENTIALS", '{"user": "app", "password": "w0mbat-json"}', ["w0mbat-json"]),
         ("CLOUD", '{"auths": [{"token": "w0mbat-deep"}]}', ["w0mbat-deep"]),
@@ -433,6 +459,60 @@ def test_a_secret_in_whatever_form_it_was_given(name: str, value: str, secrets: 
     redaction.hide_given({name: value})
     for secret in secrets:
         assert redacted(f"said {secret} twice: ({secret})") == "said … twice: (…)"
+
+
+@pytest.mark.usefixtures("nothing_given")
+@pytest.mark.parametrize("user", ["", "u", "up", "app", "root"])
+@pytest.mark.parametrize(("name", "value"), [("PGPASSWORD", "w0m/bat?>"), ("URL", "postgresql://x:w0m%2Fbat%3F%3E@db")])
+def test_base64_of_a_user_and_a_given_password_tells_neither(name: str, value: str, user: str) -> None:
+    """Whatever stands before and behind the password, of which no part can be read any more."""
+    redaction.hide_given({name: value})
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        for behind in ("", "}", "}}"):
+            told = encode(f"{user}:w0m/bat?>{behind}".encode()).decode()
+            shown = redacted(f"said {told}")
+            assert HIDDEN in shown
+            left = shown.removeprefix("said ").partition(HIDDEN)
+            assert len(left[0]) <= len(f"{user}:") * 4 / 3 + 1
+            assert len(left[2]) <= 4 + 4
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.text("abc", min_size=LONG, max_size=24), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12)), min_size=1, max_size=4),
+    st.permutations(range(5)),
+)
+def test_nothing_is_left_of_secrets_that_begin_or_overlap_each_other(
+    secrets: list[str], longer: list[tuple[int, int]], order: list[int]
+) -> None:
+    """Whichever was given first."""
+    every = [*secrets, *(f"{secrets[which % len(secrets)]}{'cab' * more}" for which, more in longer)]
+    every = sorted(every, key=lambda secret: order[len(secret) % 5])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_GIVEN", {})
+        patch.setattr(redaction, "_LEFT", {})
+        redaction.hide_given({f"TOKEN_{at}_KEY": secret for at, secret in enumerate(every)})
+        assert set(redacted(" 1 ".join(every))) <= {*f" 1{HIDDEN}"}
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_of_two_secrets_that_overlap_nothing_is_left() -> None:
+    redaction.hide_given({"A_TOKEN": "wholly-harmless-words", "B_TOKEN": "harmless-words-of-mine"})
+    assert redacted("(wholly-harmless-words-of-mine)") == "(…)"
+    assert redacted("wholly-harmless-wordsharmless-words-of-mine") == "……"
+
+
+@pytest.mark.usefixtures("nothing_given")
+def test_what_is_called_as_a_file_beside_it_is_a_secret_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("w0mbat-docs", "events"):
+        (tmp_path / name).mkdir()
+    redaction.hide_given({"DB_PASSWORD": "w0mbat-docs", "PGPASSWORD": "events"})
+    assert redacted("said w0mbat-docs") == "said …"
+    assert redaction.not_hidden().startswith("not hidden: PGPASSWORD (")
 
 
 @pytest.mark.usefixtures("nothing_given")
