@@ -13,7 +13,7 @@ import pytest
 from fixtures.workloads.known import FIXTURES
 from plugin import options
 from plugin.option_names import OURS, sentence, taken
-from plugin.ours import BENCHMARK, MARKERS, is_ours, register, without_collector
+from plugin.ours import BENCHMARK, MARKERS, is_ours, register, same_name, without_collector
 
 BEGUN: pytest.StashKey[bool] = pytest.StashKey()
 """Whether it has."""
@@ -125,15 +125,8 @@ def explain(report: pytest.CollectReport) -> None:
             f"tests run in another: {options.TOX} -e test -- {report.nodeid}. Here, name your claims' tests instead."
         )
         return
-    found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", said) or re.search(
-        r"cannot import name '(?P<name>\w+)' from '(?P<room>clusters|fixtures|plugin)' \(", said
-    )
-    if found and report.failed:
-        report.longrepr = (
-            f"{report.nodeid}: there is no module {found['room']}.{found['name']}: {found['room']} is the name of a "
-            "package of Roachproof's, beside which no other of that name can be imported. Give your directory another "
-            "name."
-        )
+    if report.failed and (called_alike := same_name(report.nodeid, said)):
+        report.longrepr = called_alike
 
 
 def _tested_with() -> set[str]:

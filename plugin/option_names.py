@@ -12,6 +12,9 @@ from typing import Any
 
 import pluggy
 import pytest
+from _pytest.config import ConftestImportFailure
+
+from plugin.ours import same_name
 
 OURS: set[str] = set()
 """The names that we have declared."""
@@ -90,9 +93,13 @@ class Watch:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_load_initial_conftests(self) -> Generator[None, Any, Any]:
-        """The last that may declare options: watch no longer."""
+        """The last that may declare options: watch no longer. One whose directory is called as ours is told, too."""
         try:
             return (yield)
+        except ConftestImportFailure as error:
+            if told := same_name(str(error.path), str(error.cause)):
+                raise pytest.UsageError(told) from error
+            raise
         finally:
             self._end()
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -62,3 +63,19 @@ def register(config: pytest.Config, *modules: str) -> None:
     for module in modules:
         if not config.pluginmanager.hasplugin(module):
             config.pluginmanager.register(import_module(module), module)
+
+
+def same_name(who: str, error: str) -> str:
+    """What is said to whoever (a file) imports from a directory of their own that is called as a package of ours.
+
+    ``error``: why that failed, in Python's words. Nothing where it is something else.
+    """
+    found = re.search(r"No module named '(?P<room>clusters|fixtures|plugin)\.(?P<name>[\w.]+)'", error) or re.search(
+        r"cannot import name '(?P<name>\w+)' from '(?P<room>clusters|fixtures|plugin)' \(", error
+    )
+    if found is None:
+        return ""
+    return (
+        f"{who}: there is no module {found['room']}.{found['name']}: {found['room']} is the name of a package of "
+        "Roachproof's, beside which no other of that name can be imported. Give your directory another name."
+    )

@@ -275,6 +275,23 @@ def test_a_directory_that_is_called_as_a_package_of_the_suite_is_said(gate: Gate
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize("where", [".", "tests"])
+@pytest.mark.parametrize("imports", ["from {}.helper import ANSWER", "from {} import helper"])
+@pytest.mark.parametrize("name", ["clusters", "fixtures"])
+def test_so_is_one_that_a_conftest_imports(gate: Gate, name: str, imports: str, where: str) -> None:
+    (gate.path / where / name).mkdir(parents=True)
+    (gate.path / where / name / "helper.py").write_text("ANSWER = 42")
+    conftest = (gate.path / where / "conftest.py").resolve()
+    conftest.write_text(imports.format(name))
+    ran = gate(where)
+    assert ran.status == 4, ran.text
+    told = f"ERROR: {conftest}: there is no module {name}.helper: {name} is the name of a package of Roachproof's"
+    assert told in ran.text
+    assert "Traceback" not in ran.text
+    conftest.write_text("import nothing_of_ours")
+    assert "No module named 'nothing_of_ours'" in gate(where).text, "what is not ours to tell is pytest's"
+
+
 def test_checks_of_objects_that_no_test_looks_at_are_not_passed_over(gate: Gate) -> None:
     (gate.path / "mine").mkdir()
     (gate.path / "mine" / "orders.toml").write_text('[checks.orders]\nwhat = "Orders."\nholds = ["SELECT true"]\n')
