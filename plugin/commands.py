@@ -1,5 +1,6 @@
 """The options that answer instead of running tests: ``--claims``, ``--judge`` and ``--dry-run``."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,11 @@ def answer(config: pytest.Config) -> int | None:
         return None
     from _pytest.config import create_terminal_writer
 
+    from plugin.evidence.redaction import hide_given
     from plugin.replay import replay
     from plugin.reports import listing
 
+    hide_given(os.environ)
     try:
         run = runs.open_run(config)
         if get("--claims"):
@@ -60,7 +63,7 @@ def answer(config: pytest.Config) -> int | None:
             signed_by=Path(home, get("--signed-by")) if get("--signed-by") else None,
         )
     except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
+        raise runs.refusal(error) from error
 
 
 def dry_run(session: pytest.Session) -> bool | None:

@@ -24,7 +24,7 @@ import pytest
 from clusters import topology
 from clusters.declared import suggestion
 from clusters.engines import ENGINES, SUBJECT, Engine, EngineKind, Wanted, control_notice, is_control
-from clusters.errors import BadInput
+from clusters.errors import BadInput, HarnessError
 from clusters.generators import WantedGenerators
 from clusters.model import Topology
 from clusters.substrates import LOCAL, SUBSTRATES
@@ -420,6 +420,11 @@ def named_in_full(engine: Engine) -> str:
 def not_run(engine: Engine) -> str:
     """What is to be said of a build that those who wrote this suite never ran; nothing of one that they did."""
     return str(engine.fingerprint.get("not_run", ""))
+
+
+def refusal(error: BadInput | HarnessError) -> pytest.UsageError:
+    """Bad input as what pytest ends with, without what looks like a secret: it names what was given."""
+    return pytest.UsageError(redacted(str(error)))
 
 
 def of(config: pytest.Config) -> Run:

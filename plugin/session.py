@@ -19,7 +19,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.substrates import LOCAL, SUBSTRATES
 from plugin import evaluable, options, selection
 from plugin import run as runs
-from plugin.evidence.redaction import hide_given
+from plugin.evidence.redaction import hide_given, redacted
 from plugin.ours import register
 from plugin.outcomes import KEY, PROPERTY, Session
 from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED
@@ -50,7 +50,7 @@ def configure(config: pytest.Config) -> None:
         runs_tests = not config.option.collectonly
         selection.check_marker_expression(config.option.markexpr, run.settings.profile, runs=runs_tests)
     except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
+        raise runs.refusal(error) from error
     config.stash[runs.KEY] = run
     for workload in WORKLOADS.values():  # a user's own; those of the suite are there
         register(config, *workload.fixtures.values())
@@ -80,7 +80,7 @@ def announce(config: pytest.Config) -> None:
         for target in run.targets:
             run.engine(target)
     except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
+        raise runs.refusal(error) from error
     run.say("")
     if run.control_notice:
         _write(config, run.control_notice)
@@ -126,8 +126,8 @@ def refuse(config: pytest.Config, items: list[pytest.Item], error: BadInput) -> 
     """End the session with status 4; a worker runs nothing and lets its controller say why."""
     items.clear()  # nothing is looked for on behalf of tests that will not run
     if runs.of(config).controller:
-        raise pytest.UsageError(str(error)) from error
-    config.workeroutput[PROPERTY] = str(error)  # type: ignore[attr-defined]
+        raise runs.refusal(error) from error
+    config.workeroutput[PROPERTY] = redacted(str(error))  # type: ignore[attr-defined]
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -252,12 +252,12 @@ def introduce(config: pytest.Config) -> None:
                 _write(config, line)
         except (BadInput, HarnessError) as error:
             if not run.settings.dry_run:
-                raise pytest.UsageError(str(error)) from error
-            _write(config, str(error))
+                raise runs.refusal(error) from error
+            _write(config, redacted(str(error)))
     if not run.found or run.looks_early:
         return
     if run.controller:
-        _write(config, f"testing {run.found}")
+        _write(config, redacted(f"testing {run.found}"))
     elif run.worker == "gw0":
         run.say(f"testing {run.found}")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
+from plugin.evidence.redaction import hide_given, redacted
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal
 from plugin.evidence.store import stored_object, stored_verdict, trials_in, write
 from plugin.options import TOX
@@ -38,10 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run", nargs="?", type=Path, help="a run directory (default: the newest in .roachproof)")
     parser.add_argument("--output", type=Path, help=f"where the report goes (default: {REPORT} in the run directory)")
     chosen = parser.parse_args(arguments)
+    hide_given(os.environ)
     try:
         print(build(chosen.run, chosen.output))
     except (BadInput, HarnessError) as error:
-        print(f"ERROR: {error}", file=sys.stderr)
+        print(f"ERROR: {redacted(str(error))}", file=sys.stderr)
         return 4 if isinstance(error, BadInput) else 7
     return 0
 

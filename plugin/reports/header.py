@@ -4,6 +4,7 @@ import pytest
 
 from plugin import run as runs
 from plugin.counts import number_of
+from plugin.evidence.redaction import redacted
 from plugin.outcomes import said_of
 from plugin.release import release
 from plugin.reports.text import typed, wrapped
@@ -26,7 +27,7 @@ def header(config: pytest.Config) -> list[str]:
         f"{host.disk_gib:.0f} GiB disk free"
         + ("" if settings.dry_run else f"; evidence: {typed(settings.run_dir, config.rootpath)}"),
     ]
-    return [part for line in lines for part in wrapped(line, "")]
+    return [part for line in lines for part in wrapped(redacted(line), "")]
 
 
 def status_of(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:

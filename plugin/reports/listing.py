@@ -12,7 +12,7 @@ from plugin import changes, costs, evaluable, selection
 from plugin import run as runs
 from plugin.claims import Claim, Status
 from plugin.counts import noun, number_of
-from plugin.evidence.redaction import redacted_json
+from plugin.evidence.redaction import redacted, redacted_json
 from plugin.judge.model import Kind
 from plugin.reports.text import duration, number, wrapped
 from plugin.required import undecided
@@ -57,7 +57,7 @@ def print_claims(run: Run, *, in_full: bool) -> None:
 
 
 def _narrow(text: str, indent: str = "") -> list[str]:
-    return wrapped(text, indent, width=NARROW)
+    return wrapped(redacted(text), indent, width=NARROW)
 
 
 def _total(suite: Suite, claims: Sequence[Claim], run: Run) -> str:
@@ -78,7 +78,8 @@ def _listed(run: Run, engines: Sequence[Engine]) -> list[_Listed]:
         against = f"not evaluated: {reason}" if reason is not None else None
         if claim.changes_versions and reason is None and forbidden:
             against = f"bad input: {forbidden}"
-        listed.append(_Listed(claim, against, against or f"{possible}{notes if claim.changes_versions else ''}"))
+        here = against or f"{possible}{notes if claim.changes_versions else ''}"
+        listed.append(_Listed(claim, against, here))
     return listed
 
 
@@ -110,7 +111,7 @@ def _columns(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
     start = sum(widths)
     for row in rows:
         cells = "".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-        text = textwrap.wrap(row[-1], NARROW - start) or [""]
+        text = textwrap.wrap(redacted(row[-1]), NARROW - start) or [""]
         lines.append((cells + text[0]).rstrip())
         lines += [" " * start + more for more in text[1:]]
     return lines

@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from plugin.evidence import redaction
+from plugin.reports import allure_html
 from tests.plugin.conftest import Gate
 
 SECRET = "hunter2SECRET"
@@ -256,3 +258,60 @@ def test_a_test_is_chosen_by_the_name_that_is_shown(secretive: Gate) -> None:
     names = re.findall(r"^test_claims\.py::.*$", listed, re.MULTILINE)
     assert len(names) == 3
     assert "1 passed" in secretive(names[0]).text
+
+
+FINDS = """
+import pytest
+
+
+@pytest.mark.claim("answer")
+async def test_finds(cluster, judge):
+    assert judge.decide()
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--suite", "gate"], ["--suite", "gate", "-n", "1"], ["--dry-run"], [], ["-n", "1"]],
+    ids=" ".join,
+)
+def test_a_password_of_a_mirror_is_not_told(gate: Gate, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    monkeypatch.setenv("ROACHPROOF_DOWNLOADS", f"ftp://ci:{SECRET}@mirror.example/x")
+    (gate.path / "test_claims.py").write_text(FINDS)
+    ran = gate("--cockroach-version", "v24.1.3", *options, "--run-dir", "out")
+    assert ran.status == 4, ran.text
+    assert "ROACHPROOF_DOWNLOADS" in ran.text
+    assert SECRET not in ran.text
+    assert holding(gate.run_dir, SECRET) == []
+
+
+def test_nor_is_it_where_it_is_why_the_control_runs(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROACHPROOF_DOWNLOADS", f"https://ci:{SECRET}@mirror.example/x")
+    ran = gate(*gate.tests("passes"), "--engine", "auto")
+    assert ran.status == 0, ran.text
+    assert "why the control: ROACHPROOF_DOWNLOADS: a user or a password in the address is not sent." in ran.text
+    assert SECRET not in ran.text
+
+
+def test_what_is_given_to_a_replay_or_a_report_is_hidden_there(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it was not given to the run, which has it in its evidence."""
+    told = "it said wholly-harmless-words"
+    gate.edit("test_claims.py", "the machine that thinks is out of order", told)
+    assert told in gate(*gate.tests("harness"), "--run-dir", "out").text
+    monkeypatch.setenv("DEPLOY_TOKEN", "wholly-harmless-words")
+    options = ("--alluredir", "again/allure", "--junit-xml", "again/junit.xml", "--report", "again/page.html")
+    again = gate("--judge", "out", *options)
+    assert "it said …" in again.text
+    assert "harmless" not in again.text
+    assert len([*(gate.path / "again").iterdir()]) == 3
+    assert holding(gate.path / "again", "harmless") == []
+    gate.edit("claims.toml", "The question is known.", "The question is wholly-harmless-words.")
+    listed = gate("--claims", "-v")
+    assert "The question is …" in listed.text
+    monkeypatch.setattr(redaction, "_GIVEN", {})
+    monkeypatch.setattr(redaction, "_LEFT", {})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert allure_html.main([str(gate.run_dir)]) == 4, "there is no Node"
+    results = gate.run_dir / allure_html.RESULTS
+    assert [*results.glob("*-result.json")]
+    assert holding(results, "harmless") == []

@@ -59,12 +59,19 @@ class Vendor:
         """The vendor, or the mirror in ``$ROACHPROOF_DOWNLOADS``.
 
         A mirror serves ``cockroach-vX.Y.Z.linux-amd64.tgz``, the same with ``.sha256sum``, and, for ``latest``,
-        ``releases.yml``. Raises ``BadInput`` if the variable is no http or https address.
+        ``releases.yml``. Raises ``BadInput`` if the variable is no http or https address, or holds a password, which
+        would stand wherever the address does.
         """
         base = environ.get("ROACHPROOF_DOWNLOADS", "").rstrip("/")
         if not base:
             return cls()
         parts = urllib.parse.urlsplit(base)
+        if "@" in parts.netloc:
+            raise BadInput(
+                "ROACHPROOF_DOWNLOADS: a user or a password in the address is not sent. Give a mirror of "
+                f"{parts.hostname} that asks for none, or fetch the archive yourself and put the binary into the cache "
+                f"(docs/versions.md), {OWN_BINARY}."
+            )
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput(
                 f"ROACHPROOF_DOWNLOADS: {base!r} is not an address to download from. It must begin with https:// or "

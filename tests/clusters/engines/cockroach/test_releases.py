@@ -97,6 +97,15 @@ def test_a_mirror_that_is_no_address(cache: Path, address: str) -> None:
         resolve(path=None, version="v26.2.1", environ={"ROACHPROOF_DOWNLOADS": address}, cache=cache)
 
 
+@pytest.mark.parametrize("user", ["ci:tok", "tok"])
+def test_a_mirror_with_a_password(cache: Path, user: str) -> None:
+    environ = {"ROACHPROOF_DOWNLOADS": f"https://{user}@mirror.example/x"}
+    told = r"a user or a password .* is not sent. Give a mirror of mirror.example that asks for none, .*--cockroach"
+    with pytest.raises(BadInput, match=told) as refused:
+        resolve(path=None, version="v26.2.1", environ=environ, cache=cache)
+    assert "tok" not in str(refused.value)
+
+
 def test_the_vendor_is_the_default() -> None:
     vendor = Vendor.from_environ({})
     address = vendor.archive(Version.parse("24.1.3"))
