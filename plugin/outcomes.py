@@ -1,12 +1,14 @@
 """The outcomes of a session's tests: each report carries its own, and the controller gathers them from its workers."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plugin.required import NO_CLAIM, NOT_DECIDED, NOTHING_DECIDED
 from plugin.result import Result
 from plugin.status import Conclusion
 
@@ -43,7 +45,9 @@ class Session:
     undecided: list[str] = field(default_factory=list)
     """What was required and nobody decided; without a suite, what was collected is required."""
     missing: list[str] = field(default_factory=list)
-    """What of it a suite requires. No test of the session need stand for it, so that reports name it themselves."""
+    """What of it a suite requires, or was skipped. No test that failed stands for it: reports name it themselves."""
+    nothing: bool = False
+    """Whether nothing was decided, and no test says so: nothing could be evaluated here."""
     not_tested: list[str] = field(default_factory=list)
     """The claims of the suite that were neither tested nor required, though they could be evaluated here."""
     headed: bool = False
@@ -63,6 +67,11 @@ class Session:
     """What it came to; nothing where no claim was to be decided."""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """How long each test took so far."""
+
+    @property
+    def unsaid(self) -> Mapping[str, str]:
+        """What lets nothing through though no test that failed stands for it, and what reports say of each."""
+        return {**dict.fromkeys(self.missing, NOT_DECIDED), **({NOTHING_DECIDED: NO_CLAIM} if self.nothing else {})}
 
     @property
     def nothing_decided(self) -> bool:

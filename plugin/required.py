@@ -8,6 +8,10 @@ from msgspec import Struct, ValidationError, convert
 
 NOT_DECIDED = "REQUIRED AND NOT DECIDED"
 """What reports call it."""
+NOTHING_DECIDED = "nothing was decided"
+"""What stands among their tests for a run in which nothing could be evaluated, and lets nothing through."""
+NO_CLAIM = "no claim could be evaluated: nothing is let through"
+"""What they say of it."""
 
 
 class Required(Struct, frozen=True, kw_only=True):

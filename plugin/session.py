@@ -22,8 +22,8 @@ from plugin import run as runs
 from plugin.evidence.redaction import hide_given, redacted
 from plugin.ours import register
 from plugin.outcomes import KEY, PROPERTY, Session
-from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED
-from plugin.status import exit_status, status_told
+from plugin.result import BAD_INPUT, DECIDED, NO_VERDICT, NOT_AS_EXPECTED, SKIPPED
+from plugin.status import Status, exit_status, status_told
 from plugin.workloads import WORKLOADS
 
 
@@ -275,61 +275,68 @@ def hear_worker(node: Any, error: object) -> None:
         refusals.append(message)
 
 
-def look_for_undecided(session: pytest.Session) -> None:
-    """See what was required and nobody decided; say it in JUnit XML, too, and there what the run is about."""
-    run, heard = _of_controller(session), session.config.stash.get(KEY, None)
-    if run is None or heard is None or heard.refusals:
+def closing(session: pytest.Session) -> Generator[None, Any, Any]:
+    """See what the session came to before reports are written, and leave its results once they are.
+
+    A report that a disk has no room for is said: pytest ends with a traceback then, and as if a claim were refuted.
+    """
+    run, heard = _of_controller(session), session.config.stash[KEY]
+    if run is None:
+        return (yield)
+    pytest_status = _as_without_workers(session)
+    _look_for_undecided(session, run, heard)
+    _conclude(session, run, heard, pytest_status)
+    _tell_junit(session.config, run, heard)
+    try:
+        yield
+    except OSError as error:
+        _note(heard, error)
+    _finish(session, run, heard, pytest_status)
+
+
+def _look_for_undecided(session: pytest.Session, run: runs.Run, heard: Session) -> None:
+    """See what was required and nobody decided, and what of the suite was not tested."""
+    if heard.refusals or not (heard.outcomes or run.settings.requires):
         return
-    if not (heard.outcomes or run.settings.requires or session.config.getoption("xmlpath", None)):
-        return  # there was no claim, and nobody to be told what the run is about
     from plugin.evidence.load import describe_trial
-    from plugin.evidence.run_seal import RUN_FILE
-    from plugin.evidence.store import TRIAL_FILE, stored_object
-    from plugin.reports.junit import tell_run, tell_undecided
-    from plugin.reports.properties import properties_of_run
     from plugin.required import undecided
 
     claims = [o for o in heard.outcomes if not o.sabotage]
-    described = [stored_object(o.trial / TRIAL_FILE) or {} for o in claims if o.trial]
-    about = {"settings": asdict(run.settings), **(stored_object(run.settings.run_dir / RUN_FILE) or {})}
     decided = [o for o in claims if o.result.outcome in DECIDED]
-    skipped = {o.claim for o in claims if o.result.outcome == "skipped"}
+    skipped = {o.claim for o in claims if o.result.outcome == SKIPPED}
     left = {o.claim for o in claims if o.result.outcome != "not evaluated"} - {o.claim for o in decided}
     trials = [describe_trial(o.trial) for o in decided if o.trial]
     if run.settings.requires:
         heard.undecided = heard.missing = undecided(evaluable.required(run), trials, skipped=skipped)
-        tell_undecided(session.config, heard.missing)
     else:
-        heard.undecided = sorted(left | skipped)
+        heard.undecided, heard.missing = sorted(left | skipped), sorted(skipped)
     required = run.chosen if run.settings.requires else frozenset[str]()
     heard.not_tested = evaluable.left_out({o.claim for o in claims} | required, run) if heard.outcomes else []
-    tell_run(session.config, properties_of_run(about, described, run.settings.run_dir, heard.not_tested))
 
 
-def closing(session: pytest.Session) -> Generator[None, Any, Any]:
-    """See what nobody decided before reports are written, and set the exit status once they are.
+def _tell_junit(config: pytest.Config, run: runs.Run, heard: Session) -> None:
+    """Say in JUnit XML what the run is about, what it came to, and what no test there stands for."""
+    if heard.refusals or not config.getoption("xmlpath", None):
+        return
+    from plugin.evidence.run_seal import RUN_FILE
+    from plugin.evidence.store import TRIAL_FILE, stored_object
+    from plugin.reports.junit import tell_run, tell_unsaid
+    from plugin.reports.properties import properties_of_run
 
-    A report that a disk has no room for is said: pytest ends with a traceback then, and as if a claim were refuted.
-    """
-    look_for_undecided(session)
-    run, heard = _of_controller(session), session.config.stash[KEY]
-    try:
-        yield
-    except OSError as error:
-        if run is None:
-            raise
-        _note(heard, error)
-    if run:
-        finish(session, run, heard)
+    trials = [o.trial for o in heard.outcomes if o.trial and not o.sabotage]
+    described = [stored_object(trial / TRIAL_FILE) or {} for trial in trials]
+    about = {"settings": asdict(run.settings), **(stored_object(run.settings.run_dir / RUN_FILE) or {})}
+    told = properties_of_run(about, described, run.settings.run_dir, heard.not_tested, heard.conclusion)
+    tell_run(config, told)
+    tell_unsaid(config, heard.unsaid)
 
 
-def finish(session: pytest.Session, run: runs.Run, heard: Session) -> None:
+def _finish(session: pytest.Session, run: runs.Run, heard: Session, pytest_status: int) -> None:
     """Set the session's exit status, the same with and without workers, and leave what it came to."""
     if heard.ticker:
         heard.ticker.end()
-    status = _as_without_workers(session)
     if not run.begun:
-        _conclude(session, run, heard, status)
+        _conclude(session, run, heard, pytest_status)
         return
     from plugin.evidence.run_seal import seal_run
     from plugin.evidence.store import RESULT
@@ -346,13 +353,13 @@ def finish(session: pytest.Session, run: runs.Run, heard: Session) -> None:
             _sign(session.config, run.settings.sign, run.settings.run_dir)
     except OSError as error:
         _note(heard, error)
-    _conclude(session, run, heard, status)
+    _conclude(session, run, heard, pytest_status)
     heard.stored = stored_run(run.settings.run_dir, run.catalogue)
     try:
         leave_results(heard, heard.stored, run)
     except OSError as error:
         _note(heard, error)
-        _conclude(session, run, heard, status)
+        _conclude(session, run, heard, pytest_status)
     heard.page = page_of_run(heard.stored, run, heard.conclusion)
 
 
@@ -378,6 +385,7 @@ def _conclude(session: pytest.Session, run: runs.Run, heard: Session, pytest_sta
         claims_collected=bool(claims),
         gate=run.settings.requires,
     )
+    heard.nothing = session.exitstatus == Status.INCONCLUSIVE and not heard.missing and "inconclusive" not in outcomes
     heard.status, gate = int(session.exitstatus), run.settings.strict_suite and not run.settings.claims
     heard.told = status_told(heard.status, _counted(heard), whole=run.settings.requires and not heard.not_tested)
     if not (claims or heard.undecided):

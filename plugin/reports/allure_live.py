@@ -24,7 +24,6 @@ from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
 from plugin.reports.stored_run import run_of, stored_trial
 from plugin.reports.text import wrapped
-from plugin.required import NOT_DECIDED
 from plugin.result import HARNESS, Result
 from plugin.run import Run
 from plugin.workloads import WORKLOADS
@@ -172,8 +171,8 @@ class AllureReports:
         if self._listener is None:
             return
         try:
-            for required in self._config.stash[KEY].missing:
-                allure_results.write_broken(required, NOT_DECIDED, HOOKS, at_ms=int(time.time() * 1e3))
+            for name, why in self._config.stash[KEY].unsaid.items():
+                allure_results.write_broken(name, why, HOOKS, at_ms=int(time.time() * 1e3))
             home = self._run.settings.run_dir
             allure_results.write_surroundings(
                 Path(self._config.option.allure_report_dir),

@@ -19,8 +19,17 @@ from plugin.reports.allure_attachments import attachments
 from plugin.reports.allure_redacted import Guard
 from plugin.reports.builds import tested_of
 from plugin.reports.ending import concluded
-from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, engine_of, names_of, run_of, told_of
-from plugin.required import NOT_DECIDED
+from plugin.reports.stored_run import (
+    NOT_AS_LEFT,
+    StoredRun,
+    StoredTrial,
+    engine_of,
+    names_of,
+    nothing_decided,
+    run_of,
+    told_of,
+)
+from plugin.required import NO_CLAIM, NOT_DECIDED, NOTHING_DECIDED
 from plugin.result import Result
 from plugin.run import Run
 from plugin.status import Conclusion
@@ -117,6 +126,7 @@ def write_run(directory: Path, runs: Sequence[StoredRun]) -> int:
     for trial, name in trials:
         write_trial(trial, sink, among=name if len(runs) > 1 else "")
     beside = [(required, NOT_DECIDED) for required in told_of(runs, "undecided")]
+    beside += [(NOTHING_DECIDED, NO_CLAIM)] * nothing_decided(runs)
     beside += [(problem, NOT_AS_LEFT) for problem in told_of(runs, "problems")]
     for what, why in beside:
         write_broken(what, why, sink, at_ms=int(time.time() * 1e3))

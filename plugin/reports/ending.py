@@ -10,6 +10,7 @@ from plugin.counts import number_of
 from plugin.judge.model import Outcome
 from plugin.outcomes import TestOutcome
 from plugin.reports.text import word
+from plugin.result import SKIPPED
 from plugin.status import Conclusion
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def conclusion(
     count = sum(outcome == "pass" for outcome in worst.values())
     if passed:
         return Conclusion(f"{what} PASSED: {number_of(count, 'claims')}", passed)
-    told = []
-    for outcome in sorted({*worst.values()} - {*_UNTOLD}, key=lambda one: (-_severity(one), one)):
+    told = []  # what was skipped is among what is not decided
+    for outcome in sorted({*worst.values()} - {*_UNTOLD, SKIPPED}, key=lambda one: (-_severity(one), one)):
         claims = [claim for claim, came in worst.items() if came == outcome]
         told.append(f"{len(claims)} {word(outcome).lower()} ({', '.join(claims)})")
     told += [f"{len(undecided)} not decided ({', '.join(undecided)})"] if undecided else []

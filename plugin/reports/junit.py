@@ -2,17 +2,19 @@
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusters.engines import is_control
 from plugin.release import release
+from plugin.reports.ending import concluded
 from plugin.reports.properties import properties, properties_of_run
-from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, names_of
+from plugin.reports.stored_run import NOT_AS_LEFT, StoredRun, StoredTrial, engine_of, names_of, nothing_decided
 from plugin.reports.text import shown
-from plugin.required import NOT_DECIDED
+from plugin.required import NO_CLAIM, NOT_DECIDED, NOTHING_DECIDED
 from plugin.result import NO_VERDICT, SKIPPED
 
 NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -38,10 +40,14 @@ def _suites(runs: Sequence[StoredRun]) -> ET.Element:
     for run, name in zip(runs, names_of(runs), strict=True):
         suite = ET.SubElement(suites, "testsuite", name=_text(name))
         described = [trial.described for trial in run.trials if not trial.sabotage]
-        told = properties_of_run(run.described, described, run.directory, run.not_tested)
+        control = any(is_control(engine_of(trial, run.described)) for trial in run.trials if not trial.sabotage)
+        ended = concluded([run], control=control)
+        told = properties_of_run(run.described, described, run.directory, run.not_tested, ended)
         _properties(suite, [*told, ("judged by", f"Roachproof {release()}")])
         kinds = [_case(suite, trial) for trial in run.trials]
         kinds += [_case_of(suite, "error", "required", required, NOT_DECIDED) for required in run.undecided]
+        if nothing_decided(runs):
+            kinds.append(_case_of(suite, "error", "required", NOTHING_DECIDED, NO_CLAIM))
         kinds += [_case_of(suite, "failure", "evidence", problem, NOT_AS_LEFT) for problem in run.problems]
         for kind in ("failure", "error", "skipped"):
             suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(kinds.count(kind)))
@@ -61,14 +67,14 @@ def tell_run(config: pytest.Config, told: Iterable[tuple[str, str]]) -> None:
             xml.add_global_property(name, value)
 
 
-def tell_undecided(config: pytest.Config, undecided: Iterable[str]) -> None:
-    """Add to a session's JUnit XML an error for each that is required and was not decided."""
+def tell_unsaid(config: pytest.Config, unsaid: Mapping[str, str]) -> None:
+    """Add to a session's JUnit XML an error for each that lets nothing through and no test stands for, and why."""
     for xml in live(config):
-        for required in undecided:
+        for name, why in unsaid.items():
             for when, outcome in (("setup", "failed"), ("teardown", "passed")):
-                about: Any = {"nodeid": f"required::{required}", "location": ("", None, required), "keywords": {}}
+                about: Any = {"nodeid": f"required::{name}", "location": ("", None, name), "keywords": {}}
                 xml.pytest_runtest_logreport(
-                    pytest.TestReport(**about, when=when, outcome=outcome, longrepr=NOT_DECIDED)  # type: ignore[arg-type]
+                    pytest.TestReport(**about, when=when, outcome=outcome, longrepr=why)  # type: ignore[arg-type]
                 )
 
 

@@ -10,6 +10,7 @@ from plugin.options import AUTO
 from plugin.reports.builds import builds_of, tested_of
 from plugin.reports.text import limit_text, measured_text
 from plugin.result import HARNESS, NO_VERDICT, Result
+from plugin.status import Conclusion
 
 
 def properties(
@@ -36,12 +37,17 @@ def properties(
 
 
 def properties_of_run(
-    run: Mapping[str, Any], described: Iterable[Mapping[str, Any]], directory: Path, not_tested: Sequence[str] = ()
+    run: Mapping[str, Any],
+    described: Iterable[Mapping[str, Any]],
+    directory: Path,
+    not_tested: Sequence[str] = (),
+    ended: Conclusion | None = None,
 ) -> Sequence[tuple[str, str]]:
     """Names and values of a run's own: what was tested, how, with which seed, and where its evidence is.
 
     ``run`` is its ``run.json``, ``described`` the ``trial.json`` of each trial. Engine and version are what trials ran,
-    else what was asked for. ``not_tested``: the claims of its suite that were neither tested nor required.
+    else what was asked for. ``not_tested``: the claims of its suite that were neither tested nor required; ``ended``:
+    what it came to, where a claim was to be decided.
     """
     settings: Mapping[str, Any] = run.get("settings") or {}
     contexts = [trial.get("context") or {} for trial in described]
@@ -58,6 +64,7 @@ def properties_of_run(
         "Roachproof": str(run.get("suite_revision", "")),
         "run directory": str(directory),
         **({"not tested": ", ".join(not_tested)} if not_tested else {}),
+        **({"conclusion": ended.text} if ended else {}),
     }
     return [(name, redacted(value)) for name, value in found.items()]
 

@@ -21,7 +21,7 @@ from plugin.evidence.redaction import redacted, redacted_json
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal, home_of, not_tested_of, undecided_of
 from plugin.evidence.signature import broken_signature, not_signed
 from plugin.evidence.store import TRIAL_FILE, as_stored, stored_object, stored_verdict, trials_in
-from plugin.judge.model import Verdict
+from plugin.judge.model import Outcome, Verdict
 from plugin.judge.moments import zero_of
 from plugin.judge.notes import notes
 from plugin.judge.trial import TrialEvidence
@@ -30,7 +30,7 @@ from plugin.reports.builds import builds_of
 from plugin.reports.section import Section
 from plugin.reports.series import Series, series
 from plugin.required import required_of, undecided
-from plugin.result import DECIDED, Result
+from plugin.result import DECIDED, SKIPPED, Result
 from plugin.trial_result import must_be, result_of, stored_result
 from plugin.workloads import WORKLOADS
 
@@ -105,9 +105,9 @@ class StoredTrial:
 class StoredRun:
     """One run directory: its name, ``run.json``, and its trials.
 
-    ``undecided``: what was required and nobody decided. ``not_tested``: the claims of its suite that were neither
-    tested nor required. ``problems``: why the directory is not as the run left it, or not as it was signed; with one,
-    no run passes.
+    ``undecided``: what was required and nobody decided, or was skipped. ``not_tested``: the claims of its suite that
+    were neither tested nor required. ``problems``: why the directory is not as the run left it, or not as it was
+    signed; with one, no run passes.
     """
 
     directory: Path
@@ -218,11 +218,12 @@ def stored_run(
     home = home_of(directory) or directory
     forged = not_signed(home, signed_by) if signed_by else broken_signature(home)
     missing = undecided(required_of(_raw(directory / RUN_FILE)), decided)
+    skipped = [trial.claim_id for trial in trials if not trial.sabotage and trial.result.outcome == SKIPPED]
     return StoredRun(
         directory=directory,
         described=run_of(directory),
         trials=trials,
-        undecided=[*dict.fromkeys([*undecided_of(directory), *missing])],
+        undecided=[*dict.fromkeys([*undecided_of(directory), *missing, *skipped])],
         not_tested=redacted_json(not_tested_of(directory)),
         problems=[*broken_run_seal(directory), *filter(None, [forged])],
     )
@@ -254,6 +255,13 @@ def told_of(runs: Sequence[StoredRun], what: Literal["undecided", "not_tested", 
     """What these runs say beside their trials; where there are several, after each one's name."""
     named = zip(runs, names_of(runs), strict=True)
     return [f"{name}: {told}" if len(runs) > 1 else told for run, name in named for told in getattr(run, what)]
+
+
+def nothing_decided(runs: Sequence[StoredRun]) -> bool:
+    """Whether these runs let nothing through, and nothing in them or beside them says so."""
+    claims = [trial for run in runs for trial in run.trials if not trial.sabotage]
+    said = told_of(runs, "undecided") or told_of(runs, "problems")
+    return not said and all(trial.result.outcome == Outcome.NOT_EVALUATED for trial in claims)
 
 
 def _whole(verdict: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -10,6 +10,7 @@ import pytest
 from plugin.evidence.records import SCHEMA
 from plugin.evidence.store import VERDICT
 from plugin.release import release
+from plugin.required import NO_CLAIM, NOT_DECIDED, NOTHING_DECIDED
 from tests.plugin.conftest import CHECKOUT, Gate
 
 SCHEMA_FILE = CHECKOUT / "plugin" / "evidence" / "verdict.schema.json"
@@ -113,6 +114,7 @@ def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) ->
         "substrate": "processes",
         "run directory": str(gate.run_dir),
     }
+    told["conclusion"] = "CONTROL PASSED: 1 claim"
     told["Roachproof"] = json.loads((gate.run_dir / "run.json").read_text())["suite_revision"]
     assert of_suites(gate.path / "report.xml") == [told]
     assert json.loads((gate.run_dir / "result.json").read_text())["suite_revision"] == told["Roachproof"]
@@ -123,7 +125,79 @@ def test_the_suite_says_what_was_tested(gate: Gate, workers: tuple[str, ...]) ->
 def test_where_nothing_ran_the_suite_says_what_was_asked_for(gate: Gate) -> None:
     gate(*gate.tests("harness"), "--seed", "7", "--run-dir", "out", "--junit-xml", "report.xml")
     (told,) = of_suites(gate.path / "report.xml")
+    assert told["conclusion"].startswith("RUN NOT PASSED: 1 harness failed (question)")
     assert (told["engine"], told["version"], told["control"]) == ("cockroach", "", "no")
+
+
+def errors_in(path: Path) -> dict[str, str]:
+    """The cases that are errors, with their messages."""
+    cases = [*ET.parse(path).iter("testcase")]
+    return {str(c.get("name")): str(e.text or e.get("message")) for c in cases for e in c.iterfind("error")}
+
+
+NOTHING = {NOTHING_DECIDED: NO_CLAIM}
+REPORTED_ONLY = """
+
+@pytest.mark.claim("reported")
+async def test_reports(judge):
+    judge.measure("answer", 42)
+    assert judge.decide()
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    ("tests", "options", "errors", "judged"),
+    [
+        (["passes", "skipped"], [], {"question": NOT_DECIDED}, {"question": NOT_DECIDED}),
+        (["passes", "skipped_late"], [], {"question": NOT_DECIDED}, {"question": NOT_DECIDED}),
+        (["skipped"], [], {"question": NOT_DECIDED}, None),
+        (["skipped_late"], [], {"question": NOT_DECIDED}, {"question": NOT_DECIDED}),
+        (["skipped_in_part"], [], {"question": NOT_DECIDED}, {"question": NOT_DECIDED}),
+        (["passes"], ["--profile", "adversity-15"], NOTHING, None),
+        (["reports"], [], NOTHING, NOTHING),
+        (["sabotage"], [], {}, NOTHING),
+        (["passes", "reports"], [], {}, {}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_what_lets_nothing_through_is_an_error_live_and_in_a_replay(
+    gate: Gate,
+    workers: tuple[str, ...],
+    tests: list[str],
+    options: list[str],
+    errors: dict[str, str],
+    judged: dict[str, str] | None,
+) -> None:
+    """No report is green where the exit status is 6."""
+    with (gate.path / "claims.toml").open("a") as file:
+        file.write(
+            '\n[claims.reported]\nsentence = "It is reported."\nnodes = 1\n'
+            'checks = [{ metric = "answer", kind = "report", recorded = true }]\n'
+        )
+    with (gate.path / "test_claims.py").open("a") as file:
+        file.write(REPORTED_ONLY)
+    where = ("--run-dir", "out", "--junit-xml", "live.xml", "--alluredir", "live")
+    live = gate(*gate.tests(*tests), *options, *where, *workers)
+    assert live.status == (6 if errors else 0), live.text
+    assert errors_in(gate.path / "live.xml") == errors
+    assert broken_in(gate.path / "live") == errors
+    (told,) = of_suites(gate.path / "live.xml")
+    if judged is None:
+        assert not gate.trials
+        return
+    again = gate("--judge", "out", "--junit-xml", "again.xml", "--alluredir", "again")
+    assert again.status == (6 if judged else 0), again.text
+    assert errors_in(gate.path / "again.xml") == judged
+    assert broken_in(gate.path / "again") == judged
+    assert of_suites(gate.path / "again.xml")[0].get("conclusion") == told.get("conclusion")
+    assert ("conclusion" in told) == (tests != ["sabotage"])
+
+
+def broken_in(directory: Path) -> dict[str, str]:
+    """The names of Allure's broken results, with what is said of each."""
+    found = [json.loads(file.read_text()) for file in directory.glob("*-result.json")]
+    return {one["name"]: one["statusDetails"]["message"] for one in found if one["status"] == "broken"}
 
 
 def test_a_test_whose_worker_died_says_so(gate: Gate) -> None:
