@@ -57,7 +57,7 @@ RUN: Sequence[Build] = (
         made="public source less its publisher's own patch, without console and geospatial libraries; "
         "its Go counts runnable goroutines, as the vendor's does",
         ran="The suite gate. Of the suite nightly: growing, survivability, failed updates and tenants (but the noisy "
-        "one). Hot-swap on five nodes: its six paths, most with 6 % of the checks of objects; five were decided. "
+        "one). Hot-swap on five nodes: its six paths and a chain, most with 6 % of the checks of objects. "
         "Sabotages (claims.md and tenancy.md tell which were seen refuted), survivability on Kubernetes, "
         "single statements, and the benchmarks (but that of the pace)",
     ),
