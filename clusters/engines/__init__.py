@@ -241,12 +241,14 @@ class Engine(Protocol):
 class Wanted:
     """Which one is asked for: a ``path`` to its program, or a ``version``; by default whichever can be had.
 
-    Without ``download`` only what is on this machine counts. ``say`` hears of progress.
+    Without ``download`` only what is on this machine counts; ``download_s``: seconds that a download may take in all,
+    as long as it takes where it is ``None``. ``say`` hears of progress.
     """
 
     path: str | None = None
     version: str | None = None
     download: bool = True
+    download_s: float | None = None
     say: Callable[[str], None] = lambda _: None
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from plugin.reports.result_files import SUMMARY_FILE
+from tests.clusters.misbehaving import serving
 from tests.plugin.conftest import Gate, Ran
 
 OPTIONS = [
@@ -222,6 +223,35 @@ def test_auto_passes_over_no_binary_that_was_named(
     assert f"ERROR: COCKROACH_BINARY: {gate.path}/claims.toml: not executable" in ran.text
     assert "CONTROL RUN" not in ran.text
     assert "passed" not in ran.text
+
+
+LATE = """
+from itertools import count
+
+from clusters.engines.cockroach import binary
+
+download = binary.download
+binary.download = lambda *given: download(*given, clock=count(step=61).__next__)
+"""
+"""Each look at the clock of a download is more than a minute after the one before."""
+
+
+def test_auto_does_not_wait_for_a_download_that_nobody_asked_for(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs the control, and says how to have CockroachDB; asked for it waits for as long as it takes."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (gate.path / "conftest.py").write_text(LATE)
+    with serving() as server:
+        monkeypatch.setenv("ROACHPROOF_DOWNLOADS", server.url)
+        ran = gate(*gate.tests("passes"), "--engine", "auto")
+        assert ran.status == 0, ran.text
+        why = next(line for line in ran.lines if line.startswith("why the control: "))
+        told = " ".join(ran.text[ran.text.index(why) :].split())
+        assert "came in the 60 s that a download which nobody asked for may take" in told
+        assert "--cockroach-version v26.2.1 waits for as long as it takes" in told
+        assert not list((gate.path / "cache" / "cockroach").glob("[!.]*"))
+        ran = gate(*gate.tests("passes"), "--engine", "auto", "--cockroach-version", "v26.2.1")
+        assert ran.status == 0, ran.text
+        assert "testing cockroach v26.2.1" in ran.text
 
 
 def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:

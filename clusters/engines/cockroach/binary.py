@@ -7,7 +7,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -51,14 +51,15 @@ def resolve(
     cache: Path,
     vendor: Vendor | None = None,
     progress: Progress | None = None,
+    download_s: float | None = None,
 ) -> Binary:
     """The binary to test, looked for in this order.
 
     ``path`` (``--cockroach``); ``version`` (``--cockroach-version``, from the cache or else the vendor; ``latest`` asks
     the vendor which it is); ``$COCKROACH_BINARY``; ``PATH``; the newest in the cache; the vendor's newest release. What
     is named and unusable is an error and never passed over in silence. ``NO_VENDOR``: nothing is asked of the network.
-    Blocks; call it once, at the start of a session. Raises ``BadInput``, which names where the binary came from, or the
-    ways to get one.
+    ``download_s``: seconds in all for a download of what is not named. Blocks; call it once, at the start of a session.
+    Raises ``BadInput``, which names where the binary came from, or the ways to get one.
     """
     if path:
         found = inspect(Path(path).expanduser(), "--cockroach")
@@ -84,6 +85,8 @@ def resolve(
     if vendor is NO_VENDOR:
         raise BadInput(_none_to_be_had(cache, "not asked while nothing is run"))
     try:
+        if download_s is not None:
+            vendor = replace(vendor, whole_s=download_s, stall_s=min(vendor.stall_s, download_s / 4))
         newest = newest_release(vendor)
         return _of_version(newest, "the vendor's newest release", cache, vendor, progress)
     except BadInput as error:

@@ -7,6 +7,7 @@ import shutil
 import tarfile
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +21,18 @@ _CHUNK = 1 << 18
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
 
-def download(version: Version, cache: Path, vendor: Vendor, progress: Progress | None = None) -> Path:
+def download(
+    version: Version,
+    cache: Path,
+    vendor: Vendor,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Path:
     """Make sure that the version is in the cache and return its binary's path.
 
     Parallel runs download once: the others wait. A run that is killed leaves files whose names begin with a dot, which
-    never count as a version and which the next run removes. Raises ``BadInput`` for everything that can go wrong.
+    never count as a version and which the next run removes. Raises ``BadInput`` for everything that can go wrong, also
+    where the vendor's ``whole_s`` are over, in seconds of ``clock``; what came by then is removed.
     """
     place = binary_path(cache, version)
     if place.is_file():
@@ -32,9 +40,22 @@ def download(version: Version, cache: Path, vendor: Vendor, progress: Progress |
     room = writable(cache / "cockroach")
     part, unpacked = room / f".download-{version}.tgz", room / f".unpack-{version}"
 
+    until, reported = None if vendor.whole_s is None else clock() + vendor.whole_s, 0.0
+
+    def heard(done: int, total: int) -> None:
+        nonlocal reported
+        if until is not None and clock() > until:
+            came = f"{done >> 20} of {total >> 20} MiB" if total else f"{done >> 20} MiB"
+            raise BadInput(
+                f"CockroachDB {version}: {came} came in the {vendor.whole_s:g} s that a download which nobody asked "
+                f"for may take. --cockroach-version {version} waits for as long as it takes."
+            )
+        if progress and (done == total or time.monotonic() - reported > 0.1):
+            reported = time.monotonic()
+            progress(done, total)
+
     def waiting() -> None:
-        if progress:
-            progress(part.stat().st_size if part.exists() else 0, 0)
+        heard(part.stat().st_size if part.exists() else 0, 0)
 
     with lock(cache, version, waiting=waiting):
         if place.is_file():
@@ -43,7 +64,7 @@ def download(version: Version, cache: Path, vendor: Vendor, progress: Progress |
             raise BadInput(f"{place.parent} is in the way: it holds no file named cockroach. Remove it, {OWN_BINARY}.")
         try:
             _remove(part, unpacked)
-            _receive(version, vendor, part, progress)
+            _receive(version, vendor, part, heard)
             _unpack(version, part, unpacked)
             unpacked.rename(place.parent)
         except OSError as error:
@@ -60,10 +81,10 @@ def _remove(part: Path, unpacked: Path) -> None:
         shutil.rmtree(unpacked)
 
 
-def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | None) -> None:
+def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress) -> None:
     url, what = vendor.archive(version), f"CockroachDB {version}"
     wanted = checksum(version, vendor)
-    hasher, done, reported = hashlib.sha256(), 0, 0.0
+    hasher, done = hashlib.sha256(), 0
     # The answer is opened first: an OSError from here on is the cache's, not the network's.
     with opened(url, what, timeout=vendor.stall_s) as answer:
         length = answer.headers.get("Content-Length", "")
@@ -73,13 +94,10 @@ def _receive(version: Version, vendor: Vendor, part: Path, progress: Progress | 
                 hasher.update(chunk)
                 file.write(chunk)
                 done += len(chunk)
-                if progress and time.monotonic() - reported > 0.1:
-                    reported = time.monotonic()
-                    progress(done, total)
+                progress(done, total)
             file.flush()
             os.fsync(file.fileno())
-    if progress:
-        progress(done, total)
+    progress(done, total)
     if total and done != total:
         raise BadInput(
             f"{what}: the transfer was cut off: {done} of {total} bytes came from {url}. "

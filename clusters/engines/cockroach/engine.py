@@ -90,6 +90,7 @@ def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
         environ=os.environ,
         cache=cache_dir(os.environ),
         vendor=None if wanted.download else NO_VENDOR,
+        download_s=wanted.download_s,
         progress=progress,
     )
     return Cockroach(binary=binary, dialect=dialect_for(binary.version))

@@ -47,12 +47,14 @@ class Vendor:
 
     ``stall_s``: seconds without a byte, connecting included, after which a transfer is given up. ``look_up_s``: seconds
     in all for the list of releases, which may be asked for on a machine whose firewall silently drops everything.
+    ``whole_s``: seconds in all for a version, waiting for another run that downloads it included; ``None``: no limit.
     """
 
     downloads: str = DOWNLOADS
     releases: str = RELEASES
     stall_s: float = 30.0
     look_up_s: float = 10.0
+    whole_s: float | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Vendor":

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import itertools
 import os
 import signal
 import subprocess
@@ -9,15 +10,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from clusters.engines.cockroach import binary
 from clusters.engines.cockroach import cache as store
 from clusters.engines.cockroach.binary import offered, resolve
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import Vendor
+from clusters.engines.cockroach.version import Version
 from clusters.errors import BadInput
 from tests.clusters.misbehaving import (
     ARCHIVE,
@@ -73,6 +77,49 @@ def test_a_good_download(server: Server, cache: Path) -> None:
     asked = len(server.asked)
     assert download(VERSION, cache, server.vendor()) == path
     assert len(server.asked) == asked
+
+
+def test_a_download_that_nobody_asked_for_ends_with_its_time(server: Server, cache: Path) -> None:
+    """By the clock that is given, which each look at it moves on. Nothing is kept; one without a limit goes on."""
+    looks = itertools.count(step=61)
+
+    def slowly(handler: BaseHTTPRequestHandler, content: bytes) -> None:
+        begins(handler, content, 0.5)
+        server.over.wait(PATIENCE_S)
+
+    server.bad[ARCHIVE] = slowly
+    vendor = replace(server.vendor(), whole_s=60.0)
+    told = r"0 of 0 MiB came in the 60 s that .* --cockroach-version v26.2.1 waits for as long as it takes"
+    with pytest.raises(BadInput, match=told):
+        download(VERSION, cache, vendor, clock=lambda: next(looks))
+    assert not [p for p in (cache / "cockroach").iterdir() if not p.name.startswith(".lock-")]
+    server.bad.clear()
+    looks = itertools.count(step=61)
+    assert download(VERSION, cache, server.vendor(), clock=lambda: next(looks)).is_file()
+
+
+def test_so_does_waiting_for_another_run_that_downloads_it(server: Server, cache: Path) -> None:
+    looks = itertools.count(step=61)
+    vendor = replace(server.vendor(), whole_s=60.0)
+    with store.lock(cache, VERSION), pytest.raises(BadInput, match="0 MiB came in the 60 s"):
+        download(VERSION, cache, vendor, clock=lambda: next(looks))
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_only_what_is_not_named_has_a_limit(
+    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch, limited: bool
+) -> None:
+    given = list[float | None]()
+
+    def seen(version: Version, cache: Path, vendor: Vendor, progress: object) -> Path:
+        given.append(vendor.whole_s)
+        return download(version, cache, vendor)
+
+    monkeypatch.setattr(binary, "download", seen)
+    environ = {"PATH": "", "ROACHPROOF_DOWNLOADS": server.url}
+    resolve(path=None, version=None if limited else "latest", environ=environ, cache=cache, download_s=7.0)
+    assert given == [7.0 if limited else None]
 
 
 def test_whether_it_is_offered_is_asked_by_its_checksum_alone(server: Server, cache: Path) -> None:
@@ -239,6 +286,7 @@ from pathlib import Path
 from clusters.engines.cockroach.binary import offered
 from clusters.engines.cockroach.download import download
 from clusters.engines.cockroach.vendor import Vendor
+from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.version import Version
 seen = []
 print(download(Version.parse("v26.2.1"), Path(sys.argv[2]), Vendor(downloads=sys.argv[1]), lambda *p: seen.append(p)))
