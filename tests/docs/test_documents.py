@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_the_readmes_minutes_are_the_catalogues(gate: Gate) -> None:
     assert told("v24.1.3")["gate"] == one
     assert told("v24.1.3", "v24.1.4")["gate"] == two
     assert round(float(told("v24.1.3")["nightly"])) == int(hours)
+
+
+def test_the_readmes_numbers_of_claims_are_the_catalogues() -> None:
+    readme = (CHECKOUT / "README.md").read_text()
+    ready = (claim for claim in load() if claim.status is Status.READY)
+    counted = Counter(suite for claim in ready for suite in claim.suites)
+    told = dict(re.findall(r"\| `[^`]*\b(\w+)` \| (\d+): ", readme))
+    assert told.pop("try") == "1"
+    assert {suite: int(number) for suite, number in told.items()} == counted
 
 
 def test_the_changelog_has_a_section_for_each_release() -> None:
