@@ -198,7 +198,7 @@ def cost(fault: Resilience, zero: int) -> str:
         ("longest gap of any range", fault.gap_s, "s"),
         ("of the victims' own clients", fault.victim_gap_s, "s"),
         ("degraded for", fault.degraded_s, "s"),
-        ("writes fewer than normal", None if fault.lost is None else round(fault.lost), ""),
+        ("writes not made", None if fault.lost is None else round(fault.lost), ""),
     )
     told = [f"{name} {number(value)} {unit}".strip() for name, value, unit in known if value is not None]
     named = f"{fault.fault.replace('_', ' ')} {', '.join(fault.nodes)}"
