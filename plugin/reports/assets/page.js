@@ -4,6 +4,11 @@
   const long = (_, part) => part && part.runs ? part.runs.flatMap((value, i) => i % 2 ? [] : Array(part.runs[i + 1]).fill(value)) : part;
   const { trials } = JSON.parse(document.getElementById("data").textContent, long);
   const drawn = new Map(); // element -> its charts
+  // On a narrow screen rows stand as blocks, which takes from a table what it is to those who have it read aloud, unless it is said.
+  const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  const say = (part) => { if (!part.hasAttribute("role")) part.setAttribute("role", roles[part.tagName] || (part.scope === "col" ? "columnheader" : "rowheader")); };
+  const read = (home) => home.querySelectorAll("table, thead, tbody, tr, th, td").forEach(say);
+  read(document);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const clock = (s) => {
     if (s == null) return "–";
@@ -247,7 +252,7 @@
     const side = document.getElementById("side"), table = document.createElement("table"), heads = ["check", ...short, "second ÷ first"];
     table.className = "stacked";
     table.setAttribute("aria-label", "What the two came to, side by side");
-    const row = (cells, of = table.tBodies[0] || table.createTBody(), tag = "td") => { const tr = of.insertRow(); cells.forEach((text, at) => { const cell = document.createElement(tag); cell.textContent = text; if (tag === "th") cell.scope = "col"; else cell.dataset.is = heads[at]; tr.append(cell); }); };
+    const row = (cells, of = table.tBodies[0] || table.createTBody(), tag = "td") => { const tr = of.insertRow(); cells.forEach((text, at) => { const cell = document.createElement(tag); cell.textContent = text; if (tag === "th") cell.scope = "col"; else cell.dataset.is = heads[at]; if (tag === "td" && !at) cell.setAttribute("role", "rowheader"); tr.append(cell); }); };
     row(heads, table.createTHead(), "th");
     row(["verdict", ...pair.map((trial) => trial.word), ""]);
     const named = pair.map((trial) => new Map(trial.checks.map((check) => [check.metric, check])));
@@ -257,6 +262,7 @@
       row([metric, ...found.map((check) => (check ? `${check.measured}  ${check.limit}  ${check.word}` : "–")), ratio(...found)]);
     }
     side.replaceChildren(table);
+    read(side);
   }
   if (comparison) {
     for (const choice of [one, two]) trials.forEach((trial, index) => trial.groups.time && choice.add(new Option(trial.label, index)));

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,29 @@ def test_every_table_that_stands_has_a_name_and_every_heading_says_what_it_heads
         assert seen.page.evaluate(f"({lacking})('table', {named})") == []
         assert seen.page.locator("table.u-legend").count()
         assert seen.page.evaluate(f"({lacking})('th', one => !one.scope || !one.textContent.trim())") == []
+        seen.page.close()
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_a_table_is_one_to_a_screen_reader_on_any_screen(chromium: Any, two: Path, odd: Path, width: int) -> None:
+    """As the browser tells it: rows that stand as blocks would be none, and their cells nothing but text."""
+    for path in (two, odd):
+        seen = opened(chromium, path, width=width)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        seen.page.locator("#compare").scroll_into_view_if_needed()
+        seen.page.locator("#side table td").first.wait_for()
+        asked = seen.page.context.new_cdp_session(seen.page)
+        nodes = asked.send("Accessibility.getFullAXTree")["nodes"]
+        told = Counter(node.get("role", {}).get("value") for node in nodes if not node["ignored"])
+        here = "one => one.getClientRects().length > 0 && !one.closest('.u-legend')"
+        shown = f"name => [...document.querySelectorAll(name)].filter({here}).length"
+        tables, rows = (seen.page.evaluate(shown, name) for name in ("table", "tr"))
+        assert told["table"] >= tables > 3
+        assert told["row"] >= rows > 10
+        first = "[...document.querySelectorAll('#side tbody tr')].map(one => one.cells[0].getAttribute('role'))"
+        assert set(seen.page.evaluate(first)) == {"rowheader"}
+        assert told["rowheader"] >= seen.page.evaluate("document.querySelectorAll('#side tbody tr').length")
+        assert told["cell"] > told["row"]
         seen.page.close()
 
 
