@@ -18,7 +18,7 @@ from clusters.topology import load as load_topology
 from clusters.topology import of as topology_of
 from plugin.evaluable import most_nodes, reason_not_evaluated
 from plugin.evidence.redaction import HIDDEN, redacted, redacted_json
-from plugin.options import AUTO, TOX, Keep
+from plugin.options import AUTO, Keep
 from plugin.ours import in_claims
 from plugin.profiles import profile_named, shipped
 from plugin.run import Run
@@ -135,9 +135,11 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
         id_, sabotage = claim_id(item)
         if id_ is None:
             if in_claims(item, config):
+                from plugin.called import called
+
                 raise BadInput(
                     f"{_where(item)}: a test in tests/claims without a claim; add @pytest.mark.claim('…') with an id "
-                    f"of the catalogue ({TOX} -e gate -- --claims lists them), or move the test"
+                    f"of the catalogue ({called('gate', '--claims')} lists them), or move the test"
                 )
             (dropped if run.settings.claims else kept).append(item)
             continue

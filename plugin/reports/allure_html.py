@@ -19,10 +19,10 @@ from pathlib import Path
 
 from clusters.cache import cache_dir
 from clusters.errors import BadInput, HarnessError
+from plugin.called import called
 from plugin.evidence.redaction import hide_given, redacted
 from plugin.evidence.run_seal import RUN_FILE, broken_run_seal
 from plugin.evidence.store import stored_object, stored_verdict, trials_in, write
-from plugin.options import TOX
 
 VERSION = "3.18.0"  # of the npm package: the one whose reports were looked at
 CONFIG = Path(__file__).with_name("assets") / "allurerc.mjs"
@@ -85,7 +85,7 @@ def newest(home: Path) -> Path:
     found = sorted(home.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime)
     if not found:
         raise BadInput(
-            f"{home}: holds no stored run; run the gate first ({TOX} -e try), or name one: {TOX} -e report -- DIR"
+            f"{home}: holds no stored run; run the gate first ({called('try')}), or name one: {called('report', 'DIR')}"
         )
     return found[-1].parent
 

@@ -15,10 +15,10 @@ from allure_commons import plugin_manager
 
 from clusters.errors import BadInput
 from plugin import selection
+from plugin.called import called
 from plugin.conclusion import RESULT
 from plugin.evidence.redaction import redacted_json
 from plugin.evidence.store import TRIAL_FILE, stored_object, trials_in, unwritable
-from plugin.options import TOX
 from plugin.outcomes import KEY, trial_of
 from plugin.reports import allure_results
 from plugin.reports.allure_redacted import guarded
@@ -200,6 +200,6 @@ class AllureReports:
         if len(found) > 5:
             lines.append(f"… and {len(found) - 5} more of them")
         if not found and self._run.settings.strict_suite:
-            lines = [f"Allure results: {where}  ({TOX} -e report makes HTML of them)"]
+            lines = [f"Allure results: {where}  ({called('report')} makes HTML of them)"]
         for line in lines:
             terminalreporter.write_line("\n".join(wrapped(line, "")), yellow=bool(found))

@@ -13,12 +13,12 @@ from msgspec import to_builtins
 
 from clusters.engines import SUBJECT, is_control
 from clusters.events import ClocksCompared
+from plugin.called import called
 from plugin.claims import Claim
 from plugin.counts import number_of
 from plugin.differences import Differences, changed
 from plugin.evidence.events import Event, ObjectLooked, ProcessesSeen
 from plugin.evidence.store import write
-from plugin.options import TOX
 from plugin.release import release
 from plugin.reports.bands import FAULTED
 from plugin.reports.builds import tested_of
@@ -102,9 +102,8 @@ def write_page(
         control=control,
         judged_again=_judged_again(differs, len(shown)) if differs is not None else "",
         words=_words(told["of"].claim for told in shown),
-        tox=TOX,
         faulted=FAULTED,
-        judge=judge,
+        judge=called("gate", judge),
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - escaped here
         asset=lambda name: Markup((ASSETS / name).read_text(encoding="utf-8")),  # noqa: S704 - our own files
         clock=clock,

@@ -9,11 +9,12 @@ import pytest
 
 from clusters.engines import ENGINES, SUBJECT, title
 from plugin import run as runs
+from plugin.called import called
 from plugin.claims import Claim
 from plugin.evidence.redaction import not_hidden, redacted_json
 from plugin.evidence.store import CLUSTERS, LEFT_RUNNING, as_stored
 from plugin.judge.model import Outcome, Verdict
-from plugin.options import AUTO, TOX
+from plugin.options import AUTO
 from plugin.outcomes import KEY as SESSION
 from plugin.outcomes import Session, TestOutcome, said_of
 from plugin.reports import ending, source_tables
@@ -101,7 +102,7 @@ def last_screen(terminal: Any, config: pytest.Config) -> None:
         evidence = typed(run.settings.run_dir, config.rootpath)
         terminal.write_line(f"evidence: {evidence}")
         if any(outcome.trial for outcome in session.outcomes):
-            terminal.write_line(f"judge it again: {TOX} -e gate -- --judge {evidence}")
+            terminal.write_line(f"judge it again: {called('gate', f'--judge {evidence}')}")
     files = [run.settings.run_dir / name for name in (RESULT_FILE, SUMMARY_FILE)]
     if written := [typed(file, config.rootpath) for file in files if file.exists()]:
         terminal.write_line(f"results: {', '.join(written)}")
@@ -124,7 +125,8 @@ def _next(run: runs.Run, config: pytest.Config, not_tested: Sequence[str]) -> st
     """The next command: for the subject itself after a control that nobody asked for, else for all claims."""
     choice, settings = ENGINES[SUBJECT].choice, run.settings
     if run.control_notice:
-        told = f"next: for {title(SUBJECT)} itself run {TOX} -e try -- {choice.version} X, or {choice.path} FILE"
+        command = called("try", f"{choice.version} X")
+        told = f"next: for {title(SUBJECT)} itself run {command}, or {choice.path} FILE"
         return told if settings.engine == AUTO else ""
     if not not_tested and (settings.engine != AUTO or settings.strict_suite):
         return ""
@@ -141,7 +143,7 @@ def _next(run: runs.Run, config: pytest.Config, not_tested: Sequence[str]) -> st
         options += ["tests/claims", *own, *(f"--catalogue {typed(file, here)}" for file in settings.catalogues)]
     if settings.suite != Suite.GATE:
         options.append(f"--suite {settings.suite}")
-    return f"next: for all claims run {TOX} -e gate -- {' '.join(options)}"
+    return f"next: for all claims run {called('gate', ' '.join(options))}"
 
 
 def print_not_tested(terminal: Any, told: Iterable[str]) -> None:
