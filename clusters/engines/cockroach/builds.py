@@ -58,8 +58,8 @@ RUN: Sequence[Build] = (
         "its Go counts runnable goroutines, as the vendor's does",
         ran="The suite gate. Of the suite nightly: growing, survivability, failed updates and tenants (but the noisy "
         "one). Hot-swap on five nodes: its six paths and a chain, most with 6 % of the checks of objects. "
-        "Sabotages (claims.md and tenancy.md tell which were seen refuted), survivability on Kubernetes, "
-        "single statements, and the benchmarks (but that of the pace)",
+        "Sabotages (claims.md tells which of hot-swap were seen refuted, tenancy.md which of tenants), survivability "
+        "on Kubernetes, single statements, and the benchmarks (but that of the pace)",
     ),
 )
 """The builds that the suite was run on, oldest first, each with the settings of the profile ``laptop``. None was made
