@@ -9,6 +9,7 @@ import pytest
 from clusters.engines import Change, Engine, EngineKind
 from clusters.errors import BadInput
 from clusters.model import Fingerprint
+from clusters.substrates import SUBSTRATES
 from plugin import selection
 from plugin.run import Run
 
@@ -47,6 +48,12 @@ def refuse_unavailable(run: Run) -> None:
                 raise
 
 
+def against(change: Change, run: Run) -> str:
+    """What forbids a change in this run. A cluster that was there already is asked for its licence once it is found."""
+    theirs = SUBSTRATES[run.settings.substrate].there_already
+    return "" if theirs and change.for_licence else change.against
+
+
 def notes_of(known: Sequence[Known]) -> list[str]:
     """What people are to be told of these changes."""
     return [f"{words}: {note}" for words, change in known for note in change.notes]
@@ -56,10 +63,10 @@ def refuse_forbidden(items: Sequence[pytest.Item], run: Run) -> None:
     """Raise ``BadInput`` where one of these tests would make a change that is known to be impossible."""
     if names := sorted({_name(item) for item in items if _changes(item, run)}):
         for words, change in of_run(run):
-            if change.against:
+            if why := against(change, run):
                 others = " and ".join(f"not {name}" for name in names)
                 raise BadInput(
-                    f"{words}: {change.against}. To test other claims on these versions leave out what changes the "
+                    f"{words}: {why}. To test other claims on these versions leave out what changes the "
                     f"version, which then is not decided: -k '{others}'"
                 )
 

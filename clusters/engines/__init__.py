@@ -258,6 +258,8 @@ class Change:
 
     against: str = ""
     """Why it may not be made, with the way out; empty where it may."""
+    for_licence: bool = False
+    """Whether that is a licence which the environment has not, and nothing else: a cluster may have one of its own."""
     notes: tuple[str, ...] = ()
     """What is to be said of it to people."""
 

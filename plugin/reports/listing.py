@@ -229,7 +229,7 @@ def _targets(run: Run) -> tuple[list[Engine], list[str]]:
 def _changes(run: Run) -> tuple[str, str]:
     """What forbids the changes of version that were asked for, and what else is to be said of them."""
     known = [*changes.of_run(run)]
-    against = next((f"{words}: {change.against}" for words, change in known if change.against), "")
+    against = next((f"{words}: {why}" for words, change in known if (why := changes.against(change, run))), "")
     return against, "".join(f"; {note}" for note in changes.notes_of(known))
 
 

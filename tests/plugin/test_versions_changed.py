@@ -2,10 +2,14 @@
 
 import json
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from clusters.engines import Change
 from clusters.engines.cockroach.licences import KEY
+from plugin.changes import against
 from tests.clusters.engines.cockroach.test_licences import EXPIRED
 from tests.plugin.conftest import Gate
 
@@ -180,3 +184,15 @@ def test_two_equal_versions_are_a_rolling_restart_and_it_is_said(changing: Gate)
     assert "a rolling restart" in ran.text
     (trial,) = changing.trials
     assert '"equal": true' in (trial / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize(("substrate", "forbids"), [("processes", True), ("adopted", False)])
+@pytest.mark.parametrize("for_licence", [True, False])
+def test_a_cluster_that_is_there_already_may_have_a_licence_of_its_own(
+    substrate: str, forbids: bool, for_licence: bool
+) -> None:
+    """That is looked at once it is found; whatever else forbids the change does so everywhere."""
+    run: Any = SimpleNamespace(settings=SimpleNamespace(substrate=substrate))
+    known = Change(against="it needs a valid licence key", for_licence=for_licence)
+    assert bool(against(known, run)) is (forbids or not for_licence)
+    assert against(Change(), run) == ""

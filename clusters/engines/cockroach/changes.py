@@ -16,8 +16,9 @@ def change(old: Fingerprint, new: Fingerprint, environ: Mapping[str, str]) -> Ch
     Raises ``BadInput`` for what is no version.
     """
     before, after = _build(old), _build(new)
-    against = why_not_from(before, after) or lacking(Version.parse(before.tag), Version.parse(after.tag), environ)
-    return Change(against=against, notes=tuple(_notes(before, after)))
+    against = why_not_from(before, after)
+    unlicensed = "" if against else lacking(Version.parse(before.tag), Version.parse(after.tag), environ)
+    return Change(against=against or unlicensed, for_licence=bool(unlicensed), notes=tuple(_notes(before, after)))
 
 
 def _build(told: Fingerprint) -> Build:

@@ -144,6 +144,7 @@ def test_what_is_known_of_a_change(
     found = change({"version": old}, {"version": new}, environ)
     assert against in found.against
     assert bool(against) is bool(found.against)
+    assert found.for_licence is ("licence" in against)
     if notes is not None:
         assert len(found.notes) == len(notes)
         assert all(note.startswith(begin) for note, begin in zip(found.notes, notes, strict=True))
