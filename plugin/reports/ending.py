@@ -1,6 +1,7 @@
 """How a run ended: one conclusion and one line a claim, told alike by the terminal, the page and two small files."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,9 +90,16 @@ def conclusion(
     for outcome in sorted({*worst.values()} - {*_UNTOLD, SKIPPED}, key=lambda one: (-_severity(one), one)):
         claims = [claim for claim, came in worst.items() if came == outcome]
         told.append(f"{len(claims)} {word(outcome).lower()} ({', '.join(claims)})")
-    told += [f"{len(undecided)} not decided ({', '.join(undecided)})"] if undecided else []
+    told += [f"{len(undecided)} not decided ({', '.join(_shortened(undecided))})"] if undecided else []
     otherwise = "what was decided passed, and something else is wrong" if count else "nothing was decided"
     return Conclusion(f"{what} NOT PASSED: {', '.join(told) or otherwise}", passed)
+
+
+def _shortened(undecided: Sequence[str]) -> list[str]:
+    """What was not decided, each with its parameters; where that is much of one claim its name, and how much."""
+    of = Counter(one.partition(" (")[0] for one in undecided)
+    found = (one if of[name] == 1 else f"{of[name]} × {name}" for one in undecided for name in [one.partition(" (")[0]])
+    return [*dict.fromkeys(found)]
 
 
 def concluded(runs: "Sequence[StoredRun]", *, control: bool) -> Conclusion | None:

@@ -61,7 +61,9 @@ def test_every_report_says_what_is_missing(suite: Gate) -> None:
         assert all("REQUIRED AND NOT DECIDED" in why for _, why in errors), place
     for results in (suite.run_dir / "allure-results", suite.path / "again"):
         assert sorted(broken(results)) == sorted(missing)
-        assert errors_of_all(results) == [f"GATE NOT PASSED: {len(missing)} not decided ({', '.join(missing)})"]
+        (told,) = errors_of_all(results)
+        assert told.startswith(f"GATE NOT PASSED: {len(missing)} not decided (")
+        assert all(name.partition(" (")[0] in told for name in missing)
     page = (suite.run_dir / "report.html").read_text()
     assert all(f"Required and not decided: {name}" in page for name in missing)
 

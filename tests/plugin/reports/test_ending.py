@@ -38,6 +38,13 @@ def test_of_a_control_no_gate_is_said_to_be_passed() -> None:
             "GATE NOT PASSED: 2 refuted (c, e), 1 harness failed (d), 1 inconclusive (b)",
         ),
         (["pass"], ["parity", "stress"], True, False, "GATE NOT PASSED: 2 not decided (parity, stress)"),
+        (
+            ["pass"],
+            ["swap (path final)", "stress (nodes 3)", "swap (path drawn)"],
+            False,
+            False,
+            "RUN NOT PASSED: 3 not decided (2 × swap, stress (nodes 3))",
+        ),
         ([], [], False, False, "RUN NOT PASSED: nothing was decided"),
         (["pass"], [], True, False, "GATE NOT PASSED: what was decided passed, and something else is wrong"),
     ],
