@@ -19,6 +19,10 @@ class Status(StrEnum):
     """Its test comes later; it is listed as such and never required."""
 
 
+UNBUILT = "planned, and has no test yet; --claims lists those that have"
+"""What a claim is of which the catalogue alone has something."""
+
+
 class Mark(StrEnum):
     """Where a limit comes from."""
 

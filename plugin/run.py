@@ -97,8 +97,12 @@ class Run:
             if not matching:
                 raise BadInput(f"--claim {pattern}: no claim is called so; {suggestion(pattern, every)}")
             if not any(suite in every[id_].suites for id_ in matching):
+                from plugin.claims import UNBUILT, Status
+
                 has = ", ".join(dict.fromkeys(one for id_ in matching for one in every[id_].suites))
-                raise BadInput(f"--claim {pattern}: is not in the suite {suite}; give --suite, one of {has}")
+                built = any(every[id_].status is Status.READY for id_ in matching)
+                way_out = f"not in the suite {suite}; give --suite, one of {has}" if built else UNBUILT
+                raise BadInput(f"--claim {pattern}: is {way_out}")
             found.update(matching)
         return frozenset(id_ for id_ in found if suite in every[id_].suites) or frozenset(every)
 

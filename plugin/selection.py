@@ -174,9 +174,9 @@ def select(items: list[pytest.Item], run: Run, config: pytest.Config) -> None:
                 check_room(claim, run, where(item, run), SUBSTRATES[run.settings.substrate])
     named = [run.catalogue.claim(id_) for id_ in run.chosen] if run.settings.claims else []
     if named and all(claim.status == "planned" for claim in named) and not run.seen & run.chosen:
-        raise BadInput(
-            f"--claim {', '.join(run.settings.claims)}: is planned, and has no test yet; --claims lists those that have"
-        )
+        from plugin.claims import UNBUILT
+
+        raise BadInput(f"--claim {', '.join(run.settings.claims)}: is {UNBUILT}")
     alone = run.settings.claims and not run.settings.strict_suite  # of a suite it is undecided
     if alone and not run.seen & run.chosen:
         raise BadInput(

@@ -349,4 +349,4 @@ def control_notice(engines: Iterable[str]) -> str:
     """What is to be said first and last of a run of these engines; nothing where each is the subject."""
     others = [title(name) for name in dict.fromkeys(engines) if is_control(name)]
     tested = " and ".join(others)
-    return f"CONTROL RUN: {tested} was tested. This says nothing about {title(SUBJECT)}." if others else ""
+    return f"CONTROL RUN on {tested}: it says nothing about {title(SUBJECT)}." if others else ""

@@ -52,6 +52,10 @@ def test_the_others_are_not_required_and_it_is(gate: Gate) -> None:
             "--claim tenancy-isolation: is not in the suite gate; give --suite, one of nightly, paper",
         ),
         (
+            ["--claim", "ycsb", "--suite", "gate"],
+            "--claim ycsb: is planned, and has no test yet; --claims lists those that have",
+        ),
+        (
             ["--claim", "adversity", "--suite", "nightly"],
             "--claim adversity: is planned, and has no test yet; --claims lists those that have",
         ),

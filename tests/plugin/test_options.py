@@ -259,7 +259,7 @@ def test_a_control_run_says_so_in_its_first_and_last_line(gate: Gate) -> None:
     options = [*gate.tests("passes"), "--engine", "auto"]
     plain, workers = gate(*options, "--run-dir", "out"), gate(*options, "-n", "2")
     quiet = gate(*gate.tests("refuted"), "--engine", "postgres", "-q")
-    notice = "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
+    notice = "CONTROL RUN on PostgreSQL: it says nothing about CockroachDB."
     for ran, status in ((plain, 0), (workers, 0), (quiet, 1)):
         assert ran.status == status, ran.text
         lines = [line for line in ran.lines if line]

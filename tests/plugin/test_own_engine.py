@@ -9,4 +9,4 @@ def test_a_run_takes_it_for_a_control(gate: Gate) -> None:
     (gate.path / "conftest.py").write_text(REGISTERED)
     ran = gate(*gate.tests("passes"), "--engine", "toy")
     assert ran.status == 0, ran.text
-    assert ran.lines[0] == "CONTROL RUN: Toy was tested. This says nothing about CockroachDB."
+    assert ran.lines[0] == "CONTROL RUN on Toy: it says nothing about CockroachDB."

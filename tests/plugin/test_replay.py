@@ -253,7 +253,7 @@ def test_a_replayed_control_says_so_in_its_first_and_last_line(gate: Gate) -> No
     trial = run(gate, "passes")["passes"]
     edited(trial / TRIAL_FILE, context={"engine": "postgres"})
     lines = [line for line in gate("--judge", "out").lines if line]
-    assert lines[0] == lines[-1] == "CONTROL RUN: PostgreSQL was tested. This says nothing about CockroachDB."
+    assert lines[0] == lines[-1] == "CONTROL RUN on PostgreSQL: it says nothing about CockroachDB."
 
 
 def test_a_node_that_ended_by_itself_is_judged_live_as_in_a_replay(gate: Gate) -> None:

@@ -105,6 +105,6 @@ def not_run(build: Build) -> str:
     older = [one for one in RUN if Version.parse(one.tag) <= version]
     newer = [one for one in RUN if Version.parse(one.tag) > version]
     if older and newer:
-        return f"documented, not run; {older[-1]} and {newer[0]} were"
+        return f"documented, not run; the suite was tried on {older[-1]} and {newer[0]}"
     end, nearest = ("newest", older[-1]) if older else ("oldest", newer[0])
-    return f"documented, not run; the {end} that was is {nearest}"
+    return f"documented, not run; the {end} that the suite was tried on is {nearest}"

@@ -108,10 +108,10 @@ def test_of_a_control_it_is_said_again_also_where_no_test_had_a_database(gate: G
     again = gate("--judge", "out")
     for ran, page in ((live, "report.html"), (again, "judged-again.html")):
         assert "CONTROL PASSED: 1 claim" in ran.lines, ran.text
-        assert ran.lines[-1].startswith("CONTROL RUN: ")
+        assert ran.lines[-1].startswith("CONTROL RUN on ")
         text = (gate.run_dir / page).read_text()
         assert "<title>CONTROL PASSED: 1 claim " in text
-        assert '<p class="notice" role="note">CONTROL RUN: ' in text
+        assert '<p class="notice" role="note">CONTROL RUN on ' in text
 
 
 def test_evidence_is_never_overwritten(gate: Gate) -> None:

@@ -40,6 +40,9 @@ def test_another_commit_of_the_same_name(build: Build, commit: str) -> None:
 
 def test_what_lies_between_before_and_after() -> None:
     first, second = RUN[:2]
-    assert not_run(Build(tag="v21.1.0-alpha.1")) == f"documented, not run; {first} and {second} were"
-    assert not_run(Build(tag="v20.2.0-alpha.1")) == f"documented, not run; the oldest that was is {RUN[0]}"
-    assert not_run(Build(tag="v99.1.0")) == f"documented, not run; the newest that was is {RUN[-1]}"
+    assert not_run(Build(tag="v21.1.0-alpha.1")) == f"documented, not run; the suite was tried on {first} and {second}"
+    assert (
+        not_run(Build(tag="v20.2.0-alpha.1"))
+        == f"documented, not run; the oldest that the suite was tried on is {RUN[0]}"
+    )
+    assert not_run(Build(tag="v99.1.0")) == f"documented, not run; the newest that the suite was tried on is {RUN[-1]}"
