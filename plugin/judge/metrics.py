@@ -45,7 +45,9 @@ def measure(evidence: TrialEvidence, metric: str) -> Measurement:
         )
     if told:
         return told[0]
-    return Measurement(metric=metric, value=None, note="the test recorded nothing under this name")
+    others = ", ".join(dict.fromkeys(measurement.metric for measurement in evidence.measurements))
+    note = "the test recorded nothing under this name" + (f"; it recorded {others}" if others else "")
+    return Measurement(metric=metric, value=None, note=note)
 
 
 NO_FAULT = "no fault was recorded"

@@ -138,6 +138,14 @@ def test_a_metric_that_the_test_recorded() -> None:
     assert "2 times" in twice.note
 
 
+def test_a_metric_that_was_never_recorded_names_those_that_were() -> None:
+    """Else nobody sees that a name is misspelt."""
+    assert measure(trial(), "warmth_k").note == "the test recorded nothing under this name"
+    misspelt = trial(measurements=[Measurement(metric="warmht_k", value=12.5)])
+    found = measure(misspelt, "warmth_k")
+    assert (found.value, found.note) == (None, "the test recorded nothing under this name; it recorded warmht_k")
+
+
 def test_a_recorded_measurement_does_not_replace_what_the_judge_measures() -> None:
     assert measure(whole(measurements=[Measurement(metric="gap_s", value=0.0)]), "gap_s").value == pytest.approx(3.0)
 
