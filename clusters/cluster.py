@@ -278,7 +278,7 @@ class Cluster(Watched):
         in_order = late or code in (0, -signal.SIGTERM)
         if outside := self.substrate.ended_by(node) or (None if in_order else self._outside(node, code, last)):
             raise HarnessError(f"{node} ended with exit code {code} when it was to stop, {outside}; last:\n{last}")
-        self.watch()  # what kept it from that may have come over another
+        self.watch()  # before it is told as late: it may have waited for a node that somebody else ended
         self.record(events.NodeStopped(node=node, code=code, late=late or UNSET))
         return code
 

@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 UNBUILT = "planned, and has no test yet; --claims lists those that have"
-"""What a claim is of which the catalogue alone has something."""
+"""How messages go on about a claim of that status."""
 
 
 class Mark(StrEnum):

@@ -55,7 +55,7 @@ def rolls(swapping: SwappingSeries) -> list[Roll]:
         if swap.meant:
             continue
         last = found[-1] if found else []
-        same = last and (last[-1].wanted, last[-1].to) == (swap.wanted, swap.to)
+        same = bool(last) and (last[-1].wanted, last[-1].to) == (swap.wanted, swap.to)
         if same and swap.node not in {each.node for each in last}:
             last.append(swap)
         else:

@@ -157,7 +157,7 @@ class CockroachDeployment:
         """Ask it no more."""
         self._access.remove(node)
         self._builds.remove(node)
-        self._speak()
+        self._set_dialect()
 
     @property
     def _ca_key(self) -> str:
@@ -259,10 +259,10 @@ class CockroachDeployment:
         if self._adopted:  # there must be a way back, whoever asked for this
             await self.keep_version()
         self._builds.give(node, Installed(binary=engine.program, tag=engine.version))
-        self._speak()
+        self._set_dialect()
 
-    def _speak(self) -> None:
-        """All parts ask in the words of the oldest build that is there."""
+    def _set_dialect(self) -> None:
+        """Let all parts use the SQL of the oldest build that is there."""
         for asked in (self._members, self._membership, self.backups):
             if asked is not None:
                 asked.dialect = self._dialect
