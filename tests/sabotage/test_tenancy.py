@@ -19,6 +19,7 @@ from fixtures.workloads.tenants.fixture import Tenants
 from fixtures.workloads.tenants.growth_fixture import TenantGrowth
 from fixtures.workloads.tenants.growth_workload import KIND as GROWTH
 from fixtures.workloads.tenants.isolation.attempts import Attempt
+from fixtures.workloads.tenants.isolation.driver import drawn
 from fixtures.workloads.tenants.key_value import TABLE
 from fixtures.workloads.tenants.schema_change import INDEX
 from fixtures.workloads.tenants.site import Spoken
@@ -181,6 +182,20 @@ async def test_a_membership_leaks(all_pairs: Tenants, judge: Judge, on: str) -> 
         for other in others:
             await all_pairs.administer(first.database, f"GRANT {quoted(first.role)} TO {quoted(other.role)}")
         await all_pairs.attack(few)
+    assert judge.refuted("isolation_granted", "foreign_objects_read")
+
+
+@on_both("tenancy-isolation")
+async def test_a_tenant_is_powerful_and_tries_nothing(few_tenants: Tenants, judge: Judge, on: str) -> None:
+    """It is neither of the pair that is drawn, so that only what the server says was granted tells of it."""
+    async with few_tenants.provisioning():
+        await few_tenants.provision()
+        tenants = [*few_tenants.plan]
+        pairs = drawn(tenants, most=few_tenants._sizes.isolation_pairs, seed=few_tenants._trial.seed)
+        concerned = {one.role for pair in pairs for one in pair}
+        bystander = next(one for one in tenants if one.role not in concerned)
+        await few_tenants.administer(bystander.database, f"ALTER ROLE {quoted(bystander.role)} CREATEROLE")
+        await few_tenants.attack(few)
     assert judge.refuted("isolation_granted", "foreign_objects_read")
 
 
