@@ -7,6 +7,8 @@ import and is not needed to collect tests: it is imported by whoever connects fi
 import asyncio
 import errno
 import functools
+import io
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,6 +30,8 @@ Raw: TypeAlias = "asyncpg.Connection[Any]"
 REFUSED_CLASSES = ("22", "23", "25", "28", "42", "0A", "3D", "XXC01", "XXC02")
 """SQLSTATEs of statements that were refused, or how they begin: bad data, constraint, transaction state, authorization,
 syntax, what is not supported, or takes a licence."""
+
+_COPY_IN = re.compile(r"COPY\b.*\bFROM STDIN\s*$", re.IGNORECASE | re.DOTALL)
 
 _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
@@ -191,8 +195,11 @@ class PgConnection:
             return _written(await self._raw.execute(sql, *arguments, timeout=timeout))
 
     async def query(self, sql: str, *arguments: object, timeout: float | None = None) -> Sequence[Row]:
-        """The rows of a statement."""
+        """The rows of a statement; one that copies from the client is given none."""
         with _of(self._node):
+            if _COPY_IN.match(sql):  # what the driver prepares else, and waits for the server, which waits for rows
+                await self._raw._copy_in(sql, io.BytesIO(), timeout)
+                return ()
             rows: Sequence[Row] = await self._raw.fetch(sql, *arguments, timeout=timeout)
         return rows
 
