@@ -42,6 +42,13 @@ class Tenancy:
     """Statements that prepare a session for making databases; one that the server does not know is left out."""
     fence: str = ""
     """Ends what is left of sessions that were prepared so: a server may still be at work for a client that is gone."""
+    jobs: str = ""
+    """A query for how many jobs are at work on backups of what tenants are made from; empty where servers have no jobs.
+
+    One outlives the client that asked for it, and nobody can drop what it makes. ``{source}``: how the names of
+    databases begin that tenants are made from."""
+    cancel_jobs: str = ""
+    """Cancels those that can be."""
     in_transactions: bool = False
     """Whether databases, with all that is in them, can be made and dropped in transactions, several in each."""
     enter: str = ""

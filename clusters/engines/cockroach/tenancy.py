@@ -22,6 +22,9 @@ _DATA = (
 )
 """All versions of a range's keys and values: what was deleted counts until it is cleared away."""
 
+_JOBS = "FROM [SHOW JOBS] WHERE job_type IN ('BACKUP', 'RESTORE') AND strpos(description, '{source}') > 0 AND status"
+"""Those of backups: a database that is being restored cannot be dropped (55000)."""
+
 TENANCY = Tenancy(
     role_bytes=63,
     role_pattern=r"[a-z0-9_][a-z0-9_.\-]*",
@@ -33,6 +36,8 @@ TENANCY = Tenancy(
         # A table that is locked against changes of its schema is unlocked and locked again for each index and key.
         "SET create_table_with_schema_locked = off",
     ),
+    jobs=f"SELECT count(*) {_JOBS} NOT IN ('succeeded', 'failed', 'canceled', 'revert-failed')",
+    cancel_jobs=f"CANCEL JOBS (SELECT job_id {_JOBS} IN ('pending', 'running', 'paused', 'pause-requested'))",
     ways=("batched", "restored", "loaded"),
     in_transactions=True,
     enter="SET database = {database}",
