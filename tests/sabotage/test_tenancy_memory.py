@@ -16,13 +16,18 @@ from tests.slow import slow
 
 pytestmark = pytest.mark.topology(nodes=3)
 
-LARGE = """
+TABLES = 2500
+
+LARGE = f"""
 [templates.large]
-what = "2500 tables, which are made in one transaction"
-module = "fixtures.workloads.tenants.generated"
-tables = 2500
+what = "{TABLES} tables, which are made by one statement"
+file = "large.sql"
+tables = {TABLES}
 tenants = 2
 """
+
+STATEMENT = f"DO $$ BEGIN FOR n IN 1..{TABLES} LOOP EXECUTE 'CREATE TABLE t' || n || ' (id INT8)'; END LOOP; END $$"
+"""It cannot be taken apart; tables of many statements are made one by one where there is no memory for all."""
 
 FEW_LOCKS = {"max_locks_per_transaction": 32, "max_connections": 40}
 """The one multiplied by the other is room for the locks of all transactions; a table that is made holds several. With
@@ -41,8 +46,9 @@ def few_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 @slow
 @pytest.mark.sabotage("tenancy", engine="postgres")
 async def test_too_little_memory_for_locks(trial: Trial, cluster: Cluster, judge: Judge, tmp_path: Path) -> None:
-    """A tenant of many tables takes more locks than the server has room for."""
+    """A statement that makes many tables takes more locks than the server has room for."""
     (tmp_path / "large.toml").write_text(LARGE)
+    (tmp_path / "large.sql").write_text(STATEMENT)
     templates = Templates([tmp_path / "large.toml"])
     tenants = Tenants(trial, cluster, templates, templates.asked())
     async with tenants.provisioning():
