@@ -26,8 +26,13 @@ tables = {TABLES}
 tenants = 2
 """
 
-STATEMENT = f"DO $$ BEGIN FOR n IN 1..{TABLES} LOOP EXECUTE 'CREATE TABLE t' || n || ' (id INT8)'; END LOOP; END $$"
-"""It cannot be taken apart; tables of many statements are made one by one where there is no memory for all."""
+STATEMENT = f"""
+DO $$ BEGIN FOR n IN 1..{TABLES} LOOP
+  EXECUTE 'CREATE TABLE t' || n || ' (id INT8 PRIMARY KEY, note TEXT)';
+END LOOP; END $$
+"""
+"""It cannot be taken apart: tables of several statements are made one by one where there is no memory for all. Locks of
+each are of the table, what is long in it, and an index of either."""
 
 FEW_LOCKS = {"max_locks_per_transaction": 32, "max_connections": 40}
 """The one multiplied by the other is room for the locks of all transactions; a table that is made holds several. With
