@@ -14,7 +14,7 @@ from clusters.sql import Connection, SqlError
 from fixtures.workloads.tenants.plan import Plan
 from fixtures.workloads.tenants.provision import Provisioning
 from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
-from fixtures.workloads.tenants.site import Site, site_of
+from fixtures.workloads.tenants.site import Site, known, site_of
 from fixtures.workloads.tenants.template import Template
 from fixtures.workloads.tenants.templates import Templates
 from tests.benchmarks.measuring import Figure, spread
@@ -52,7 +52,10 @@ async def round_trips(connection: Connection, site: Site, template: Template, na
 
 
 async def tune(connection: Connection, site: Site) -> list[str]:
-    """Change for good what is changed while tenants are made, so that both sides have it: which settings, in words."""
+    """Have both sides tuned alike: what in words.
+
+    Settings of the cluster are changed for good, those of sessions for this connection, as ours has them.
+    """
     tenancy, done = site.tenancy, list[str]()
     for one in tenancy.settings:
         try:
@@ -62,7 +65,7 @@ async def tune(connection: Connection, site: Site) -> list[str]:
                 raise  # a version that does not know it refuses
         else:
             done.append(f"{one.name} = {one.value}")
-    return done
+    return done + [one.removeprefix("SET ") for one in tenancy.session if await known(connection, one)]
 
 
 def too_slow(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
