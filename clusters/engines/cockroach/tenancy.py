@@ -23,7 +23,8 @@ _DATA = (
 """All versions of a range's keys and values: what was deleted counts until it is cleared away."""
 
 _JOBS = "FROM [SHOW JOBS] WHERE job_type IN ('BACKUP', 'RESTORE') AND strpos(description, '{source}') > 0 AND status"
-"""Those of backups: a database that is being restored cannot be dropped (55000)."""
+"""Those of backups: a database that is being restored cannot be dropped (55000), and where it can be, the job goes on
+(https://github.com/cockroachdb/cockroach/issues/84137)."""
 
 TENANCY = Tenancy(
     role_bytes=63,
@@ -37,7 +38,7 @@ TENANCY = Tenancy(
         "SET create_table_with_schema_locked = off",
     ),
     jobs=f"SELECT count(*) {_JOBS} NOT IN ('succeeded', 'failed', 'canceled', 'revert-failed')",
-    cancel_jobs=f"CANCEL JOBS (SELECT job_id {_JOBS} IN ('pending', 'running', 'paused', 'pause-requested'))",
+    cancel_jobs=f"CANCEL JOBS (SELECT job_id {_JOBS} IN ('pending', 'running', 'retry-running', 'paused'))",
     ways=("batched", "restored", "loaded"),
     in_transactions=True,
     enter="SET database = {database}",
