@@ -171,7 +171,7 @@ def limits(claim_id: str, profile: str) -> dict[str, float | None]:
         ("tenancy", "tenancy-9", "latency_p99_1000_ms", 87.5),
         ("tenancy", "tenancy-9", "tenant_cpu", 60),
         ("tenancy", "medium", "databases", None),
-        ("tenancy-larger-not-slower", "laptop", "larger_efficiency_interval", 5),
+        ("tenancy-larger-not-slower", "laptop", "larger_efficiency_loss_interval", 5),
         ("adversity", "adversity-9", "zone_throughput_share", 0.65),
         ("adversity", "adversity-15", "zone_throughput_share", 0.95),
         ("adversity", "adversity-15", "region_latency_recovery_min", 26),

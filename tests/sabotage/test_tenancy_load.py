@@ -216,7 +216,7 @@ async def test_all_tenants_are_throttled_once_there_are_more(
             if part == max(tenants.sides.values()):
                 await throttle(tenants, some)
             await tenant_load.one_side(some, mix=MIX, side=side, of=there)
-    assert judge.refuted("larger_efficiency_interval", "larger_p99_interval")
+    assert judge.refuted("larger_efficiency_loss_interval", "larger_p99_growth_interval")
 
 
 @slow
@@ -260,7 +260,7 @@ async def test_all_tenants_of_cockroachdb_wait_once_there_are_more(
             there = await tenants.provision(HALF * part)
             late_s = 0.15 if part == max(tenants.sides.values()) else 0.0
             await tenant_load.one_side(some, mix=MIX, side=side, of=there)
-    assert judge.refuted("larger_efficiency_interval", "larger_p99_interval")
+    assert judge.refuted("larger_efficiency_loss_interval", "larger_p99_growth_interval")
 
 
 @slow
