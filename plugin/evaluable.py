@@ -59,9 +59,9 @@ def nodes_here(run: Run) -> bool:
 
 
 def _unfit(claim: "Claim", run: Run) -> str:
-    """Why the profile's sizes do not suit the claim's parameters in this suite, as the workloads of these say."""
+    """Why the profile's sizes do not suit the claim in this suite, as workloads say that it names something of."""
     for workload in WORKLOADS.values():
-        asked = workload.parameters.keys() & claim.parameters.keys()
+        asked = workload.parameters.keys() & claim.parameters.keys() or workload.costs.keys() & {*claim.costs}
         if workload.unfit and asked and (why := workload.unfit(run.size, run.parameters_for(claim))):
             return why
     return ""

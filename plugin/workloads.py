@@ -101,7 +101,8 @@ class Workload(Generic[S]):
     all checks by theirs, what was measured for a column of a source's table, and the ratio; ``None`` where it is a
     number like any other. ``section`` gives what reports show, given the limits of checks by metric; ``None`` for
     nothing. ``costs``: by name what parts of a test take; a claim names its own. ``unfit`` says why the profile's
-    sizes, which its first argument gives of any workload, do not suit the values of a claim's parameters. ``spread``
+    sizes, which its first argument gives of any workload, do not suit a claim with such a parameter or cost, by the
+    values of its parameters. ``spread``
     gives the sizes with so many processes at least, one for each load generator; by default one process drives it,
     wherever that runs. ``alone_s``: for how long its load must have a cluster of two versions for itself, so that its
     latency can be told. The module is imported at every start of the suite, so what is heavy is imported inside of

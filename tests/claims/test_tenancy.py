@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 @pytest.mark.claim("tenancy")
 @pytest.mark.topology(nodes="nodes")
-async def test_many_tenants(tenants: Tenants, tenant_load: TenantLoads, judge: Judge, mix: str, nodes: int) -> None:
+async def test_many_tenants(loaded_tenants: Tenants, tenant_load: TenantLoads, judge: Judge, nodes: int) -> None:
     """One cluster carries many databases, each with a role of its own, and serves many of them at once."""
-    async with tenants.provisioning(), tenants.asking() as ask:
-        for part in tenants.parts:
-            await tenants.provision(part)
+    async with loaded_tenants.provisioning(), loaded_tenants.asking() as ask:
+        for part in loaded_tenants.parts:
+            await loaded_tenants.provision(part)
             await ask(part)
-        await tenant_load.levels(tenants.made_for(mix), mix=mix)
-        async with tenants.changing() as changing:
+        for mix in tenant_load.mixes:
+            await tenant_load.levels(loaded_tenants.made_for(mix), mix=mix)
+        async with loaded_tenants.changing() as changing:
             await changing.everywhere()
     assert judge.decide()
 

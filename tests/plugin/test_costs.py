@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from clusters.substrates import SUBSTRATES
 from clusters.substrates.kubernetes.settings import VOLUME
+from fixtures.workloads.tenants.workload import KIND as TENANTS
 from plugin import costs
 from plugin.catalogue import load
 from plugin.claims import Claim
@@ -111,7 +113,9 @@ def test_the_articles_size_is_costed() -> None:
     assert re.search(r", 1,\d{3} GiB of disk, \d+ GiB of memory beside the nodes' caches; the time assumes ", made), (
         made
     )
-    assert load_ == "loads of 500, 750, 1000 tenants: about 3.2 h"
+    assert load_ == "loads of 500, 750, 1000 tenants (tpcc): about 3.2 h"
+    _, _, both, *_ = told(load().claim("tenancy"), run("small"), where())
+    assert both.startswith("loads of 10, 15, 20 tenants (key_value) and of 10, 15, 20 tenants (tpcc): about ")
 
 
 @pytest.mark.parametrize(
@@ -139,9 +143,21 @@ def test_what_a_time_was_worked_out_from_is_said_with_it(claim: str, profile: st
     assert made.partition("; the time assumes ")[2] == assumed
 
 
+def test_tenants_that_only_loads_of_each_mix_need_are_costed_where_they_are_made() -> None:
+    asked = run("laptop")
+    asked.size = partial(asked.profile.size, suite=Suite.NIGHTLY)
+    tenants = sum(asked.size(TENANTS).mix.values())
+    for claim, more in (("tenancy", 4), ("tenancy-drop", 0), ("tenancy-schema-change", 0)):
+        _, made, *others = told(load().claim(claim), asked, where())
+        assert made.startswith(f"{tenants + more} tenants ("), made
+        assert ("4 × tpcc" in made) is bool(more)
+        changed = [one for one in others if one.startswith("a change of schema")]
+        assert all(one.startswith(f"a change of schema in {tenants + more} tenants") for one in changed)
+
+
 def test_a_claim_that_loads_tenants_says_so() -> None:
     """Also where the load lasts as long as something else: the machine needs the processes that drive it."""
-    loaded = [one.id for one in TENANCY if "mix" in one.parameters]
+    loaded = [one.id for one in TENANCY if any(cost.endswith("_loaded") for cost in one.costs)]
     said = {claim: told(load().claim(claim), run("laptop"), where()) for claim in loaded}
     assert len(said) == 4
     for claim, (total, *each) in said.items():
@@ -257,7 +273,7 @@ def test_costs_are_printed_and_what_does_not_fit_ends_the_session(gate: Gate) ->
 def test_the_articles_size_is_planned_where_it_cannot_run(gate: Gate) -> None:
     (gate.path / "test_claims.py").write_text(
         "import pytest\n@pytest.mark.claim('tenancy')\n@pytest.mark.topology(nodes='nodes')\n"
-        "async def test_it(engine, judge, nodes, mix): raise SystemExit('started')\n"
+        "async def test_it(engine, judge, nodes): raise SystemExit('started')\n"
     )
     ran = gate("--dry-run", "--profile", "tenancy-9", "--suite", "paper")
     assert ran.status == 0, ran.text

@@ -12,10 +12,12 @@ from clusters.model import PLANNED, Capability
 from clusters.substrates import SUBSTRATES, adopted, processes
 from fixtures.swapping.given import Given
 from fixtures.swapping.plan import draw
+from fixtures.workloads.tenants.workload import KIND as TENANTS
 from plugin import evaluable
 from plugin.catalogue import load
 from plugin.profiles import Generators, profile_named
 from plugin.suites import Suite
+from plugin.workloads import Workload
 from tests.plugin.test_host import PLENTY
 
 
@@ -33,6 +35,9 @@ class Run:
 
     def parameters_for(self, claim: Any) -> Any:
         return claim.parameters_for(self.suite)
+
+    def size(self, kind: Workload[Any]) -> Any:
+        return self.profile.size(kind, Suite(self.suite))
 
 
 def why_not(claim: str, **asked: Any) -> str | None:
@@ -82,23 +87,52 @@ def test_nodes_that_run_elsewhere_need_nothing_of_the_host(
         assert bool(reason) is bool(says)
 
 
-@pytest.mark.parametrize(("profile", "suite", "template"), [
+@pytest.mark.parametrize(("profile", "suite", "lacks"), [
     ("laptop", "gate", ""),
+    ("laptop", "nightly", ""),
+    ("small", "gate", ""),
     ("tenancy-9", "paper", ""),
-    ("tenancy-9", "gate", "key-value"),
-    ("tenancy-9", "nightly", "key-value"),
+    ("tenancy-9", "nightly", "key_value"),
 ])  # fmt: skip
-def test_a_profile_without_the_tenants_of_a_mix_is_told_before_a_cluster_starts(
-    profile: str, suite: str, template: str, monkeypatch: pytest.MonkeyPatch
+def test_a_profile_that_loads_no_tenants_with_a_mix_is_told_before_a_cluster_starts(
+    profile: str, suite: str, lacks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But for the claim that loads each mix of the profile, which needs none by name."""
     monkeypatch.setattr(evaluable, "carries", lambda *_: None)
     run: Any = Run(suite=suite)
     run.profile = profile_named(profile)
-    run.size = run.profile.size
+    assert evaluable.reason_not_evaluated(load().claim("tenancy"), 3, run) is None
     for claim in (one for one in load() if suite in one.suites and "mix" in one.parameters):
         reason = evaluable.reason_not_evaluated(claim, 3, run)
-        assert (reason is None) is (not template), reason
-        assert not template or f"made from {template}, and the profile has 0: choose" in str(reason)
+        assert (reason is None) is (not lacks), reason
+        assert not lacks or f"loads no tenants with mix {lacks!r}: choose" in str(reason)
+
+
+@pytest.mark.parametrize(("claim", "loaded", "why"), [
+    ("tenancy", 0, "has 15"),
+    ("tenancy", 1, ""),
+    ("tenancy-noisy-tenant", 1, "has 15"),
+])  # fmt: skip
+def test_a_profile_without_the_tenants_of_a_mix_is_told_before_a_cluster_starts(
+    claim: str, loaded: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that it has only where each mix is loaded are no other claim's."""
+    monkeypatch.setattr(evaluable, "carries", lambda *_: None)
+    run: Any = Run(suite="nightly")
+    sized = run.size
+
+    def size(kind: Workload[Any]) -> Any:
+        sizes = sized(kind)
+        if kind is not TENANTS:
+            return sizes
+        return replace(sizes, mix={**sizes.mix, "key-value": 15}, loaded={**sizes.loaded, "key-value": loaded})
+
+    run.size = size
+    told = (
+        f"a load of 16 tenants with mix 'key_value' needs as many that are made from key-value, and the profile {why}"
+    )
+    reason = evaluable.reason_not_evaluated(load().claim(claim), 3, run)
+    assert reason == (f"{told}: choose another --suite or --profile" if why else None)
 
 
 def test_what_is_offered_is_implemented() -> None:
@@ -144,6 +178,7 @@ def asking(*capabilities: Capability) -> Any:
         compares_versions=False,
         changes_versions=False,
         parameters={},
+        costs=(),
     )
 
 

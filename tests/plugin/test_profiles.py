@@ -8,6 +8,7 @@ import pytest
 
 from clusters.errors import BadInput
 from fixtures.workloads.ledger.workload import KIND
+from fixtures.workloads.tenants.load_workload import KIND as LOADS
 from fixtures.workloads.tenants.workload import KIND as TENANTS
 from fixtures.workloads.tpcc.workload import KIND as TPCC
 from plugin.profiles import SHIPPED, HostNeeds, Pace, Probe, load, node_of_size, profile_named, shipped
@@ -68,8 +69,13 @@ def test_laptop_is_what_was_agreed() -> None:
 def test_a_suite_has_sizes_of_its_own_where_it_declares_them() -> None:
     laptop = profile_named("laptop")
     gate, nightly = laptop.size(TENANTS, Suite.GATE), laptop.size(TENANTS, Suite.NIGHTLY)
-    assert sum(nightly.mix.values()) > 2 * sum(gate.mix.values())
-    assert nightly == replace(gate, mix=nightly.mix, why=nightly.why), "all else is alike"
+    assert sum(nightly.mix.values()) > 1.5 * sum(gate.mix.values())
+    assert nightly == replace(gate, mix=nightly.mix, why=nightly.why, loaded=nightly.loaded), "all else is alike"
+    assert nightly.all_loaded == {**nightly.mix, "tpcc": 4}
+    assert gate.all_loaded == gate.mix
+    (loads, more) = (laptop.size(LOADS, suite) for suite in (Suite.GATE, Suite.NIGHTLY))
+    assert {*loads.levels} < {*more.levels}
+    assert more == replace(loads, levels=more.levels)
     assert gate == laptop.size(TENANTS) == laptop.size(TENANTS, Suite.PAPER)
     small = profile_named("small")
     assert small.size(KIND, Suite.NIGHTLY) == small.size(KIND)

@@ -34,7 +34,7 @@ CANCELLED = "57014"
 @pytest.fixture(autouse=True)
 def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """Load eight tenants at once, and not for long, as the other sabotages of loads."""
-    few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=6, noisy_connections=LOOPS)
+    few = replace(trial.run.size(LOAD), levels={MIX: (8,)}, window_s=8, blocks=6, noisy_connections=LOOPS)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
 
 

@@ -59,7 +59,7 @@ def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Those do not wait as long in each pair of windows: of three pairs the interval reaches below the limit (seen).
     """
-    few = replace(trial.run.size(LOAD), levels=(8,), window_s=8, blocks=6)
+    few = replace(trial.run.size(LOAD), levels={MIX: (8,)}, window_s=8, blocks=6)
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: few))
 
 
@@ -67,9 +67,9 @@ def few_at_once(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
 def most_at_once(trial: Trial, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Tenants:
     """As many tenants as the highest level loads, and all of them loaded: what one is not served is little of it."""
     sizes = trial.run.size(LOAD)
-    most = replace(sizes, levels=(max(sizes.levels),))
+    most = replace(sizes, levels={MIX: (sizes.highest(MIX),)})
     monkeypatch.setattr(TenantLoads, "sizes", property(lambda _: most))
-    return Tenants(trial, cluster, Templates(), {MIXES[MIX].template: max(sizes.levels)})
+    return Tenants(trial, cluster, Templates(), {MIXES[MIX].template: sizes.highest(MIX)})
 
 
 ByHand = Callable[[Sequence[Connection], Span], Awaitable[None]]
