@@ -12,12 +12,13 @@ from clusters.registry import Registry
 class Choice(NamedTuple):
     """How one of an engine's versions is chosen: options for a path and for versions, and a variable for a path.
 
-    Each is empty where an engine has none.
+    ``setting``: the option for settings that each cluster is given. Each is empty where an engine has none.
     """
 
     path: str = ""
     version: str = ""
     variable: str = ""
+    setting: str = ""
 
 
 NO_CHOICE = Choice()
@@ -27,7 +28,12 @@ ENGINES: Registry[Any] = Registry(
 )
 
 CHOICES: Mapping[str, Choice] = {
-    "cockroach": Choice(path="--cockroach", version="--cockroach-version", variable="COCKROACH_BINARY"),
+    "cockroach": Choice(
+        path="--cockroach",
+        version="--cockroach-version",
+        variable="COCKROACH_BINARY",
+        setting="--cluster-setting",
+    ),
     "postgres": Choice(version="--postgres-version"),
 }
 """Of the suite's own engines. One that is not named here is imported at every start, for its ``KIND.choice``."""

@@ -133,6 +133,15 @@ def add(parser: pytest.Parser) -> None:
                 metavar="X",
                 help=f"version to test, {origin} (repeatable: every claim runs on each; the same twice is an A/A run)",
             )
+        if choice.setting:
+            option(
+                choice.setting,
+                action="append",
+                default=[],
+                metavar="NAME=VALUE",
+                help=f"a setting that each new cluster of {engine} is given, as yours has it (repeatable; verdicts "
+                "tell it)",
+            )
     option(
         "--run-dir",
         metavar="DIR",

@@ -278,6 +278,7 @@ class Run:
                 version=version,
                 download=not self.settings.at_hand_only,
                 download_s=download_s,
+                settings=self.settings.cluster_settings if ENGINES[name].choice.setting else {},
                 say=self.say,
             )
         )

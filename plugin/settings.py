@@ -1,7 +1,7 @@
 """What the user asked for: the options, read once into a typed ``Settings``, and refused where they make no sense."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Settings:
     path: str | None
     """Of the engine's program, and which versions of it: as its own options say."""
     versions: tuple[str, ...]
+    cluster_settings: Mapping[str, str]
+    """Of the engine's own settings, those that each new cluster is given."""
     run_dir: Path
     seed: int
     keep: Keep | None
@@ -90,6 +92,25 @@ def _refuse_generators(substrate: str, number: int | None, image: str | None) ->
         raise BadInput(f"--generator-image {image}: there are none with --generators 0; leave one of them out")
 
 
+def _settings_of(get: Callable[..., Any], engine: str, substrate: str) -> Mapping[str, str]:
+    """What each cluster is given of its engine's settings. Raises ``BadInput`` where there is nothing to give it to."""
+    found = dict[str, str]()
+    for name, choice in choices():
+        for given in (get(choice.setting, None) or ()) if choice.setting else ():
+            key, equals, value = (part.strip() for part in given.partition("="))
+            if not (key and equals):
+                raise BadInput(f"{choice.setting} {given}: is not of the form NAME=VALUE, as {choice.setting} a.b=off")
+            if name != engine:
+                raise BadInput(f"{choice.setting} {given}: is of {title(name)}; leave it out, or give --engine {name}")
+            if SUBSTRATES[substrate].there_already:
+                raise BadInput(
+                    f"{choice.setting} {given}: a cluster that is there already keeps its own settings; leave it out"
+                )
+            if found.setdefault(key, value) != value:
+                raise BadInput(f"{choice.setting} {key}: is given twice, {found[key]} and {value}; leave one out")
+    return found
+
+
 def read(config: pytest.Config, default_run_name: str) -> Settings:
     """The settings of this session. Raises ``BadInput`` for combinations that make no sense."""
     get: Any = config.getoption
@@ -104,6 +125,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         _refuse_adoption(engine, get("--substrate"), allowed=get("--allow-disruption"))
     _refuse_generators(get("--substrate"), get("--generators"), get("--generator-image"))
     asked, path, versions = SUBJECT if engine == AUTO else engine, None, ()
+    own = _settings_of(get, asked, get("--substrate"))
     for name, choice in choices():
         # An engine that a conftest.py registers comes too late to have options.
         one = get(choice.path, None) if choice.path else None
@@ -152,6 +174,7 @@ def read(config: pytest.Config, default_run_name: str) -> Settings:
         home=home,
         path=path,
         versions=versions,
+        cluster_settings=own,
         run_dir=(home / get("--run-dir")).absolute() if get("--run-dir") else root / ".roachproof" / default_run_name,
         seed=seed if seed is not None else int.from_bytes(os.urandom(4)) >> 1,
         keep=get("--keep") and Keep(get("--keep")),

@@ -7,7 +7,7 @@ substrate's.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -242,13 +242,15 @@ class Wanted:
     """Which one is asked for: a ``path`` to its program, or a ``version``; by default whichever can be had.
 
     Without ``download`` only what is on this machine counts; ``download_s``: seconds that a download may take in all,
-    as long as it takes where it is ``None``. ``say`` hears of progress.
+    as long as it takes where it is ``None``. ``settings``: what each cluster is given of the engine's own settings.
+    ``say`` hears of progress.
     """
 
     path: str | None = None
     version: str | None = None
     download: bool = True
     download_s: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     say: Callable[[str], None] = lambda _: None
 
 

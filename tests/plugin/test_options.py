@@ -13,7 +13,7 @@ OPTIONS = [
     "--engine", "--substrate", "--allow-disruption", "--generators", "--generator-image",
     "--topology", "--profile", "--suite", "--claim",
     "--default-keyword", "--catalogue", "--objects", "--tenant-template", "--plan",
-    "--cockroach", "--cockroach-version", "--postgres-version",
+    "--cockroach", "--cockroach-version", "--cluster-setting", "--postgres-version",
     "--run-dir", "--seed", "--keep", "--dry-run", "--claims", "--judge",
     "--sign", "--signed-by", "--report", "--micro-turns",
 ]  # fmt: skip
@@ -123,6 +123,19 @@ def test_help_lists_every_option_once_in_one_group(gate: Gate) -> None:
         (
             ("--suite", "gate", "--cockroach", "none"),
             ["--cockroach: ", "none: no such file", "name an existing program"],
+        ),
+        (("--cluster-setting", "a.b"), ["--cluster-setting a.b: is not of the form NAME=VALUE"]),
+        (
+            ("--engine", "postgres", "--cluster-setting", "a.b=1"),
+            ["--cluster-setting a.b=1: is of CockroachDB; leave it out, or give --engine cockroach"],
+        ),
+        (
+            ("--cluster-setting", "a.b=1", "--cluster-setting", "a.b=2"),
+            ["--cluster-setting a.b: is given twice, 1 and 2; leave one out"],
+        ),
+        (
+            ("--cluster-setting", "a.b=1", "--substrate", "adopted"),
+            ["--cluster-setting a.b=1: a cluster that is there already keeps its own settings; leave it out"],
         ),
         (("--cockroach-version", ""), ["--cockroach-version: is empty", "or leave it out"]),
         (("--cockroach-version", "v24.1.3", "--cockroach-version", " "), ["--cockroach-version: is empty"]),

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import os
-import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from clusters.engines.cockroach.introspection import parse_build, parse_ranges, 
 from clusters.engines.cockroach.licences import enough, give
 from clusters.engines.cockroach.members import Members
 from clusters.engines.cockroach.membership import Membership
+from clusters.engines.cockroach.own_settings import SECRET, give_own
 from clusters.engines.cockroach.pace import FAST_PACE, FAST_SETTINGS
 from clusters.engines.cockroach.spread import spread
 from clusters.engines.cockroach.version import Version
@@ -45,7 +45,6 @@ from clusters.waiting import wait_until
 STATEMENTS_KEPT_S = 3600.0
 """How long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
 DATABASE = "roachproof"
-_SECRET = re.compile("secret|license|password|token|key")
 """Settings of which the value is nobody's business."""
 _LISTEN_S = 5.0
 _SILENT_S, _PATIENT_S = 10.0, 60.0
@@ -58,7 +57,10 @@ BOOTSTRAP_S = 80.0
 class CockroachDeployment:
     """One CockroachDB cluster, secure, one SQL and one HTTP address a node."""
 
-    def __init__(self, *, build: Installed, resources: NodeResources, tuned: bool) -> None:
+    def __init__(
+        self, *, build: Installed, resources: NodeResources, tuned: bool, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """``settings``: cluster settings of the user's own."""
         self._builds = Builds(build)
         self._programs: dict[Path, PurePath] = {}
         self._default = resources
@@ -72,8 +74,8 @@ class CockroachDeployment:
             **pace,
         }
         self.tuned = _told(pace)
-        """What was changed for the faster pace, if that was asked for."""
-        self._settings = FAST_SETTINGS if tuned else {}
+        """What was changed for the faster pace, if that was asked for, and by the user."""
+        self._settings, self._own_settings = FAST_SETTINGS if tuned else {}, settings or {}
         self._join: tuple[str, ...] = ()
         self._access = Access(session=lambda node: self._builds.of(node).dialect.session)
         self._members = Members(self._access, build.dialect)
@@ -355,7 +357,8 @@ class CockroachDeployment:
             for statement in (self._dialect.diagnostics_off, *self._dialect.setup, *pace, own):
                 await connection.execute(statement, timeout=left())
             await give(connection, os.environ, left)
-        self.tuned += _told(self._settings)
+            await give_own(connection, self._own_settings, left)
+        self.tuned += _told({**self._settings, **self._own_settings})
         self._access.database = DATABASE
 
     async def observe(self) -> Mapping[str, Any]:
@@ -371,7 +374,7 @@ class CockroachDeployment:
             if str(parse_build(servers[node])) != str(build.version):
                 raise HarnessError(f"{node} calls itself {servers[node]!r}, its binary {build.tag}")
         rows = await self._access.query(self._dialect.settings_set)
-        settings = {row["name"]: row["value"] for row in rows if not _SECRET.search(row["name"])}
+        settings = {row["name"]: row["value"] for row in rows if not SECRET.search(row["name"])}
         works = await self._access.query(self._dialect.behaviour)
         return {"servers": servers, "settings": settings, "behaviour": {row["name"]: row["value"] for row in works}}
 

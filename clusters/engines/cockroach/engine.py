@@ -1,9 +1,9 @@
 """One CockroachDB binary, found and ready to be deployed."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clusters.cache import cache_dir
@@ -14,6 +14,7 @@ from clusters.engines.cockroach.builds import not_run, run_before
 from clusters.engines.cockroach.cache import versions
 from clusters.engines.cockroach.deployment import CockroachDeployment
 from clusters.engines.cockroach.installed import Installed
+from clusters.engines.cockroach.own_settings import checked
 from clusters.engines.cockroach.version import Version
 from clusters.engines.cockroach.versions import Dialect, dialect_for
 from clusters.errors import BadInput
@@ -26,10 +27,12 @@ class Cockroach:
 
     ``detection_s``: a node that says nothing is taken for dead when its liveness record expires, after 9 s
     (documentation, ``server.time_until_store_dead`` is another, longer time: until its replicas are made anew).
+    ``settings``: the user's own cluster settings, which each cluster is given.
     """
 
     binary: Binary
     dialect: Dialect
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     detection_s: float = 9.0
     kind: EngineKind = KIND
 
@@ -74,7 +77,10 @@ class Cockroach:
     def deploy(self, nodes: Sequence[NodeSpec], *, resources: NodeResources, tuned: bool) -> CockroachDeployment:
         """CockroachDB on these nodes; ``tuned`` makes servers look through their replicas faster."""
         return CockroachDeployment(
-            build=Installed(binary=self.program, tag=self.version), resources=resources, tuned=tuned
+            build=Installed(binary=self.program, tag=self.version),
+            resources=resources,
+            tuned=tuned,
+            settings=self.settings,
         )
 
 
@@ -93,7 +99,7 @@ def find(wanted: Wanted = Wanted()) -> Cockroach:  # noqa: B008 - frozen
         download_s=wanted.download_s,
         progress=progress,
     )
-    return Cockroach(binary=binary, dialect=dialect_for(binary.version))
+    return Cockroach(binary=binary, dialect=dialect_for(binary.version), settings=checked(wanted.settings))
 
 
 def former(engine: Engine) -> Cockroach | None:
