@@ -51,8 +51,12 @@ def contradictions(here: Outcomes, there: Outcomes) -> list[str]:
 
 
 def test_a_check_that_passes_here_and_is_refuted_there_is_a_contradiction() -> None:
-    here = {("a", "lost", "=="): "pass", ("a", "gap_s", "<="): "pass", ("a", "p99", "<="): "refuted"}
-    there = {("a", "lost", "=="): "refuted", ("a", "gap_s", "<="): "inconclusive", ("a", "p99", "<="): "refuted"}
+    here: Outcomes = {("a", "lost", "=="): "pass", ("a", "gap_s", "<="): "pass", ("a", "p99", "<="): "refuted"}
+    there: Outcomes = {
+        ("a", "lost", "=="): "refuted",
+        ("a", "gap_s", "<="): "inconclusive",
+        ("a", "p99", "<="): "refuted",
+    }
     assert contradictions(here, there) == ["a lost ==: pass here, refuted there"]
     assert contradictions(there, here) == ["a lost ==: refuted here, pass there"]
 
