@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from clusters.engines.cockroach.engine import Cockroach
-from clusters.sql import Connection, SqlError
+from clusters.sql import Connection
 from fixtures.workloads.tenants.plan import Plan
 from fixtures.workloads.tenants.provision import Provisioning
 from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
@@ -56,16 +56,13 @@ async def tune(connection: Connection, site: Site) -> list[str]:
 
     Settings of the cluster are changed for good, those of sessions for this connection, as ours has them.
     """
-    tenancy, done = site.tenancy, list[str]()
-    for one in tenancy.settings:
-        try:
-            await connection.execute(tenancy.set_setting.format(name=one.name, value=one.value), timeout=60)
-        except SqlError as error:
-            if not error.failure.certainly_not_done:
-                raise  # a version that does not know it refuses
-        else:
-            done.append(f"{one.name} = {one.value}")
-    return done + [one.removeprefix("SET ") for one in tenancy.session if await known(connection, one)]
+    tenancy = site.tenancy
+    settings = {
+        f"{one.name} = {one.value}": tenancy.set_setting.format(name=one.name, value=one.value)
+        for one in tenancy.settings
+    }
+    session = {one.removeprefix("SET "): one for one in tenancy.session}
+    return [told for told, sql in (settings | session).items() if await known(connection, sql)]
 
 
 def too_slow(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
