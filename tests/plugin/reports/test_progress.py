@@ -102,11 +102,11 @@ def slow(gate: Gate) -> Gate:
 
 
 def watched(
-    gate: Gate, *args: str, lines: int = 1, env: Mapping[str, str] = MappingProxyType({})
+    gate: Gate, *args: str, until: str, lines: int = 1, env: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[int, list[list[str]], Screen]:
     """A run as a person sees it: its status, the screens that came one after the other, and the last one.
 
-    Its tests go on until so many lines that say what they do are shown at once.
+    Its tests go on until so many lines that hold ``until`` are shown at once.
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
@@ -131,7 +131,7 @@ def watched(
             rest = data[len(whole) :]
             screen.feed(whole.decode("utf-8", "replace"))
             screens.append(screen.shown())
-            if sum(re.search(r"thinking(, 40 wri| \()", line) is not None for line in screens[-1]) >= lines:
+            if sum(until in line for line in screens[-1]) >= lines:
                 (gate.path / "seen").touch()
         screen.feed(rest.decode())
         status = process.wait(timeout=PATIENCE_S)
@@ -146,7 +146,8 @@ def seconds(told: str) -> int:
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_live_view_on_a_terminal(slow: Gate, workers: tuple[str, ...]) -> None:
-    status, screens, last = watched(slow, "--run-dir", "out", *workers, lines=2 if workers else 1)
+    arguments = ("--run-dir", "out", *workers)
+    status, screens, last = watched(slow, *arguments, until="thinking, 40 wri", lines=2 if workers else 1)
     shown = "\n".join(last.shown())
     assert status == 0, shown
     live = [line for lines in screens for line in lines if "thinking" in line]
@@ -175,7 +176,7 @@ def test_a_live_view_on_a_terminal(slow: Gate, workers: tuple[str, ...]) -> None
 def test_plain_lines_where_nobody_watches(slow: Gate, why: str) -> None:
     arguments = ("test_claims.py::test_it[1]", *(["-s"] if why == "no capture" else []))
     environment = {"CI": {"CI": "true"}, "dumb": {"TERM": "dumb"}}.get(why, {})
-    lines = watched(slow, *arguments, env=environment)[2].shown()
+    lines = watched(slow, *arguments, until="thinking (", env=environment)[2].shown()
     shape = rf"  \[ +\d+ s\] 3/4 measure {LEFT}  thinking \(test_it\[1\]\)"
     (place,) = [number for number, line in enumerate(lines) if re.fullmatch(shape, line)]
     assert lines[place - 1] == "test_claims.py", "pytest's own line was ended, and no line is empty"
