@@ -113,7 +113,7 @@ async def test_tenants_reach_nothing_of_each_other(few_tenants: Tenants, judge: 
 @pytest.mark.topology(nodes="nodes")
 async def test_tables_as_far_as_the_machine_carries(tenant_growth: TenantGrowth, judge: Judge, nodes: int) -> None:
     """Tables are made as far as the machine carries, and none of them is missing when it stops."""
-    async with tenant_growth.tenants.provisioning():
-        await tenant_growth.grow()
+    async with tenant_growth.tenants.provisioning(), tenant_growth.tenants.asking() as ask:
+        await tenant_growth.grow(ask)
         await tenant_growth.count()
     assert judge.decide()

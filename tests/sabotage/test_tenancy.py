@@ -320,8 +320,8 @@ async def test_a_table_is_dropped_behind_the_growth_curve(
     """The curve, a short one, stopped with all its tables, and before they are counted somebody drops one."""
     small = replace(trial.run.size(GROWTH), largest=1350, batch_tables=150, rest_s=1)
     monkeypatch.setattr(TenantGrowth, "sizes", property(lambda _: small))
-    async with tenant_growth.tenants.provisioning():
-        await tenant_growth.grow()
+    async with tenant_growth.tenants.provisioning(), tenant_growth.tenants.asking() as ask:
+        await tenant_growth.grow(ask)
         first = next(iter(tenant_growth.tenants.plan)).database
         await tenant_growth.tenants.administer(first, "DROP TABLE sales_history")
         await tenant_growth.count()
