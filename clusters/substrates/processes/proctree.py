@@ -231,17 +231,26 @@ def freeze(find: Callable[[], list[Process]], *, seconds: float) -> Generator[No
 
 
 def end(find: Callable[[], list[Process]], *, seconds: float) -> Generator[None, None, list[Process]]:
-    """Freeze what ``find`` finds, then SIGKILL all of it until nothing is found; yields between rounds.
+    """Freeze what ``find`` finds, then SIGKILL all of it until nothing is found or lives; yields between rounds.
 
-    Freezing first keeps one part from reacting to the death of another, or from starting what was not found yet.
+    Freezing first keeps one part from reacting to the death of another, or from starting what was not found yet. One
+    that dies loses its mark and its working directory before its files and sockets: until it is dead it is left, too.
     Returns what is left after ``seconds``.
     """
     until = time.monotonic() + seconds
     yield from freeze(find, seconds=min(2.0, seconds))
-    while left := find():
-        for process in left:
+    killed: dict[int, Process] = {}
+    while left := {process.pid: process for process in [*killed.values(), *find()]}:
+        for process in left.values():
             send(process, signal.SIGKILL)
         if time.monotonic() > until:
-            return left
+            return [*left.values()]
         yield
+        killed = {pid: process for pid, process in left.items() if lives(process)}
     return []
+
+
+def lives(process: Process) -> bool:
+    """Whether exactly this process is there, and not dead."""
+    now = read(process.pid)
+    return now is not None and now.start == process.start and not now.dead

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -13,6 +14,8 @@ from clusters.model import (
 )
 from clusters.substrates.processes import Processes, proctree
 from tests.clusters.substrates.processes.process_nodes import (
+    PATIENCE_S,
+    PYTHON,
     alive,
     daemonised,
     eventually,
@@ -34,6 +37,26 @@ async def test_kill_reaches_what_left_the_tree(place: Processes, how: tuple[str,
     assert place.exit_code("n1") == -signal.SIGKILL
     assert alive(theirs)
     assert place.state("n2") is ProcessState.RUNNING
+
+
+def test_what_is_not_found_any_more_is_left_until_it_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it dies it has neither mark nor working directory, and may still hold its files and sockets."""
+    with subprocess.Popen([*PYTHON, "import time; time.sleep(1000)"]) as process:
+        seen = proctree.read(process.pid)
+        assert seen is not None
+        found = [[seen], [seen], [seen]]  # two rounds of freezing, one of ending
+        with monkeypatch.context() as patch:
+            patch.setattr(proctree, "send", lambda _, signum: signum)
+            patch.setattr(proctree, "unstopped", lambda _: [])
+            ending = proctree.end(lambda: found.pop(0) if found else [], seconds=PATIENCE_S)
+            for _ in range(6):
+                next(ending)
+            assert found == []
+        process.kill()
+        process.wait()
+        with pytest.raises(StopIteration) as stop:
+            next(ending)
+        assert stop.value.value == []
 
 
 async def test_what_a_dead_leader_left_behind_is_gone_before_it_starts_again(place: Processes) -> None:
