@@ -5,6 +5,7 @@ from pathlib import Path
 
 from clusters.engines.cockroach.builds import RUN
 from plugin.catalogue import load
+from plugin.judge.model import Kind
 from plugin.suites import Suite
 
 TEXT = (Path(__file__).parents[2] / "docs" / "tenancy.md").read_text()
@@ -34,6 +35,23 @@ def test_a_verdict_has_a_day_and_a_build_that_was_run() -> None:
         seen = not verdict.startswith("*")
         assert bool(re.fullmatch(r"2026-\d\d-\d\d", day)) is seen, (claim, verdict)
         assert not seen or where.removeprefix("CockroachDB ") in builds, where
+
+
+def test_every_check_that_decides_is_sabotaged_or_said_to_be_never_seen_refuted() -> None:
+    """Of claims of tenants: in the table, by one that has it, or among those that none was seen refuted by."""
+    sabotages = TEXT.partition("## Sabotages")[2].partition("\n## ")[0]
+    table = "".join(line.split("|")[-2] for line in sabotages.splitlines() if line.startswith("| "))
+    never = sabotages.partition("*Never seen refuted*")[2].partition("All others")[0]
+    named = {metric for text in (table, never) for metric in re.findall(r"`([a-z_0-9]+)`", text)}
+    deciding = {
+        check.metric
+        for claim in load()
+        if claim.id.startswith("tenancy")
+        for check in claim.checks
+        if check.kind is not Kind.REPORT
+    }
+    assert deciding
+    assert not deciding - named
 
 
 def test_the_claims_of_the_gate_are_counted() -> None:
