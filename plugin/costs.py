@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def costs_of(claim: "Claim", run: "Run", where: Where) -> list[Cost]:
     """Of one trial of the claim, in its order. Raises ``BadInput`` where the profile has no size of a workload."""
     return [
-        workload.costs[name](run.size(workload), replace(where, files=run.files_of(workload)))
+        workload.costs[name](run.size(workload), replace(where, files=run.files_of(workload), size=run.size))
         for name in claim.costs
         for workload in WORKLOADS.values()
         if name in workload.costs

@@ -51,13 +51,15 @@ class FileOption(Generic[S]):
 class Where:
     """On what something is to be done: an engine, on so many nodes.
 
-    ``files``: what the user gave the workload; ``parameters``: those of the test, by name.
+    ``files``: what the user gave the workload; ``parameters``: those of the test, by name. ``size`` gives the profile's
+    sizes of any workload.
     """
 
     engine: EngineKind
     nodes: int
     files: Sequence[Path] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
+    size: "Callable[[Workload[Any]], Any] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

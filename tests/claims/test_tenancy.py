@@ -51,10 +51,9 @@ async def test_more_tables_are_not_slower(
 ) -> None:
     """A cluster with more tables is not slower than the same cluster with two thirds of them."""
     async with tenants.provisioning():
-        for side, part in tenants.sides.items():
-            there = await tenants.provision(part)
+        async for side, there, blocks in tenants.in_turns(tenant_load.sizes.blocks):
             some = tenants.made_for(mix, part=min(tenants.sides.values()))
-            await tenant_load.one_side(some, mix=mix, side=side, of=there)
+            await tenant_load.one_side(some, mix=mix, side=side, of=there, blocks=blocks)
     assert judge.decide()
 
 

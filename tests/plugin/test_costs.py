@@ -155,6 +155,22 @@ def test_tenants_that_only_loads_of_each_mix_need_are_costed_where_they_are_made
         assert all(one.startswith(f"a change of schema in {tenants + more} tenants") for one in changed)
 
 
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("cockroach", "2 loads of 16 tenants in 12 windows: "),
+        ("postgres", "7 loads of 16 tenants in 12 windows, and the last third of all dropped and made again 3 times: "),
+    ],
+)
+def test_what_is_dropped_and_made_again_between_windows_is_costed(engine: str, said: str) -> None:
+    """Where it is gone at once: there the two sizes alternate."""
+    *_, loaded = told(load().claim("tenancy-larger-not-slower"), run("laptop"), where(engine=engine))
+    assert loaded.startswith(said)
+    _, loads = costs.costs_of(load().claim("tenancy-larger-not-slower"), run("laptop"), where(engine=engine))
+    windows_s = 12 * 10 + int(said[0]) * (3 + 16 / 20)
+    assert (loads.seconds > windows_s + 3 * 9) if engine == "postgres" else (loads.seconds == windows_s)
+
+
 def test_a_claim_that_loads_tenants_says_so() -> None:
     """Also where the load lasts as long as something else: the machine needs the processes that drive it."""
     loaded = [one.id for one in TENANCY if any(cost.endswith("_loaded") for cost in one.costs)]
