@@ -27,7 +27,7 @@ LICENSED: Series = (23, 1)
 """From here on versions (of 23.1 to 24.2 the late patches) come under the CockroachDB Software License, which has
 conditions for disclosing benchmarks."""
 
-FULL = 17
+FULL = 18
 """Figures of a complete run."""
 ALONE_S = 60.0
 """How long to wait for other runs to leave the machine; a shared one makes figures worse, the comparisons stay fair."""
