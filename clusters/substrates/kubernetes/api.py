@@ -22,6 +22,7 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CH
 from websocket import WebSocket, WebSocketException
 
 from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes.manifests import LONGEST_S
 from clusters.substrates.kubernetes.reached import KEPT_ALIVE, configuration
 
 T = TypeVar("T")
@@ -29,8 +30,6 @@ T = TypeVar("T")
 AWAY_S, FIRST_S = 60.0, 15.0
 """How long an API server may be away before a call is given up, and one that never answered yet."""
 _CALL_S, _AGAIN_S = 30.0, 0.5
-_LOG_S = 7 * 86_400
-"""A log may be silent for as long as its node; the client takes no tuple without a number."""
 _WATCH_S = 300
 """How long the API server goes on with one watch before it is begun anew."""
 _AWAY = (429, 500, 502, 503, 504)
@@ -203,7 +202,8 @@ class Api:
     def follow_log(self, namespace: str, pod: str, container: str) -> Iterator[str]:
         """Each line of a container's log, from its begin, as it is written. Ends with it, or the connection."""
         with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            limit = (_CALL_S, _LOG_S)
+            # A log may be silent for as long as its node; the client takes no tuple without a number.
+            limit = (_CALL_S, LONGEST_S)
             read = self.core.read_namespaced_pod_log
             answer = read(
                 pod, namespace, container=container, follow=True, _preload_content=False, _request_timeout=limit

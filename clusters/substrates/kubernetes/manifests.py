@@ -42,8 +42,8 @@ NOBODY = 65534
 COMPONENT = "app.kubernetes.io/component"
 _NODE = {"roachproof/node": "true"}
 """A label of all pods but load generators: selectors of services know no exceptions."""
-_DEADLINE_S = 24 * 3600
-"""Load generators that nobody ends end by themselves after a day."""
+LONGEST_S = 7 * 86_400
+"""No cluster is needed for longer: load generators that nobody ends end by themselves then."""
 LEAST_GRACE_S = 1
 """The grace of a pod that is to end at once. With none the API server forgets it, and makes another while it may still
 run: nobody says that it has ended."""
@@ -239,7 +239,7 @@ def job(settings: Settings, wanted: WantedGenerators) -> Object:
             "parallelism": wanted.number,
             "completionMode": "Indexed",
             "backoffLimitPerIndex": 0,
-            "activeDeadlineSeconds": _DEADLINE_S,
+            "activeDeadlineSeconds": LONGEST_S,
             "template": {"metadata": {"labels": {**settings.labels, COMPONENT: GENERATOR}}, "spec": pod},
         },
     }
