@@ -4,6 +4,7 @@ Sabotages need no comparison: each names what must refute its claim, on whicheve
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from clusters.cache import cache_dir
+from clusters.engines.cockroach.cache import versions
 from fixtures.workloads.relay import ROOT
 from plugin.reports.result_files import RESULT_FILE
 from plugin.status import Status
@@ -20,13 +23,20 @@ from tests.slow import slow
 
 CONTROL = ("--engine", "postgres")
 TWO_VERSIONS = (*CONTROL, "--postgres-version", "16.2", "--postgres-version", "16.14")
-CLAIMS: Mapping[str, Sequence[str]] = {
-    "survivability*": CONTROL,
-    "tenancy": CONTROL,
-    "tenancy-drop": CONTROL,
-    "hot-swap": TWO_VERSIONS,
-}
-"""By claim how the control is asked for it."""
+SUBJECT = ("--engine", "cockroach")
+CLAIMS: Sequence[tuple[str, str, Sequence[str]]] = (
+    ("gate", "survivability*", CONTROL),
+    ("gate", "tenancy", CONTROL),
+    ("gate", "tenancy-drop", CONTROL),
+    ("gate", "hot-swap", TWO_VERSIONS),
+    ("nightly", "scale-up", CONTROL),
+    ("nightly", "survivability-pause", CONTROL),
+    ("nightly", "survivability-drain", CONTROL),
+    ("gate", "survivability", SUBJECT),
+    ("gate", "rebalance", SUBJECT),
+    ("nightly", "rebalance-scale-in", SUBJECT),
+)
+"""Suite, claim, and how its engine is asked for. Those that add nodes need more machines than three."""
 
 Outcomes = Mapping[tuple[str, str, str | None], str]
 """What became of each judged check, by its test, metric and comparison."""
@@ -61,12 +71,19 @@ def test_a_check_that_passes_here_and_is_refuted_there_is_a_contradiction() -> N
     assert contradictions(there, here) == ["a lost ==: refuted here, pass there"]
 
 
-def run(claim: str, substrate: str, home: Path) -> Outcomes:
+def newest() -> str:
+    """The newest build of CockroachDB in the cache: the lab has an image of each. Skips where there is none."""
+    if not (builds := versions(cache_dir(os.environ))):
+        pytest.skip("no build of CockroachDB is in the cache, and so the lab has no image of one")
+    return str(builds[-1])
+
+
+def run(suite: str, claim: str, engine: Sequence[str], substrate: str, home: Path) -> Outcomes:
     """A run of a claim to its verdict, which it must come to; what is refuted is one, too."""
     (home / substrate).mkdir()
     directory = home / substrate / "run"
     own = ["-c", "pyproject.toml", "-o", "testpaths=tests/claims", "--run-dir", str(directory)]
-    asked = [*CLAIMS[claim], "--substrate", substrate, "--claim", claim, "--suite", "gate", "--seed", "17"]
+    asked = [*engine, "--substrate", substrate, "--claim", claim, "--suite", suite, "--seed", "17"]
     line = [sys.executable, "-m", "pytest", *own, *asked]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
@@ -76,9 +93,15 @@ def run(claim: str, substrate: str, home: Path) -> Outcomes:
 
 @slow
 @AT_HAND
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_processes_and_pods_do_not_contradict_each_other(claim: str, tmp_path: Path) -> None:
-    here, there = run(claim, "processes", tmp_path), run(claim, "kubernetes", tmp_path)
+@pytest.mark.parametrize(
+    ("suite", "claim", "engine"), CLAIMS, ids=[f"{engine[1]}-{claim}" for _, claim, engine in CLAIMS]
+)
+def test_processes_and_pods_do_not_contradict_each_other(
+    suite: str, claim: str, engine: Sequence[str], tmp_path: Path
+) -> None:
+    if engine == SUBJECT:
+        engine = (*SUBJECT, "--cockroach-version", newest())
+    here, there = (run(suite, claim, engine, substrate, tmp_path) for substrate in ("processes", "kubernetes"))
     both = [name for name in here if "inconclusive" not in (here[name], there.get(name, "inconclusive"))]
     print(f"{claim}: {len(both)} of {len(here)} checks decided on both, {len(there)} judged in pods")
     assert both
