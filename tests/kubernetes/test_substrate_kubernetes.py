@@ -204,10 +204,11 @@ async def test_a_container_that_crashes_again_and_again_is_no_crash_of_the_datab
         (at,) = await substrate.place([NodeSpec(name="n1")])
         broken = json.dumps({"data": {"node.sh": "echo it cannot; exit 3"}})
         kubectl("-n", pod_of(at)[1], "patch", "configmap", "node-scripts", "-p", broken)
-        with pytest.raises(HarnessError, match=r"CrashLoopBackOff.*see what its log says"):
+        with pytest.raises(HarnessError, match=r"CrashLoopBackOff.*see what it said last: it cannot$"):
             await substrate.start(spec(at, HANGS))
     finally:
         await substrate.close()
+    assert "pod node-region-1-zone-1-0: its container said last: it cannot\n" in history(tmp_path)
     assert "waiting: CrashLoopBackOff: back-off" in history(tmp_path)
     assert "container ended: Error, exit code 3, restarted" in history(tmp_path)
 

@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
 from clusters.errors import HarnessError
 from clusters.model import ProcessState
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import Api, said
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import (
     COMPONENT,
@@ -30,6 +31,8 @@ from clusters.substrates.kubernetes.manifests import (
 )
 from clusters.substrates.kubernetes.orders import exit_code
 
+_CRASHES, _LAST_LINES = "CrashLoopBackOff", 20
+"""Of a container that crashes again and again, and so many lines of its log are kept."""
 _STUCK = {
     "ErrImagePull": "name an image that the cluster can pull",
     "ImagePullBackOff": "name an image that the cluster can pull",
@@ -37,7 +40,7 @@ _STUCK = {
     "InvalidImageName": "correct the image's name",
     "CreateContainerConfigError": "see the pod's events",
     "CreateContainerError": "see the pod's events",
-    "CrashLoopBackOff": "see what its log says (kubectl logs --previous)",
+    _CRASHES: "see what it said last",
     "RunContainerError": "choose an image that has /bin/sh and coreutils",
 }
 """Reasons of a waiting container that do not pass by themselves, and what to do."""
@@ -74,6 +77,8 @@ class Pod:
     """Why it does not run, in Kubernetes' words."""
     stuck: str = ""
     """What to do about that, where it does not pass by itself."""
+    last_words: str = ""
+    """What its container said before it crashed, where it does so again and again: its log goes with the pod."""
     ready: bool = False
     """Whether its first process takes orders."""
     starts: int = 0
@@ -247,7 +252,12 @@ class Pods:
     def _seen(self, seen: Any) -> None:
         pod = self[seen.metadata.name]
         pod.uid = seen.metadata.uid
-        pod.waiting, pod.stuck = _waiting(seen)
+        waiting, stuck = _waiting(seen)
+        if not waiting.startswith(_CRASHES):
+            pod.last_words = ""
+        elif not pod.last_words:
+            pod.last_words = self._last_words(seen)
+        pod.waiting, pod.stuck = waiting, stuck  # the last: whoever sees that asks at once what it said
         if (seen.metadata.labels or {}).get(COMPONENT) == GENERATOR:
             # It runs what it is told by commands of their own: its log says nothing.
             pod.container = _running(seen)
@@ -267,6 +277,18 @@ class Pods:
         if container and container != pod.container:
             pod.container = container
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
+
+    def _last_words(self, seen: Any) -> str:
+        name, lines = seen.metadata.name, {"previous": True, "tail_lines": _LAST_LINES}
+        try:
+            words = self._api.log(self._settings.namespace, name, _status(seen).name, **lines).strip() or "nothing"
+        except ApiException as error:
+            words = f"what is not known, as its log cannot be read ({said(error)})"
+        except OSError as error:
+            words = f"what is not known ({error})"
+        for line in words.splitlines():
+            self._history.write(f"pod {name}: its container said last: {line}")
+        return words
 
     def _describe(self, pod: Pod, now: str) -> None:
         if now != pod.described:
@@ -326,7 +348,7 @@ def unpulled(waiting: str) -> bool:
 
 
 def _stuck(pod: Pod, way_out: str) -> HarnessError:
-    why = f"pod {pod.name}: {pod.waiting}; {way_out}"
+    why = f"pod {pod.name}: {pod.waiting}; {way_out}" + (f": {pod.last_words}" if pod.last_words else "")
     if pod.template is not None and pod.waiting.startswith(_OF_IMAGES):
         return UnfitImage(why, pod.template.image)
     return HarnessError(why)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
 from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
@@ -117,6 +118,60 @@ async def test_an_image_that_is_not_pulled_is_tried_again_unless_it_never_will_b
     said = "" if stuck else ".*; so for 0 s; name an image that the cluster can pull"
     with pytest.raises(UnfitImage, match=rf"pod node-0: {reason}{said}"):
         await pods.until("it", pod, lambda: False, timeout=60 if stuck else 0)
+
+
+class Crashing:
+    """What an API server says of a node's pod whose container crashes again and again; it is asked for its log."""
+
+    core = SimpleNamespace(list_namespaced_pod=None)
+
+    def __init__(self, log: str | Exception) -> None:
+        self.told, self.asked, self._log = list[str](), list[Any](), log
+
+    def watch(self, *_: object, **__: object) -> Iterator[tuple[str, Any]]:
+        for message in ("back-off 10s", "back-off 10s restarting", None, "back-off 20s"):
+            there = of_node()
+            if message:
+                there.status.container_statuses = [status(CONTAINER, waiting("CrashLoopBackOff", message))]
+            yield "MODIFIED", there
+
+    def follow_log(self, *_: object) -> Iterable[str]:
+        return ()
+
+    def log(self, namespace: str, pod: str, container: str, **options: int) -> str:
+        self.asked.append((namespace, pod, container, options))
+        if isinstance(self._log, Exception):
+            raise self._log
+        return self._log
+
+    def pods(self) -> Pods:
+        api: Any = self
+        history: Any = SimpleNamespace(write=self.told.append, warnings=lambda name: "")
+        return Pods(api, Settings(namespace="space", cluster="c"), history)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("no certificate\nit cannot\n", "no certificate\nit cannot"),
+        ("", "nothing"),
+        (OSError("connection reset"), "what is not known (connection reset)"),
+        (ApiException(status=400, reason="Bad Request"), "its log cannot be read ("),
+    ],
+)
+async def test_what_a_container_said_that_crashes_again_and_again_is_kept(log: str | Exception, words: str) -> None:
+    """Its log goes with its pod, and so before anybody could ask for it."""
+    crashing = Crashing(log)
+    pods = crashing.pods()
+    pods._watching.join()
+    lines = {"previous": True, "tail_lines": 20}
+    assert crashing.asked == [("space", "node-0", CONTAINER, lines)] * 2, "once for each time that it is seen to wait"
+    with pytest.raises(HarnessError) as stuck:
+        await pods.until("it", pods["node-0"], lambda: False, timeout=60)
+    assert "pod node-0: CrashLoopBackOff: back-off 20s; see what it said last: " in str(stuck.value)
+    assert words in str(stuck.value)
+    kept = [line for line in crashing.told if line.startswith("pod node-0: its container said last: ")]
+    assert [line for line in words.splitlines() if not any(line in one for one in kept)] == []
 
 
 @pytest.mark.parametrize(
