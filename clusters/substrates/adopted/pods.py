@@ -25,6 +25,8 @@ class Pod:
     container: str = ""
     image: str = ""
     """What that container is to be made of."""
+    since: str = ""
+    """Since when that runs, in its kubelet's words."""
     waiting: str = ""
     """Why none runs, in Kubernetes' words."""
     stuck: bool = False
@@ -115,6 +117,7 @@ class Pods:
         waiting = status.state.waiting
         pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
         pod.stuck = bool(waiting and way_out(waiting))
+        pod.since = str(status.state.running.started_at) if status.state.running else ""
         pod.container = status.container_id or "" if status.state.running else ""
 
 

@@ -138,17 +138,23 @@ class Adopted(States):
         await self._end(name, LEAST_GRACE_S)
 
     async def delete_pod(self, name: str) -> str:
-        """The same; returns once its StatefulSet has made another."""
-        pod, former = self._pods[self._names[name]], self._pods[self._names[name]].uid
+        """The same; returns once its StatefulSet has made another, of which a kubelet runs another container."""
+        pod, ran = self._pods[self._names[name]], self._runs[name]
+        former = pod.uid
         if self.state(name) is not ProcessState.RUNNING:
             raise HarnessError(f"{name} has no pod that could be deleted: it is {self.state(name)}")
         await self._end(name, LEAST_GRACE_S)
 
         async def another() -> Health:
-            return Health(ok=pod.uid not in ("", former), why="its pod is not there")
+            there = pod.uid not in ("", former)
+            why = (pod.waiting or "its container does not run") if there else "its pod is not there"
+            return Health(ok=there and pod.container not in ("", ran), why=why)
 
         await _until(f"another pod {self._names[name]}", another, _START_S)
-        return f"pod {self._names[name]} deleted: its UID was {former} and is {pod.uid}"
+        return (
+            f"pod {self._names[name]} deleted: its UID was {former} and is {pod.uid}; its container was {ran} and is "
+            f"{pod.container}, which its kubelet runs since {pod.since}"
+        )
 
     async def _end(self, name: str, grace_s: int) -> None:
         pod, runs = self._pods[self._names[name]], self._runs[name]

@@ -19,6 +19,8 @@ HOME = BASE / "home"
 STORE, LOGS = HOME / "store", HOME / "logs"
 ORDER = BASE / "order"
 PROGRAMS = BASE / "programs"
+POD = BASE / "pod"
+"""The UID of the pod that has the volume, as its container's first process writes it."""
 SCRIPT = PurePath("/roachproof/scripts/node.sh")
 CUT = SCRIPT.with_name("cutter.py")
 CONTAINER, CUTTER = "node", "cutter"

@@ -21,7 +21,17 @@ from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.links import Links
 from clusters.substrates.kubernetes.machines import Machines
-from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, MANAGED, OWNER, STORE, Settings, Template
+from clusters.substrates.kubernetes.manifests import (
+    CONTAINER,
+    HOME,
+    LOGS,
+    MANAGED,
+    OWNER,
+    POD,
+    STORE,
+    Settings,
+    Template,
+)
 from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.questions import Shell
@@ -362,6 +372,11 @@ class Places:
         await asyncio.to_thread(self._api.delete_now, "end a pod", end, *where, uid=former, grace_s=grace_s)
         another = f"another pod {node.pod}"
         await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=_START_S)
+
+    async def _has_volume(self, node: Node, pod: Pod) -> str:
+        """The UID of the pod that has the node's volume, by the word of its container, once that runs."""
+        await self._pods.until(f"pod {node.pod} to run", pod, lambda: pod.ready, timeout=_START_S)
+        return (await self._asked(node, "cat", str(POD))).strip()
 
     async def _furnish(self, node: Node, pod: Pod) -> None:
         """Put into the pod what was put before it was there, and programs."""

@@ -211,7 +211,10 @@ class Kubernetes(Shrinking):
         await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
 
     async def delete_pod(self, name: str) -> str:
-        """Delete the node's pod; returns once another of the same template is in its place, in which nothing runs."""
+        """Delete the node's pod; returns once another of the same template is in its place, in which nothing runs.
+
+        That another is there is the API server's word, and that of the container which has the volume now.
+        """
         node, pod = self._started(name)
         former, template = pod.uid, pod.template
         if template is None:
@@ -222,7 +225,12 @@ class Kubernetes(Shrinking):
             await self._declared(node, template)
             await self._replaced(node, pod, grace_s=LEAST_GRACE_S)
         await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
-        return f"pod {node.pod} deleted: its UID was {former} and is {pod.uid}"
+        if (says := await self._has_volume(node, pod)) != pod.uid:
+            raise HarnessError(
+                f"{self._cluster}: another pod {node.pod} is said to be there, its UID {pod.uid}; its container says "
+                f"that the volume of {name} is with {says}"
+            )
+        return f"pod {node.pod} deleted: its UID was {former} and is {pod.uid}, as its container says, too"
 
     async def pause(self, name: str) -> None:
         """SIGSTOP everything the node is. Raises ``HarnessError`` where something goes on; then all does."""

@@ -173,30 +173,34 @@ async def test_what_kubernetes_is_late_with_or_refuses_is_no_evidence_of_a_datab
             await place.start(spec)
 
 
-async def test_a_pod_that_is_deleted_is_known_by_its_uid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The former container has ended, and another pod is there: nothing else is proof of it."""
+async def test_a_pod_that_is_deleted_is_known_by_its_uid_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former container has ended, another pod is there, and its kubelet runs another container in it."""
     monkeypatch.setattr(substrate, "_START_S", 0.0)
     place: Any = told()
     there = replace(found("shop", [RELEASE]), image="db:1")
     place._found, place._allowed, place._next, place._ended = there, True, {}, {}
     at, asked = place._pods["shop-cockroachdb-0"], list[object]()
-    uid = "u"
+    made = iter([("u", ""), ("v", ""), ("v", "one"), ("u", "two"), ("v", "two")])
 
     async def ask(**changes: object) -> None:
         asked.append(changes)
 
     def delete(_what: str, _delete: object, *where: str, uid: str, grace_s: int) -> None:
         asked.append((where[0], uid, grace_s))
-        at.codes["one"], at.container, at.uid = 0, "", made
+        at.codes["one"], (at.uid, at.container) = 0, next(made)
 
     place._changes = SimpleNamespace(ask=ask)
     place._api = SimpleNamespace(delete_now=delete, core=SimpleNamespace(delete_namespaced_pod=None))
-    made = uid
-    with pytest.raises(HarnessError, match="another pod shop-cockroachdb-0: not after"):
-        await place.delete_pod("n1")
-    at.container, at.codes, made = "one", {}, "v"
-    assert await place.delete_pod("n1") == "pod shop-cockroachdb-0 deleted: its UID was u and is v"
-    assert asked == [{"image": "db:1"}, ("shop-cockroachdb-0", "u", 1)] * 2
+    for _ in range(4):
+        with pytest.raises(HarnessError, match="another pod shop-cockroachdb-0: not after"):
+            await place.delete_pod("n1")
+        at.container, at.codes, at.uid = "one", {}, "u"
+    at.since = "12:00:00"
+    assert await place.delete_pod("n1") == (
+        "pod shop-cockroachdb-0 deleted: its UID was u and is v; its container was one and is two, which its kubelet "
+        "runs since 12:00:00"
+    )
+    assert asked == [{"image": "db:1"}, ("shop-cockroachdb-0", "u", 1)] * 5
     assert (place.state("n1"), place.ended_by("n1")) == (ProcessState.EXITED, "")
     with pytest.raises(HarnessError, match="n1 has no pod that could be deleted: it is exited"):
         await place.delete_pod("n1")

@@ -14,7 +14,7 @@ import pytest
 from clusters.errors import BadInput, HarnessError
 from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
 from clusters.substrates.kubernetes import places
-from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, STORE, Template
+from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
 from clusters.substrates.kubernetes.questions import Shell
@@ -143,7 +143,7 @@ class Remade:
     """A StatefulSet's pod, which is made anew as soon as it is deleted; what is done to it, in words."""
 
     def __init__(self, there: Any, pod: Pod, *, anew: bool = True) -> None:
-        self.did = list[str]()
+        self.did, self.says = list[str](), ""
         there._settings, there._api = SimpleNamespace(namespace="team"), SimpleNamespace(delete_now=self.delete)
         there._api.core = SimpleNamespace(delete_namespaced_pod=None)
         self._pod, self._anew = pod, anew
@@ -154,7 +154,7 @@ class Remade:
 
     async def asked(self, _: object, *question: str) -> str:
         self.did.append(question[-1])
-        return ""
+        return f"{self.says or self._pod.uid}\n" if question == ("cat", str(POD)) else ""
 
     async def declared(self, _: object, template: Template) -> None:
         self.did.append(f"declared {template.image}")
@@ -174,12 +174,21 @@ class Watched(dict[str, Pod]):
 
 async def test_a_pod_that_is_deleted_comes_back_as_it_was_without_its_process() -> None:
     """Of the template that its StatefulSet was told last it might be another version's; with an order it would run."""
-    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, starts=1)
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, ready=True, starts=1)
     there = place(pod=pod)
     remade = Remade(there, pod)
-    assert await there.delete_pod("n1") == "pod node-0 deleted: its UID was u and is v"
-    assert remade.did == [f"rm -f {ORDER}", "declared db:1", "deleted node-0 u 1"]
+    assert await there.delete_pod("n1") == "pod node-0 deleted: its UID was u and is v, as its container says, too"
+    assert remade.did == [f"rm -f {ORDER}", "declared db:1", "deleted node-0 u 1", str(POD)]
     assert there._nodes["n1"].pod == "node-0"
+
+
+async def test_that_a_pod_is_another_is_not_the_api_servers_word_alone() -> None:
+    """Its container says whose it is; one that is of the former pod was not deleted."""
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, ready=True, starts=1)
+    there = place(pod=pod)
+    Remade(there, pod).says = "u"
+    with pytest.raises(HarnessError, match="its UID v; its container says that the volume of n1 is with u"):
+        await there.delete_pod("n1")
 
 
 async def test_a_pod_that_is_not_made_anew_is_no_fault_that_bit() -> None:
