@@ -92,8 +92,8 @@ class FakeSubstrate:
             raise HarnessError(f"{name} was never placed")
 
     def _new(self, name: str) -> None:
-        if name in self.placed or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise BadInput(f"node name {name!r}: must be new to the cluster, and a file name")
+        if name in self.placed or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+            raise BadInput(f"node name {name!r}: must be new to the cluster, and a file name of at most 63")
 
     def _started(self, name: str) -> ProcessState:
         self._open()

@@ -100,6 +100,14 @@ class Settings:
         return ",".join(f"{key}={value}" for key, value in self.labels.items())
 
 
+def cluster(name: str, token: str) -> str:
+    """What a cluster of a test is called, its own namespace and the label of all that is of it: 63 characters at most.
+
+    ``token``: eight characters that no other one has.
+    """
+    return f"{OWNER}-{re.sub(r'[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{token}"
+
+
 def group(node: NodeSpec) -> str:
     """The StatefulSet that a node belongs to: one a zone of a region."""
     return _slug(f"node-{node.region}-{node.zone}")

@@ -136,8 +136,7 @@ class Places:
         """
         given = Given.read()
         api = await asyncio.to_thread(Api, given.context)
-        slug = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
-        cluster = f"roachproof-{slug}-{secrets.token_hex(4)}"
+        cluster = manifests.cluster(name, secrets.token_hex(4))
         settings = Settings(
             namespace=given.namespace or cluster,
             cluster=cluster,
@@ -281,8 +280,8 @@ class Places:
         name = spec.name
         if name in (*self._nodes, *self._removed) or not _NAME.fullmatch(name):
             raise BadInput(
-                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-'; rename it "
-                "in the topology"
+                f"node name {name!r}: must be new to the cluster and at most 63 letters, digits, '.', '_' and '-'; "
+                "rename it in the topology"
             )
         pod = f"{group}-{sum(node.group == group for node in self._nodes.values())}"
         address = here = manifests.host(pod, self._settings.namespace)

@@ -190,7 +190,7 @@ class Processes(Programs):
         taken = name in self._placements or name in self._services or name.startswith("helper-")
         if taken or not _NAME.fullmatch(name):
             raise BadInput(
-                f"node name {name!r}: must be new to the cluster and of letters, digits, '.', '_' and '-' "
+                f"node name {name!r}: must be new to the cluster and at most 63 letters, digits, '.', '_' and '-' "
                 "(not helper-…); rename it in the topology"
             )
 

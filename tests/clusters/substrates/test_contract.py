@@ -132,6 +132,9 @@ async def test_names_are_new_and_names_of_files(substrate: Substrate) -> None:
     for name in ("n1", "../n2", "", "a/b"):
         with pytest.raises(BadInput, match="must be new"):
             await one(substrate, name)
+    with pytest.raises(BadInput, match=f"'{'n' * 64}': must be new .*at most 63"):
+        await one(substrate, "n" * 64)
+    await one(substrate, "n" * 63)
     await one(substrate, "n2")
     for name in ("n1", "../n2"):
         with pytest.raises(BadInput, match="must be new"):

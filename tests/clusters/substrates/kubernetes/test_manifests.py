@@ -210,6 +210,13 @@ def test_what_cuts_links_may_change_its_pods_network_and_nothing_else() -> None:
         assert ("pod-security.kubernetes.io/enforce" in own["metadata"]["labels"]) is cuts
 
 
+@pytest.mark.parametrize("name", ["survivability", "Tenancy_gate", "a" * 200, "é" * 200, "x" * 39 + "-yz", ""])
+def test_a_namespace_has_a_name_that_kubernetes_takes_whatever_the_test_is_called(name: str) -> None:
+    called = manifests.cluster(name, "0123abcd")
+    assert re.fullmatch(r"roachproof-[-a-z0-9]*-0123abcd", called)
+    assert len(called) <= 63
+
+
 def test_one_stateful_set_a_zone_of_a_region_with_a_name_that_kubernetes_takes() -> None:
     assert manifests.group(NodeSpec(name="n1")) == manifests.group(NodeSpec(name="n2")) == "node-region-1-zone-1"
     long = manifests.group(NodeSpec(name="n1", region="Eu_West 1", zone="z" * 80))
