@@ -24,7 +24,8 @@ MOST_WORDS = 35
 """Who reads a longer sentence has forgotten its begin."""
 FOREIGN = {"--quiet", "--junit-xml", "--alluredir", "--deselect", "--benchmark-storage", "--benchmark-max-time",
            "--benchmark-disable", "--benchmark-skip", "--maxfail", "--help", "--version",
-           "--build-arg", "--userns", "--tags", "--always", "--long", "--follow", "--selector", "--output"}  # fmt: skip
+           "--build-arg", "--userns", "--tags", "--always", "--long", "--follow", "--selector", "--output",
+           "--clusterrole", "--serviceaccount"}  # fmt: skip
 """Options of pytest and its plugins, and of programs that are not ours, that the documents name."""
 
 
