@@ -262,7 +262,7 @@ async def test_a_connection_that_is_forgotten_on_its_way_is_made_anew(tmp_path: 
 
 @slow
 async def test_an_api_server_that_is_away_refutes_no_claim(tmp_path: Path) -> None:
-    """In the middle of one: it is waited for, or the harness has failed, or times tell nothing."""
+    """In the middle of one: it is waited for, so that times may tell nothing, or the harness has failed."""
     run = Running(tmp_path)
     try:
         await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
