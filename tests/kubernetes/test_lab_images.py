@@ -1,5 +1,7 @@
 """What images that are made of this machine's files can do: no lab is needed for that."""
 
+import json
+import platform
 import subprocess
 import sys
 import tarfile
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusters.archives import write_member
-from tests.kubernetes.lab.images import Image
+from tests.kubernetes.lab.images import Image, _wrap
 from tests.kubernetes.lab.layers import BUSYBOX, DASH
 from tests.kubernetes.lab.python import interpreter
 
@@ -27,6 +29,19 @@ def _why_not() -> str:
         return f"{', '.join(lacks)} of which images are made is not here"
     tried = subprocess.run(["chroot", "/", "true"], capture_output=True, check=False)
     return "whoever runs this may not change the root directory" if tried.returncode else ""
+
+
+@pytest.mark.parametrize(("machine", "called"), [("x86_64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")])
+def test_an_image_is_of_the_machine_whose_programs_it_has(
+    machine: str, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    (tmp_path / "layer").write_bytes(b"")
+    _wrap("any:1", tmp_path / "layer", tmp_path / "image.tar", {})
+    with tarfile.open(tmp_path / "image.tar") as image:
+        (manifest,) = json.load(image.extractfile("manifest.json") or pytest.fail("it has none"))
+        config = json.load(image.extractfile(manifest["Config"]) or pytest.fail("it has none"))
+    assert config["architecture"] == called
 
 
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import platform
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from tests.kubernetes.lab.layers import BUSYBOX, DASH, TOOLS, Layer
 SHELL = "roachproof.local/shell:1"
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Of the environment of all images."""
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What images call the machines that have another name for themselves: their programs are this one's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +84,7 @@ def _wrap(name: str, layer: Path, archive: Path, config: Mapping[str, object]) -
         while part := content.read(1 << 20):
             digest.update(part)
     described = {
-        "architecture": "amd64",
+        "architecture": ARCHITECTURES.get(machine := platform.machine(), machine),
         "os": "linux",
         "config": {
             "Env": [PATH],
