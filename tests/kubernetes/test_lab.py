@@ -35,7 +35,7 @@ signal.pause()
 WITH_A_SHELL = """
 import sys
 from tests.kubernetes.lab import __main__ as command
-command.known_images = lambda _: [command.Image(name=command.SHELL)]
+command.known_images = lambda *_: [command.Image(name=command.SHELL)]
 sys.exit(command.main())
 """
 """The command line with one small image, as importing all of them would take minutes."""

@@ -1,11 +1,15 @@
 """Which versions a command in the tests' Kubernetes changes between: no lab is needed for that."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from clusters.engines import Wanted
 from clusters.engines.postgres import KIND
 from clusters.engines.postgres.binaries import installed
+from clusters.errors import BadInput
+from tests.kubernetes.lab import __main__ as lab
 from tests.kubernetes.lab import control
 from tests.kubernetes.lab.__main__ import two_versions
 
@@ -62,6 +66,43 @@ def test_a_command_changes_to_the_newest_version(
     cached: list[str], command: list[str], named: list[str], tmp_path: Path
 ) -> None:
     assert two_versions(cache(tmp_path, cached), command) == named
+
+
+class Sought:
+    """In the place of what finds a CockroachDB."""
+
+    def __init__(self, answer: Exception | SimpleNamespace) -> None:
+        self.asked, self._answer = list[Wanted](), answer
+
+    def __call__(self, wanted: Wanted) -> SimpleNamespace:
+        self.asked.append(wanted)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def test_where_no_build_is_cached_one_is_looked_for_before_there_is_a_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its network has no way out: on a fresh machine no run there ever had a CockroachDB."""
+    find = Sought(SimpleNamespace(version="v26.1.2", program=tmp_path / "cockroach"))
+    monkeypatch.setattr(lab, "find", find)
+    assert lab.sought(tmp_path, TAKES_BOTH) == {"v26.1.2": tmp_path / "cockroach"}
+    assert [wanted.download_s for wanted in find.asked] == [60.0]
+    images = {image.name: image for image in lab.known_images(tmp_path, ["pytest"])}
+    assert images["roachproof.local/cockroach:v26.1.2"].where == {str(tmp_path / "cockroach"): "/cockroach/cockroach"}
+    find.asked.clear()
+    assert lab.sought(tmp_path, CONTROL) == {}
+    assert lab.sought(cache(tmp_path, BUILDS), TAKES_BOTH) == {}
+    assert find.asked == []
+
+
+def test_that_none_is_to_be_had_is_said_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lab, "find", Sought(BadInput("no CockroachDB to test: no way out")))
+    assert not [image for image in lab.known_images(tmp_path, TAKES_BOTH) if "cockroach:" in image.name]
+    assert "the lab has no CockroachDB: no CockroachDB to test: no way out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("here", [["18.4"], ["18.4", "16.14"], []])

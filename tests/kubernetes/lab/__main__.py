@@ -1,8 +1,8 @@
 """``python -m tests.kubernetes.lab [OPTIONS] COMMAND …``: run a command in a Kubernetes that is there meanwhile.
 
-It has an image of each build of CockroachDB in the cache, of the embedded control where that is installed, and of what
-cuts links. The command finds the cluster by KUBECONFIG, and the images by ROACHPROOF_KUBERNETES_IMAGES and
-ROACHPROOF_KUBERNETES_CUTTER_IMAGE.
+It has an image of each build of CockroachDB in the cache, or of another that can be had where that has none, of the
+embedded control where that is installed, and of what cuts links. The command finds the cluster by KUBECONFIG, and the
+images by ROACHPROOF_KUBERNETES_IMAGES and ROACHPROOF_KUBERNETES_CUTTER_IMAGE.
 """
 
 import argparse
@@ -18,9 +18,13 @@ from types import FrameType
 from typing import NoReturn
 
 from clusters.cache import cache_dir
+from clusters.engines import Wanted
 from clusters.engines.cockroach.cache import versions
+from clusters.engines.cockroach.engine import find
+from clusters.errors import BadInput
 from clusters.known import CHOICES, SUBJECT
 from plugin.options import AUTO
+from plugin.run import DOWNLOAD_S
 from tests.kubernetes.at_hand import LAB
 from tests.kubernetes.lab import control
 from tests.kubernetes.lab.hyperkube import NotBuilt
@@ -31,14 +35,32 @@ from tests.kubernetes.lab.python import called, interpreter
 
 CUTTER = "roachproof.local/cutter:1"
 CONTROL = "postgres"
+_BUILDS = "cockroach/v*/cockroach"
 
 
-def known_images(cache: Path) -> list[Image]:
-    """The shell, what cuts links, each build of CockroachDB in the cache, and the control if it is installed."""
-    builds = sorted(cache.glob("cockroach/v*/cockroach"))
+def sought(cache: Path, command: Sequence[str]) -> Mapping[str, Path]:
+    """One build of CockroachDB that can be had, by its version, where the cache has none and the command takes that.
+
+    It is looked for as for a run, in the same time. Here: the network of the lab has no way out, and so no run of there
+    downloads one.
+    """
+    if versions(cache) or _engine(command) not in (SUBJECT, AUTO):
+        return {}
+    print(f"no build of CockroachDB is in {cache}: looking for one", file=sys.stderr)
+    try:
+        found = find(Wanted(download_s=DOWNLOAD_S))
+    except BadInput as error:
+        print(f"the lab has no CockroachDB: {error}", file=sys.stderr)
+        return {}
+    return {found.version: found.program}
+
+
+def known_images(cache: Path, command: Sequence[str]) -> list[Image]:
+    """The shell, what cuts links, builds of CockroachDB, and the control if it is installed."""
+    builds = sought(cache, command) or {build.parent.name: build for build in sorted(cache.glob(_BUILDS))}
     of_builds = [
-        Image(name=f"roachproof.local/cockroach:{build.parent.name}", programs={"/cockroach/cockroach": build})
-        for build in builds
+        Image(name=f"roachproof.local/cockroach:{version}", programs={"/cockroach/cockroach": build})
+        for version, build in builds.items()
     ]
     installed = control.image()
     return [Image(name=SHELL), _cutter(cache), *of_builds, *([installed] if installed else [])]
@@ -118,7 +140,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _ended)
     base = cache_dir(os.environ) / "lab"
     more = two_versions(base.parent, options.command) if options.two_versions else []
-    images = known_images(base.parent)
+    images = known_images(base.parent, options.command)
     zones = [(f"r{i % options.regions + 1}", f"z{i // options.regions + 1}") for i in range(options.machines)]
     try:
         with Lab(base, images, zones) as lab:
