@@ -69,7 +69,7 @@ def drawn(found: Sequence[Row]) -> str:
     builds = [(row, colour) for row, (colour, _) in zip(found, STYLES, strict=False)]
     largest = max(row.tables for row in found)
     measured = sorted({row.tables for row in found} | {largest * step / STEPS for step in range(STEPS + 1)})
-    sizes = sorted({row.tables for row in found} | {TARGET * step / STEPS for step in range(STEPS + 1)})
+    sizes = sorted({row.tables for row in found} | {TARGET * step / STEPS for step in range(1, STEPS + 1)})
     sizes.append(TARGET)  # a second time, for the other end of an interval
     costs = [
         Line(
@@ -87,8 +87,8 @@ def drawn(found: Sequence[Row]) -> str:
             x=measured, across="tables", lines=costs, logarithmic=True,
         ),
         Chart(
-            title=f"Hours for all tables, extrapolated to the article's {TARGET // 1000} 000; its sizes are marked",
-            x=sizes, across="tables", behind=marks, height=300,
+            title=f"Hours for all tables, to the article's {TARGET // 1000} 000, whose sizes are marked (logarithmic)",
+            x=sizes, across="tables", behind=marks, height=300, logarithmic=True,
             lines=[line for row, colour in builds for line in _extrapolated(row, colour, sizes)],
         ),
     ]  # fmt: skip
