@@ -129,8 +129,9 @@
     for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power++) found.push(+(10 ** power).toPrecision(1));
     return found;
   };
-  const logarithmic = { scale: { distr: 3 }, axis: { splits: powers, filter: (_, vs) => vs, values: (_, vs) => vs.map(latency) } };
+  const logarithmic = (unit) => ({ scale: { distr: 3 }, axis: { splits: powers, filter: (_, vs) => vs, values: (_, vs) => (unit === "ms" ? vs.map(latency) : vs) } });
   const linear = (room) => ({ scale: { range: (_, low, high) => [0, Math.max(1, (high || 0) * room)] } });
+  const upright = (c, lines) => (c.logarithmic ? logarithmic((lines[0] || {}).unit) : linear(c.room || 1.2));
   const SHAPES = { dot: {}, dots: { points: { show: true, size: 7 } }, plain: dots, steps: { paths: steps, ...dots }, bars: { paths: bars, ...dots } };
   const drawnLine = (l) => line(l.label, l.colour, l.unit, { ...SHAPES[l.shape || "plain"], ...(l.shape === "bars" ? { fill: () => colour(l.colour) } : {}), ...(l.dash ? { dash: l.dash } : {}), width: l.width || 1.5 });
   const xs = (n) => Array.from({ length: n }, (_, i) => i);
@@ -186,7 +187,7 @@
         return withStates(c, chart(home, group, { ...common, quiet: true, draw: lanes(c.lanes), data: [x, x.map(() => null)], series: [{ show: false, label: "" }],
           y: { scale: { range: [0, Math.max(1, names.length)] }, axis: { size, splits: () => names.map((_, i) => names.length - i - 0.5), values: () => names, grid: { show: false }, ticks: { show: false } } } }));
       }
-      const y = c.logarithmic ? logarithmic : linear(c.room || 1.2), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => `${+v.toPrecision(6)}`) };
+      const y = upright(c, lines), places = { size: 36, space: 60, values: (_, vs) => vs.map((v) => `${+v.toPrecision(6)}`) };
       return chart(home, group, { ...common, draw: bands(c.behind || [], lines.length ? "" : c.empty || "nothing was recorded"), y: { ...y, axis: { ...(y.axis || {}), size } },
         data: lines.length ? [x, ...lines.map((l) => l.values)] : [x, x.map(() => null)], series: lines.length ? lines.map(drawnLine) : [{ show: false, label: "" }],
         ...(c.x ? { across: places, x: { label: c.across, value: (_, v) => (v == null ? "–" : `${v}`) } } : {}) });
@@ -243,7 +244,7 @@
       const both = [c, all[1].find((other) => other.compared && other.compared[0] === c.compared[0])];
       if (!both[1]) return [];
       const found = both.map((one) => one.lines.find((l) => l.label === one.compared[1]));
-      return [chart(comparison, "compare", { title: c.compared[0], height: 240, draw: behind, y: c.logarithmic ? logarithmic : linear(c.room || 1.2),
+      return [chart(comparison, "compare", { title: c.compared[0], height: 240, draw: behind, y: upright(c, found),
         data: [x, ...found.map((l, i) => x.map((second) => l.values[second + shifts[i]] ?? null))],
         series: found.map((l, i) => drawnLine({ ...l, label: short[i], colour: i ? "b" : "a", dash: i ? [6, 3] : null })) })];
     });
