@@ -82,20 +82,14 @@ async def greedy(trial: Trial, tenants: Tenants, load: TenantLoads, monkeypatch:
 
 
 @slow
-@pytest.mark.sabotage("tenancy-noisy-tenant", engine="postgres")
+@pytest.mark.sabotage("tenancy-noisy-tenant", engine="cockroach")
 async def test_a_tenant_takes_the_machine(
     trial: Trial, tenants: Tenants, noisy_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process for each of its connections has a turn on the CPU before anybody else has the next one."""
-    await greedy(trial, tenants, noisy_load, monkeypatch)
-    assert judge.refuted("noisy_p99_growth_interval")
+    """Each node is one process, which gives the statements turns.
 
-
-@slow
-@pytest.mark.sabotage("tenancy-noisy-tenant", engine="cockroach")
-async def test_a_tenant_takes_the_machine_of_cockroachdb(
-    trial: Trial, tenants: Tenants, noisy_load: TenantLoads, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same where each node is one process that gives its statements turns."""
+    Of PostgreSQL each connection has a process of its own. They have turns before the load does, whose machine it is,
+    too: that is late then, and excuses the rest.
+    """
     await greedy(trial, tenants, noisy_load, monkeypatch)
-    assert judge.refuted("noisy_p99_growth_interval")
+    assert judge.refuted("noisy_p99_growth_interval", "noisy_efficiency_loss_interval")

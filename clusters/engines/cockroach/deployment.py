@@ -45,7 +45,6 @@ from clusters.waiting import wait_until
 STATEMENTS_KEPT_S = 3600.0
 """How long servers before 21.2 keep their statistics of statements (diagnostics.sql_stat_reset.interval)."""
 DATABASE = "roachproof"
-"""Settings of which the value is nobody's business."""
 _LISTEN_S = 5.0
 _SILENT_S, _PATIENT_S = 10.0, 60.0
 """How long one node of several may take to answer (it may be frozen), and one that nobody stands in for (on a machine
