@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes.lab import lab
 
-SCRIPT = lab.ROOT / ".ci" / "kubernetes"
+SCRIPT = ROOT / ".ci" / "kubernetes"
 ASKED = "apt-get-was-asked"
 NOBODY = ["unshare", "--user"]
 """Runs a command without any right, whoever we are."""
@@ -43,7 +44,7 @@ def test_it_is_a_script() -> None:
 
 
 def test_its_wheel_is_the_one_that_is_locked() -> None:
-    locked = [one for one in (lab.ROOT / "constraints.txt").read_text().split() if one.startswith("pgserver==")]
+    locked = [one for one in (ROOT / "constraints.txt").read_text().split() if one.startswith("pgserver==")]
     assert [word for word in SCRIPT.read_text().split() if word.startswith("pgserver==")] == locked
 
 
@@ -78,6 +79,6 @@ def test_without_go_it_says_so_before_anything_is_built(path: Path, tmp_path: Pa
 
 
 def test_its_packages_are_those_that_the_documents_name() -> None:
-    page = (lab.ROOT / "docs" / "kubernetes.md").read_text()
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
     (named,) = (one.split() for one in page.split("`") if one.startswith("containerd runc "))
     assert set(named) <= set(SCRIPT.read_text().replace("\\\n", " ").split())

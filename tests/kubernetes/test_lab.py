@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from clusters.cache import cache_dir
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes.at_hand import none_at_hand
 from tests.kubernetes.lab.images import SHELL, Image
 from tests.kubernetes.lab.inside import until
-from tests.kubernetes.lab.lab import ROOT, Lab, why_not
+from tests.kubernetes.lab.lab import Lab, why_not
 from tests.kubernetes.lab.remains import sweep
 
 NONE = none_at_hand() or why_not()
@@ -28,7 +29,7 @@ OWNER = """
 import signal, sys
 from tests.kubernetes.test_lab import fresh
 lab = fresh().start()
-print(lab.name, lab.pid, flush=True)
+print(lab.name, lab.pid, lab.remover.pid, flush=True)
 signal.pause()
 """
 """A process that has a lab, and would have it for ever."""
@@ -175,17 +176,24 @@ def test_an_isolated_machine_is_lost_until_it_is_healed(lab: Lab) -> None:
     ready("True")
 
 
-def test_what_its_owner_leaves_when_it_is_killed_is_swept() -> None:
+@pytest.mark.parametrize("alone", [True, False], ids=["", "and what removes it"])
+def test_what_its_owner_leaves_when_it_is_killed_is_removed(alone: bool) -> None:
+    """At once; and by the next lab where the process that does that is killed, too."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert owner.stdout is not None
-        name, pid = owner.stdout.readline().split()
+        name, pid, remover = owner.stdout.readline().split()
         namespace = str(Path(f"/proc/{pid}/ns/pid").readlink())
         assert len(members(namespace)) > 8, "the control plane and two machines"
+        if not alone:
+            os.kill(int(remover), signal.SIGKILL)
     finally:
         owner.kill()
         owner.communicate()
     until("its processes to be gone", lambda: not members(namespace))
+    if alone:
+        until("the rest to be gone", lambda: not left_of(name))
+        return
     assert left_of(name), "nobody was there to remove anything"
     assert name in sweep(BASE)
     assert left_of(name) == []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes import at_hand
 from tests.kubernetes.lab import hyperkube, lab, remains
 from tests.kubernetes.lab.hyperkube import GO, NotBuilt, build
 
-ROOT = lab.ROOT
 NO_PROXY = "http://127.0.0.1:1"
 """Nobody listens there."""
 has_go = pytest.mark.skipif(not shutil.which("go"), reason="no Go toolchain is here, which asks the proxy")

@@ -9,7 +9,7 @@ from clusters.errors import HarnessError
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.orders import exit_code
-from clusters.substrates.kubernetes.pods import way_out
+from clusters.substrates.kubernetes.pods import crashes, last_words, way_out
 
 OUTSIDE = "ended with its pod or its machine, by a person, an eviction or a new version of its StatefulSet"
 MEMORY = "killed by the kernel, as its container's memory ran out"
@@ -29,6 +29,8 @@ class Pod:
     """Since when that runs, in its kubelet's words."""
     waiting: str = ""
     """Why none runs, in Kubernetes' words."""
+    last_words: str = ""
+    """What the database said before it crashed, where it does so again and again."""
     stuck: bool = False
     """Whether that does not pass by itself."""
     limits: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +118,11 @@ class Pods:
             pod.codes[ended.container_id] = exit_code(ended.exit_code)
         waiting = status.state.waiting
         pod.waiting = f"{waiting.reason}: {waiting.message or ''}" if waiting else ""
+        if not crashes(pod.waiting):
+            pod.last_words = ""
+        elif not pod.last_words:
+            found = self._found
+            pod.last_words = last_words(self._api, found.namespace, seen.metadata.name, found.container)
         pod.stuck = bool(waiting and way_out(waiting))
         pod.since = str(status.state.running.started_at) if status.state.running else ""
         pod.container = status.container_id or "" if status.state.running else ""

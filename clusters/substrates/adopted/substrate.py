@@ -73,7 +73,8 @@ class Adopted(States):
 
         async def another() -> Health:
             if pod.stuck:
-                raise HarnessError(f"{name}: pod {self._names[name]}: {pod.waiting}")
+                words = f"; it said last: {pod.last_words}" if pod.last_words else ""
+                raise HarnessError(f"{name}: pod {self._names[name]}: {pod.waiting}{words}")
             return Health(ok=pod.container not in ("", former), why=pod.waiting or "its container does not run")
 
         await _until(f"{name} to be made anew", there, _START_S)

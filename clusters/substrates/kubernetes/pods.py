@@ -253,10 +253,12 @@ class Pods:
         pod = self[seen.metadata.name]
         pod.uid = seen.metadata.uid
         waiting, stuck = _waiting(seen)
-        if not waiting.startswith(_CRASHES):
+        if not crashes(waiting):
             pod.last_words = ""
         elif not pod.last_words:
-            pod.last_words = self._last_words(seen)
+            pod.last_words = last_words(self._api, self._settings.namespace, pod.name, _status(seen).name)
+            for line in pod.last_words.splitlines():
+                self._history.write(f"pod {pod.name}: its container said last: {line}")
         pod.waiting, pod.stuck = waiting, stuck  # the last: whoever sees that asks at once what it said
         if (seen.metadata.labels or {}).get(COMPONENT) == GENERATOR:
             # It runs what it is told by commands of their own: its log says nothing.
@@ -277,18 +279,6 @@ class Pods:
         if container and container != pod.container:
             pod.container = container
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
-
-    def _last_words(self, seen: Any) -> str:
-        name, lines = seen.metadata.name, {"previous": True, "tail_lines": _LAST_LINES}
-        try:
-            words = self._api.log(self._settings.namespace, name, _status(seen).name, **lines).strip() or "nothing"
-        except ApiException as error:
-            words = f"what is not known, as its log cannot be read ({said(error)})"
-        except OSError as error:
-            words = f"what is not known ({error})"
-        for line in words.splitlines():
-            self._history.write(f"pod {name}: its container said last: {line}")
-        return words
 
     def _describe(self, pod: Pod, now: str) -> None:
         if now != pod.described:
@@ -340,6 +330,21 @@ def way_out(waiting: Any) -> str:
     if waiting.reason in _PULLS and not _NEVER.search(waiting.message or ""):
         return ""
     return _STUCK.get(waiting.reason or "", "")
+
+
+def crashes(waiting: str) -> bool:
+    """Whether a container waits, by what is said of it, as it crashes again and again."""
+    return waiting.startswith(_CRASHES)
+
+
+def last_words(api: Api, namespace: str, pod: str, container: str) -> str:
+    """The end of what the container said that ran before; where that cannot be read, why."""
+    try:
+        return api.log(namespace, pod, container, previous=True, tail_lines=_LAST_LINES).strip() or "nothing"
+    except ApiException as error:
+        return f"what is not known, as its log cannot be read ({said(error)})"
+    except OSError as error:
+        return f"what is not known ({error})"
 
 
 def unpulled(waiting: str) -> bool:

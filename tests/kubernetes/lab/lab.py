@@ -12,13 +12,23 @@ from types import TracebackType
 from typing import Self
 
 from clusters.substrates.kubernetes.settings import PROCESSES
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes.lab import hyperkube
 from tests.kubernetes.lab.images import Image
 from tests.kubernetes.lab.inside import APART, GATEWAY, READY, die_with_parent, until
-from tests.kubernetes.lab.remains import CONTROL_GROUPS, PREFIX, alone, groups, hold, make_places, remove, sweep_alone
+from tests.kubernetes.lab.remains import (
+    CONTROL_GROUPS,
+    PREFIX,
+    alone,
+    groups,
+    hold,
+    make_places,
+    remove,
+    remove_after_us,
+    sweep_alone,
+)
 from tests.kubernetes.lab.store import cni, stored
 
-ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ("containerd", "runc", "ctr", "ip", "unshare", "nsenter", "mount", "openssl", "nft", "ldd")
 """What a machine needs for one, beside what is no program on ``PATH``."""
 _LOG = "lab.log"
@@ -54,6 +64,8 @@ class Lab:
         self.directory = base / self.name
         self.kubeconfig = self.directory / "kubeconfig"
         self._process: subprocess.Popen[bytes] | None = None
+        self.remover: subprocess.Popen[bytes] | None = None
+        """The process that removes what a killed owner leaves."""
         self.pid = 0
         """The cluster's first process, which has its network."""
 
@@ -80,6 +92,7 @@ class Lab:
 
     def _begin(self, programs: Path, store: Path) -> None:
         self.directory.mkdir(parents=True)
+        self.remover = remove_after_us(self.directory)
         for root in groups():
             for number in range(1, len(self._zones) + 1):
                 (root / self.name / f"machine-{number}").mkdir(parents=True, exist_ok=True)
@@ -158,6 +171,8 @@ class Lab:
             self._process.kill()
             self._process.wait()
         remove(self.directory)
+        if self.remover is not None:
+            self.remover.communicate()
 
     def __enter__(self) -> Self:
         return self.start()

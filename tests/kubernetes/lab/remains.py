@@ -1,12 +1,17 @@
-"""What a lab has on the machine besides processes: a directory, control groups, mount points; how that is removed."""
+"""What a lab has on the machine besides processes: a directory, control groups, mount points; how that is removed.
+
+``python -m tests.kubernetes.lab.remains DIRECTORY`` removes it once its standard input ends.
+"""
 
 import fcntl
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fixtures.workloads.relay import ROOT
 from tests.kubernetes.lab.inside import until
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -85,6 +90,14 @@ def sweep_alone(base: Path) -> list[str]:
     return dead
 
 
+def remove_after_us(directory: Path) -> subprocess.Popen[bytes]:
+    """Have a process of its own remove everything once we are gone, killed or not: it reads from us until then."""
+    line = [sys.executable, "-m", __name__, str(directory)]
+    void = subprocess.DEVNULL
+    # A signal for our whole session is not for it.
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=void, stderr=void, cwd=ROOT, start_new_session=True)
+
+
 def _is_dead(directory: Path) -> bool:
     owner = directory.name.removeprefix(PREFIX).split("-")[0]
     if not Path(f"/proc/{owner}").exists():
@@ -115,3 +128,10 @@ def _removed(group: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    left = Path(sys.argv[1])
+    with alone(left.parent):
+        remove(left)

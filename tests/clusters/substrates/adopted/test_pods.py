@@ -43,10 +43,10 @@ def ended(code: int, reason: str | None = "Error") -> Any:
     )
 
 
-def told(*told: tuple[str, Any]) -> Adopted:
+def told(*told: tuple[str, Any], log: Any = None) -> Adopted:
     """A cluster that is told this of its first node, which ran."""
     core = SimpleNamespace(list_namespaced_pod=None)
-    api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", pod(RUNS)), *told])
+    api: Any = SimpleNamespace(core=core, watch=lambda *_, **__: [("ADDED", pod(RUNS)), *told], log=log)
     place: Any = Adopted.__new__(Adopted)
     place._names, place._runs, place._ours = {"n1": "shop-cockroachdb-0"}, {"n1": "one"}, set()
     place._pods = Pods(api, found("shop", [RELEASE]))
@@ -171,6 +171,27 @@ async def test_what_kubernetes_is_late_with_or_refuses_is_no_evidence_of_a_datab
         place._runs["n1"] = ran
         with pytest.raises(raised, match="its token has expired"):
             await place.start(spec)
+
+
+async def test_of_a_pod_that_crashes_again_and_again_it_is_told_what_it_said_last() -> None:
+    asked = list[object]()
+
+    def log(*where: str, **lines: object) -> str:
+        asked.append((where, lines))
+        return "no such flag: --mad\n"
+
+    waits = client.V1ContainerStateWaiting(reason="CrashLoopBackOff", message="back-off 10s")
+    crashes = pod(client.V1ContainerState(waiting=waits), ended(2))
+    place: Any = told(("MODIFIED", crashes), ("MODIFIED", crashes), log=log)
+    place._ended, place._found = {}, replace(found("shop", [RELEASE]), image="db:1")
+    with pytest.raises(
+        HarnessError, match=r"^n1: pod shop-cockroachdb-0: CrashLoopBackOff: back-off 10s; .*: no such flag: --mad$"
+    ):
+        await place._comes("n1", "db:1")
+    where = ("team", "shop-cockroachdb-0", "db")
+    assert asked == [(where, {"previous": True, "tail_lines": 20})], "once"
+    again = told(("MODIFIED", crashes), ("MODIFIED", pod(RUNS)), log=log)
+    assert again._pods["shop-cockroachdb-0"].last_words == "", "of one that runs by now it says nothing"
 
 
 async def test_a_pod_that_is_deleted_is_known_by_its_uid_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:
