@@ -145,7 +145,14 @@ class Tenancy:
     """How many nodes have a copy of everything; 0: all."""
     ms_a_database: float = 0.0
     """How long it takes to make a database with its role, by the fastest way."""
-    ms_a_table: float = 0.0
-    """The same of a table in it, with as many there as ``tables_timed``."""
+    ms_a_table: tuple[float, float] = (0.0, 0.0)
+    """The same of a table in it: of the first one, and of the last of ``tables_timed``."""
     tables_timed: int = 0
     """Among how many tables that was measured: what one more costs among more of them it does not tell."""
+
+    def tables_s(self, tables: int) -> float:
+        """Seconds to make so many: costs go in a line from the first to the last that was timed, and stay at that."""
+        first, last = self.ms_a_table
+        timed = min(tables, self.tables_timed)
+        line = (last - first) / max(1, self.tables_timed)
+        return (timed * (first + line * timed / 2) + (tables - timed) * last) / 1000

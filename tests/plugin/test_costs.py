@@ -14,6 +14,7 @@ from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from clusters.substrates import SUBSTRATES
 from clusters.substrates.kubernetes.settings import VOLUME
+from clusters.tenancy import Tenancy
 from fixtures.workloads.tenants.workload import KIND as TENANTS
 from plugin import costs
 from plugin.catalogue import load
@@ -119,28 +120,38 @@ def test_the_articles_size_is_costed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "profile", "assumed"),
+    ("claim", "profile", "engine", "assumed"),
     [
         (
             "tenancy",
             "tenancy-9",
-            "55 ms a table, as measured on laptop with up to 2550, and with more one may take longer "
+            "cockroach",
+            "107 to 182 ms a table, as measured on laptop with up to 10800, and with more one may take longer "
             "(tenancy-growth); 4 s for the rows of a tpcc",
         ),
-        ("tenancy", "laptop", "55 ms a table, as measured on laptop with up to 2550"),
+        ("tenancy", "laptop", "cockroach", "107 to 182 ms a table, as measured on laptop with up to 10800"),
         (
             "tenancy-growth",
             "tenancy-9",
-            "55 ms a table, as measured on laptop with up to 2550, and with more one may take longer (tenancy-growth)",
+            "postgres",
+            "5 to 2.4 ms a table, as measured on laptop with up to 156450, and with more one may take longer "
+            "(tenancy-growth)",
         ),
-        ("tenancy-growth", "laptop", ""),
+        ("tenancy-growth", "laptop", "cockroach", ""),
     ],
     ids=["the article's size", "few tables", "a curve", "a curve that time ends"],
 )
-def test_what_a_time_was_worked_out_from_is_said_with_it(claim: str, profile: str, assumed: str) -> None:
-    """Beyond what was measured the same cost of a table is assumed: it grew with their number on an old build."""
-    _, made, *_ = told(load().claim(claim), run(profile), where(9))
+def test_what_a_time_was_worked_out_from_is_said_with_it(claim: str, profile: str, engine: str, assumed: str) -> None:
+    _, made, *_ = told(load().claim(claim), run(profile), where(9, engine))
     assert made.partition("; the time assumes ")[2] == assumed
+
+
+@pytest.mark.parametrize(("tables", "seconds"), [(0, 0.0), (500, 1.25), (1000, 3.0), (3000, 11.0)])
+def test_costs_of_tables_go_in_a_line_as_far_as_they_were_timed_and_stay_at_the_last(
+    tables: int, seconds: float
+) -> None:
+    """An old build's grew with their number: the first one's for all of them would be far too little."""
+    assert Tenancy(ms_a_table=(2.0, 4.0), tables_timed=1000).tables_s(tables) == pytest.approx(seconds)
 
 
 def test_tenants_that_only_loads_of_each_mix_need_are_costed_where_they_are_made() -> None:

@@ -62,7 +62,7 @@ TENANCY = Tenancy(
     disk_kib_a_table=40.0,
     memory_kib_a_table=40.0,  # measured on 18.4 to 30 000 tables, three nodes together
     ms_a_database=60.0,
-    # Measured on 18.4, three nodes on two cores: 4.7 ms the first one, this the last (docs/tenancy.md).
-    ms_a_table=6.4,
-    tables_timed=27_450,
+    # The growth curve of 18.4, three nodes on two cores, which fell (docs/tenancy.md).
+    ms_a_table=(5.0, 2.4),
+    tables_timed=156_450,
 )
