@@ -56,8 +56,8 @@ RUN: Sequence[Build] = (
         commit="dd7980267a",
         made="public source less its publisher's own patch, without console and geospatial libraries; "
         "its Go counts runnable goroutines, as the vendor's does",
-        ran="The suite gate. Of the suite nightly: growing, survivability, failed updates and tenants (but the noisy "
-        "one). Hot-swap on five nodes: its six paths and a chain, most with 6 % of the checks of objects. "
+        ran="The suite gate. Of the suite nightly: growing, survivability, failed updates and tenants (isolation "
+        "was refuted). Hot-swap on five nodes: its six paths and a chain, most with 6 % of the checks of objects. "
         "Sabotages (claims.md tells which of hot-swap were seen refuted, tenancy.md which of tenants), survivability "
         "on Kubernetes, single statements, and the benchmarks (but that of the pace)",
     ),
