@@ -31,7 +31,7 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A value for each place of the axis, ``None`` where there is none.
 
     ``shape``: a plain line; one that has a ``dot`` where a value stands alone, or at every value (``dots``); ``steps``;
-    ``bars``. ``quiet``: not said of the place at which the reader points.
+    ``bars``. ``width``: 0 leaves dots alone. ``quiet``: not said of the place at which the reader points.
     """
 
     label: str

@@ -11,6 +11,7 @@ from plugin.reports.text import number
 
 RIGHT = 16
 MOST_POINTS = 800  # of a longer line each stretch is drawn by its least and its greatest value
+DOT = 3.5  # radius of one that stands at every value
 ROWS = 3  # in which names of marks lie one below the other; those that find no room are left out
 MOST_STATES = 10  # of more the lanes have no legend: they are named one by one
 
@@ -65,7 +66,10 @@ class _Drawn:
         for row, x, (label, style) in self.legend:
             y = self.top + 31 + 16 * row
             if isinstance(style, Line):
-                yield draw.stroke(x, y - 4, x + 24, y - 4, style.colour, width=2, dash=style.dash)
+                if style.width:
+                    yield draw.stroke(x, y - 4, x + 24, y - 4, style.colour, width=2, dash=style.dash)
+                if style.shape == "dots":
+                    yield draw.dot(x + 12, y - 4, DOT, style.colour)
             else:
                 yield draw.rect(x, y - 9, 24, 11, style.colour)
             yield draw.note(x + 30, y, label)
@@ -163,9 +167,10 @@ class _Drawn:
             else:
                 path.append(f"{'L' if pen else 'M'}{x:.1f} {y:.1f}")
             if line.shape == "dots" or (line.shape == "dot" and missing[index] and missing[index + 2]):
-                dots.append(draw.dot(x, y, 3.5 if line.shape == "dots" else 2.5, line.colour))
+                dots.append(draw.dot(x, y, DOT if line.shape == "dots" else 2.5, line.colour))
             pen = True
-        yield draw.path("".join(path), line.colour, line.width, line.dash)
+        if line.width:
+            yield draw.path("".join(path), line.colour, line.width, line.dash)
         yield from dots
 
     def _bars(self, line: Line) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Makes the documents' pictures again: ``tox -e pictures``.
 
-The README's are of the stored run in ``docs/sample-run.tar.xz``; the growth curves are drawn from a table.
+The README's are of the stored run in ``docs/sample-run.tar.xz``; the growth curves are drawn from what was measured.
 
 ``tox -e pictures -- --sample RUN`` puts another run into the sample's place first.
 """

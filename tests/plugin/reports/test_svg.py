@@ -48,6 +48,14 @@ def test_a_line_has_a_gap_where_nothing_is_known_and_a_dot_where_a_value_stands_
     assert len(list(drawn(chart).iter(f"{SPACE}circle"))) == 1
 
 
+def test_dots_that_nothing_joins_are_drawn_and_named_as_dots() -> None:
+    line = Line(label="a", values=[1, 2, None, 3], colour="a", shape="dots", width=0)
+    root = drawn(Chart(title="x", seconds=4, lines=[line]))
+    assert len([*root.iter(f"{SPACE}circle")]) == 3 + 1
+    (colour,) = {each.attrib["fill"] for each in root.iter(f"{SPACE}circle")}
+    assert colour not in {each.attrib["stroke"] for each in root.iter(f"{SPACE}path")}
+
+
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_nothing_recorded_is_said(logarithmic: bool) -> None:
     chart = Chart(
