@@ -8,6 +8,9 @@ as they stand in a statement, quoted. Which of them a server of some version kno
 
 from dataclasses import dataclass
 
+APPLICATION = "roachproof tenants"
+"""What sessions that make databases call themselves: those of a client that is gone are told from others by that."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
@@ -40,8 +43,12 @@ class Tenancy:
 
     session: tuple[str, ...] = ()
     """Statements that prepare a session for making databases; one that the server does not know is left out."""
-    fence: str = ""
-    """Ends what is left of sessions that were prepared so: a server may still be at work for a client that is gone."""
+    sessions: str = ""
+    """A query for how many sessions there are that were prepared so, but for the one that asks.
+
+    A server may still be at work for a client that is gone."""
+    end_sessions: str = ""
+    """Ends them."""
     jobs: str = ""
     """A query for how many jobs are at work on backups of what tenants are made from; empty where servers have no jobs.
 

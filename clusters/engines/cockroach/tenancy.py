@@ -1,6 +1,6 @@
 """How CockroachDB keeps many databases apart. What a version does not know of it is left out, by the server's word."""
 
-from clusters.tenancy import Setting, Tenancy
+from clusters.tenancy import APPLICATION, Setting, Tenancy
 
 _ARTICLE = "22k-databases article, Cluster Settings"
 _ON_23_1 = f"{_ARTICLE}; its name on 23.1 (release notes of v23.2: SHOW RANGES)"
@@ -22,6 +22,11 @@ _DATA = (
 )
 """All versions of a range's keys and values: what was deleted counts until it is cleared away."""
 
+_SESSIONS = (
+    f"FROM [SHOW CLUSTER SESSIONS] WHERE application_name = '{APPLICATION}' "  # noqa: S608
+    "AND session_id <> (SELECT session_id FROM [SHOW session_id])"
+)
+
 _JOBS = "FROM [SHOW JOBS] WHERE job_type IN ('BACKUP', 'RESTORE') AND strpos(description, '{source}') > 0 AND status"
 """Those of backups: a database that is being restored cannot be dropped (55000), and where it can be, the job goes on
 (https://github.com/cockroachdb/cockroach/issues/84137)."""
@@ -31,12 +36,16 @@ TENANCY = Tenancy(
     role_pattern=r"[a-z0-9_][a-z0-9_.\-]*",
     role_rule="small letters, digits, and _ . - (the server makes small letters of others)",
     session=(
+        f"SET application_name = '{APPLICATION}'",
         # Since 25.1 DDL ends the transaction in which it stands, by default from 25.2.
         "SET autocommit_before_ddl = off",
         "SET allow_unsafe_internals = on",  # for what the whole cluster takes; there since 25.4
         # A table that is locked against changes of its schema is unlocked and locked again for each index and key.
         "SET create_table_with_schema_locked = off",
     ),
+    # What a session's last statement makes, a statement that drops it does not see.
+    sessions=f"SELECT count(*) {_SESSIONS}",
+    end_sessions=f"CANCEL SESSIONS IF EXISTS (SELECT session_id {_SESSIONS})",
     jobs=f"SELECT count(*) {_JOBS} NOT IN ('succeeded', 'failed', 'canceled', 'revert-failed')",
     cancel_jobs=f"CANCEL JOBS (SELECT job_id {_JOBS} IN ('pending', 'running', 'retry-running', 'paused'))",
     ways=("batched", "restored", "loaded"),
