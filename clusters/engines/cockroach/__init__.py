@@ -88,7 +88,8 @@ KIND = EngineKind(
         descending_keys=True,
         covering="STORING",
         checks_added_keys=False,
-        connections_left="SELECT value FROM [SHOW CLUSTER SETTINGS] "
+        connections_left="SELECT greatest(least(value::INT8, 0), value::INT8 - (SELECT count(*) "
+        "FROM [SHOW LOCAL SESSIONS])) FROM [SHOW CLUSTER SETTINGS] "
         "WHERE variable = 'server.max_connections_per_gateway'",
         reads_as_of=True,
         bulk_joins="vectorize = off",

@@ -59,9 +59,9 @@ KIND = EngineKind(
     find=_find,
     # Where statistics are good, groups are estimated to be few, and loops over them then take hours.
     sql=SqlTraits(
-        connections_left="SELECT current_setting('max_connections')::INT "
+        connections_left="SELECT GREATEST(0, current_setting('max_connections')::INT "
         "- current_setting('superuser_reserved_connections')::INT "
-        "- (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')",
+        "- (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'))",
         bulk_joins="enable_nestloop = off",
     ),
     tenancy=TENANCY,
