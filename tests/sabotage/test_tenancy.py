@@ -287,7 +287,7 @@ async def no_more(cluster: Cluster, tenants: Tenants) -> Health:
 async def test_a_single_replica_beside_tenants(
     cluster: Cluster, few_tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
-    """Nobody takes over what the ledger writes from a killed node, while all tenants are served."""
+    """Nobody takes over what the ledger writes from a killed node; tenants are there, and none is loaded."""
     async with few_tenants.provisioning():
         await few_tenants.provision()
         await keep_one_replica(cluster, ledger)
