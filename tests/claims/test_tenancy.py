@@ -72,7 +72,7 @@ async def test_a_noisy_tenant(tenants: Tenants, noisy_load: TenantLoads, judge: 
 async def test_a_restarted_and_a_killed_node_among_many_tenants(
     tenants: Tenants, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int, nodes: int
 ) -> None:
-    """Among many idle tenants a restarted node and a killed one lose nothing, and the others serve on."""
+    """Among many idle tenants a restarted node and a killed one lose nothing, and the other nodes serve on."""
     async with tenants.provisioning():
         await tenants.provision()
         await ledger.spread()
