@@ -157,9 +157,12 @@ class Tenancy:
     tables_timed: int = 0
     """Among how many tables that was measured: what one more costs among more of them it does not tell."""
 
-    def tables_s(self, tables: int) -> float:
-        """Seconds to make so many: costs go in a line from the first to the last that was timed, and stay at that."""
+    def last_ms(self, tables: int) -> float:
+        """What the last of so many takes: in a line from the first to the last that was timed, beyond it no more."""
         first, last = self.ms_a_table
-        timed = min(tables, self.tables_timed)
-        line = (last - first) / max(1, self.tables_timed)
-        return (timed * (first + line * timed / 2) + (tables - timed) * last) / 1000
+        return first + (last - first) * min(tables, self.tables_timed) / max(1, self.tables_timed)
+
+    def tables_s(self, tables: int) -> float:
+        """Seconds to make so many."""
+        timed, last = min(tables, self.tables_timed), self.last_ms(tables)
+        return (timed * (self.ms_a_table[0] + last) / 2 + (tables - timed) * last) / 1000

@@ -176,8 +176,8 @@ def test_an_isolated_machine_is_lost_until_it_is_healed(lab: Lab) -> None:
     ready("True")
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["", "and what removes it"])
-def test_what_its_owner_leaves_when_it_is_killed_is_removed(alone: bool) -> None:
+@pytest.mark.parametrize("remover_lives", [True, False], ids=["by its remover", "by the next lab"])
+def test_what_its_owner_leaves_when_it_is_killed_is_removed(remover_lives: bool) -> None:
     """At once; and by the next lab where the process that does that is killed, too."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -185,13 +185,13 @@ def test_what_its_owner_leaves_when_it_is_killed_is_removed(alone: bool) -> None
         name, pid, remover = owner.stdout.readline().split()
         namespace = str(Path(f"/proc/{pid}/ns/pid").readlink())
         assert len(members(namespace)) > 8, "the control plane and two machines"
-        if not alone:
+        if not remover_lives:
             os.kill(int(remover), signal.SIGKILL)
     finally:
         owner.kill()
         owner.communicate()
     until("its processes to be gone", lambda: not members(namespace))
-    if alone:
+    if remover_lives:
         until("the rest to be gone", lambda: not left_of(name))
         return
     assert left_of(name), "nobody was there to remove anything"

@@ -129,12 +129,12 @@ def test_the_articles_size_is_costed() -> None:
             "107 to 182 ms a table, as measured on laptop with up to 10800, and with more one may take longer "
             "(tenancy-growth); 4 s for the rows of a tpcc",
         ),
-        ("tenancy", "laptop", "cockroach", "107 to 182 ms a table, as measured on laptop with up to 10800"),
+        ("tenancy", "laptop", "cockroach", "107 to 110 ms a table, as measured on laptop with up to 10800"),
         (
             "tenancy-growth",
             "tenancy-9",
             "postgres",
-            "5 to 2.4 ms a table, as measured on laptop with up to 156450, and with more one may take longer "
+            "2.9 to 1.8 ms a table, as measured on laptop with up to 156450, and with more one may take longer "
             "(tenancy-growth)",
         ),
         ("tenancy-growth", "laptop", "cockroach", ""),

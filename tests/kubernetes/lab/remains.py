@@ -133,5 +133,6 @@ def _removed(group: Path) -> bool:
 if __name__ == "__main__":
     sys.stdin.read()
     left = Path(sys.argv[1])
-    with alone(left.parent):
-        remove(left)
+    if left.exists():  # it is removed last of all
+        with alone(left.parent):
+            remove(left)
