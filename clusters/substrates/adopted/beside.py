@@ -15,6 +15,7 @@ from clusters.substrates.kubernetes.manifests import Settings
 from clusters.substrates.kubernetes.pods import Pods
 from clusters.substrates.kubernetes.rights import GENERATORS, refuse_without
 from clusters.substrates.kubernetes.room import refuse_shortage
+from clusters.substrates.kubernetes.settings import Given
 
 
 class Beside:
@@ -35,7 +36,7 @@ class Beside:
         wanted: WantedGenerators,
         *,
         cluster: str,
-        context: str | None,
+        given: Given,
         history: History,
         say: Callable[[str], None],
     ) -> Self:
@@ -43,10 +44,12 @@ class Beside:
 
         If the harness dies they are deleted all the same. Raises ``BadInput``, ``HarnessError``; then nothing is left.
         """
-        settings = Settings(namespace=found.namespace, cluster=cluster, generators=True, others=found.labels)
+        settings = Settings(
+            namespace=found.namespace, cluster=cluster, generators=True, owner=given.owner, others=found.labels
+        )
         await refuse_without(api, GENERATORS, found.namespace)
         await refuse_shortage(api, settings, own=False, nodes=(), resources=None, generators=wanted, where={}, say=say)
-        self = cls(api, settings, context, history)
+        self = cls(api, settings, given.context, history)
         try:
             say(f"starting {wanted.number} load generators")
             self.generators = await Generators.begin(api, settings, self._pods, wanted)

@@ -130,7 +130,7 @@ class Places(Untouched):
                     found,
                     generators,
                     cluster=f"roachproof-{called}",
-                    context=Given.read().context,
+                    given=Given.read(),
                     history=self._history,
                     say=say,
                 )
