@@ -30,6 +30,9 @@ T = TypeVar("T")
 AWAY_S, FIRST_S = 60.0, 15.0
 """How long an API server may be away before a call is given up, and one that never answered yet."""
 _CALL_S, _AGAIN_S = 30.0, 0.5
+_SOON_S, _LATEST_S, _OF_AWAY = 0.3, 5.0, 0.25
+"""How soon a watch is begun anew, and how late at the most: after a quarter of the time that the API server was away.
+So one in trouble is asked ever more seldom, and for how long it was away is still known to a quarter."""
 _WATCH_S = 300
 """How long the API server goes on with one watch before it is begun anew."""
 _AWAY = (429, 500, 502, 503, 504)
@@ -186,7 +189,8 @@ class Api:
                 if refused and (lost_at is None or time.monotonic() - lost_at > AWAY_S):
                     raise self.refused(what, refused) from refused
                 lost_at = lost_at or time.monotonic()
-            ended.wait(0.3)
+            gone_s = 0.0 if lost_at is None else time.monotonic() - lost_at
+            ended.wait(min(max(_SOON_S, _OF_AWAY * gone_s), _LATEST_S))
 
     def log(self, namespace: str, pod: str, container: str, **options: int) -> str:
         """A container's log, with whatever is no text in it replaced. Raises ``ApiException``, ``OSError``."""

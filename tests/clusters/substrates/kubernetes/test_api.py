@@ -22,6 +22,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import api as api_module
 from clusters.substrates.kubernetes.api import Api, _drain, _exit_code, _Nowhere
 from clusters.substrates.kubernetes.history import History
+from clusters.substrates.kubernetes.pods import HARMLESS_S
 from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
 
 
@@ -167,6 +168,52 @@ def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypa
     monkeypatch.setattr(api_module, "AWAY_S", 0.0)
     with pytest.raises(BadInput, match="cannot watch pods"):
         next(server("one").watch("watch pods", Answers(LOST, status(401)), "team", ended))
+
+
+class Time:
+    """Passes while somebody waits for the end, and else not; what ends a watch never comes."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def is_set(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("trouble", [LOST, status(429), status(503)], ids=["refuses", "429", "503"])
+def test_a_watch_asks_an_api_server_in_trouble_ever_more_seldom(
+    trouble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three watches asked it ten times a second. How long it was away is told, and that soon after it is back."""
+    monkeypatch.setattr(watch.Watch, "stream", lambda *_, **__: iter([]))
+    monkeypatch.setattr(api_module, "time", clock := Time())
+    ended: Any = clock
+    asked, away, trouble_s = list[float](), list[float](), [0.0]
+    listed = SimpleNamespace(items=[], metadata=SimpleNamespace(resource_version="1"))
+
+    def listing(*_: object, **__: object) -> Any:
+        asked.append(clock.now)
+        if clock.now < trouble_s[0]:
+            raise trouble
+        return listed
+
+    seen = server("one").watch("watch pods", listing, "team", ended, away=away.append)
+    for lasts_s, least, most in ((1.0, 2, 5), (1.5, 3, 7), (60.0, 15, 30), (600.0, 100, 150), (0.5, 2, 3)):
+        next(seen)
+        trouble_s[0], before = clock.now + lasts_s, len(asked)
+        next(seen)
+        late_s = clock.now - trouble_s[0]
+        assert least <= len(asked) - before <= most, lasts_s
+        assert 0 <= late_s <= min(max(0.3, 0.25 * lasts_s), 5.0), "it is back"
+        assert lasts_s - 0.3 - 1e-6 <= away[-1] <= lasts_s + late_s
+        assert away[-1] <= HARMLESS_S or lasts_s > 1.5, "what is harmless is not told to be longer"
+    assert len(away) == 5
 
 
 def test_a_watch_has_limits_where_an_api_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
