@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clusters.errors import BadInput
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import GENERATORS
 
@@ -81,8 +80,8 @@ class History:
             for kind, seen in self._api.watch("watch events", listing, self._namespace, self._ended):
                 for event in seen if kind == "LISTED" else [seen] if kind != "DELETED" else []:
                     self._happened(event)
-        except BadInput as error:
-            self.write(f"events are not heard any more: {error}")
+        except Exception as error:  # noqa: BLE001, RUF100 - a thread that ends unheard leaves all as it was last heard
+            self.write(f"events are not heard any more: {type(error).__name__} {error}")
 
     def _happened(self, event: Any) -> None:
         of, key = event.involved_object, _identity(event)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -325,6 +326,29 @@ def killing(name: str, words: str) -> Any:
         type="Normal",
         count=1,
     )
+
+
+@pytest.mark.parametrize(
+    ("breaks", "said"),
+    [(b"no JSON\n", "TypeError 'NoneType' object is not subscriptable"), (b"{}\n", "KeyError 'object'")],
+    ids=["no JSON", "no event"],
+)
+def test_that_events_are_not_heard_any_more_is_kept(
+    breaks: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever kept the watch from going on: what is missing from there on was not said to be."""
+    api: Any = server("one")
+    listed = SimpleNamespace(items=[], metadata=SimpleNamespace(resource_version="1"))
+
+    def listing(*_: object, **options: object) -> Any:
+        """:return: CoreV1EventList"""
+        return SimpleNamespace(close=lambda: None, release_conn=lambda: None) if options.get("watch") else listed
+
+    monkeypatch.setattr("kubernetes.watch.watch.iter_resp_lines", lambda _: iter([breaks]))
+    api.core = SimpleNamespace(list_namespaced_event=listing)
+    history = History(api, "team", tmp_path / "pods.log")
+    history._listen()
+    assert (tmp_path / "pods.log").read_text().endswith(f" events are not heard any more: {said}\n")
 
 
 def test_a_container_that_fails_its_probe_is_ended_by_kubernetes() -> None:
