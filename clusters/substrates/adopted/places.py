@@ -64,7 +64,7 @@ class Places(Untouched):
         of = re.compile(rf"([a-z0-9.-]+-)?{re.escape(found.name)}(-\d+)?$|{GENERATORS}")
         self._history = History(api, found.namespace, logs, of=of)
         self._machines = Machines(api, self._history)
-        self._pods = Pods(api, found, self._machines.on)
+        self._pods = Pods(api, found, self._machines.on, self._history.was_away)
         self._had: set[str] = set()
         """What its pods' containers were made of when they were found."""
         self._rewritten: dict[str, str] = {}
@@ -97,14 +97,17 @@ class Places(Untouched):
                 "--allow-disruption if its owner allows that"
             )
         api, found, secret, files = await look()
-        if changes:
-            await refuse_without(api, ADOPTED_CHANGES, found.namespace)
-        if nodes and len(nodes) != len(found.pods):
+        try:
+            if changes:
+                await refuse_without(api, ADOPTED_CHANGES, found.namespace)
+            if nodes and len(nodes) != len(found.pods):
+                raise BadInput(
+                    f"{api.where}: StatefulSet {found.name} has {len(found.pods)} pods, and the test is about "
+                    f"{len(nodes)} nodes; choose a claim or a --topology of so many, or another cluster"
+                )
+        except BaseException:
             api.close()
-            raise BadInput(
-                f"{api.where}: StatefulSet {found.name} has {len(found.pods)} pods, and the test is about {len(nodes)} "
-                "nodes; choose a claim or a --topology of so many, or another cluster"
-            )
+            raise
         called = f"{re.sub('[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{secrets.token_hex(4)}"
         scratch = (workdir / f"adopted-{called}").resolve()
         certs = scratch / "certs"
@@ -164,7 +167,10 @@ class Places(Untouched):
             number = next(number for number in itertools.count() if self._found.pod(number) not in taken)
             pod = self._found.pod(number)
             if number >= len(self._found.pods) and self._found.custom:
-                raise BadInput(f"{node.name}: all {len(self._found.pods)} pods of {self._found.name} are taken already")
+                raise BadInput(
+                    f"{node.name}: all {len(self._found.pods)} pods of {self._found.name} are taken already; choose a "
+                    "smaller topology, or add pods by its operator"
+                )
             address, store = self._found.address(pod), self._found.store
             placement = Placement(
                 node=node,

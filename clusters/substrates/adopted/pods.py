@@ -48,10 +48,19 @@ class Pod:
 
 
 class Pods:
-    """All pods of a cluster, from ``begin`` to ``close``. ``on`` is told on which machine each is."""
+    """All pods of a cluster, from ``begin`` to ``close``. ``on`` is told on which machine each is.
 
-    def __init__(self, api: Api, found: Found, on: Callable[[str, str], None] = lambda *_: None) -> None:
-        self._api, self._found, self._on = api, found, on
+    ``away`` is told for how many seconds the API server was.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        found: Found,
+        on: Callable[[str, str], None] = lambda *_: None,
+        away: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._api, self._found, self._on, self._away = api, found, on, away
         self._pods: dict[str, Pod] = {}
         self._ended = threading.Event()
         self.listed = threading.Event()
@@ -71,9 +80,8 @@ class Pods:
     def _watch(self) -> None:
         listing, selector = self._api.core.list_namespaced_pod, self._found.selector
         try:
-            watched = self._api.watch(
-                "watch pods", listing, self._found.namespace, self._ended, label_selector=selector
-            )
+            where = (self._found.namespace, self._ended)
+            watched = self._api.watch("watch pods", listing, *where, away=self._away, label_selector=selector)
             for kind, seen in watched:
                 if kind == "LISTED":
                     there = {one.metadata.name: one.metadata.uid for one in seen}

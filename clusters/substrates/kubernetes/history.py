@@ -42,6 +42,10 @@ class History:
         with self._lock:
             self._ended.set()
 
+    def was_away(self, seconds: float) -> None:
+        """Keep that the API server was away for so long."""
+        self.write(f"the API server was away for {seconds:.1f} s")
+
     def write(self, line: str) -> None:
         """Keep a line with the time of now."""
         with self._lock:

@@ -235,7 +235,7 @@ class Pods:
 
     def _was_away(self, seconds: float) -> None:
         """The API server was."""
-        self._history.write(f"the API server was away for {seconds:.1f} s")
+        self._history.was_away(seconds)
         if self.through_it and seconds > HARMLESS_S:
             self._unheard = HarnessError(
                 f"the API server was away for {seconds:.0f} s, and nodes are reached through it: what was asked of "

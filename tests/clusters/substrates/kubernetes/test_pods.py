@@ -11,6 +11,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.model import ProcessState
+from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import COMPONENT, CONTAINER, CUTTER, GENERATOR, Settings, Template
 from clusters.substrates.kubernetes.pods import _OUTSIDE, RUNS, Pod, Pods, UnfitImage
 from clusters.substrates.kubernetes.substrate import Kubernetes
@@ -294,6 +295,8 @@ async def test_where_nothing_is_heard_any_more_nothing_is_known() -> None:
 async def test_an_api_server_that_nodes_are_reached_through_is_not_taken_for_them_while_it_is_away() -> None:
     pods = watched([])
     wrote = list[str]()
+    nobody: Any = None
+    pods._history = History(nobody, "team", None)
     pods._history.write = wrote.append  # type: ignore[method-assign, assignment]
     pods._was_away(30)
     pods.through_it = True
