@@ -390,7 +390,7 @@ class Places:
                 continue
             if program.image is not None:
                 await self._asked(node, "eval", link(program))
-            elif (await asyncio.to_thread(node.shell.ask, "test", "-e", str(program.path)))[0]:
+            elif (await self._answered(node, "test", "-e", str(program.path)))[0]:
                 await self._files.copy(node.pod, program)
             node.furnished.add(key)
 
@@ -398,24 +398,27 @@ class Places:
         await self._asked(node, "eval", written(path, content))
 
     async def _asked(self, node: Node, *question: str, timeout: float = 30.0) -> str:
-        """What the node's container answers, in a thread. Raises ``HarnessError`` where it is no.
+        """What the node's container answers. Raises ``HarnessError`` where it is no; see ``_answered``."""
+        code, said = await self._answered(node, *question, timeout=timeout)
+        if code:
+            raise HarnessError(f"{node.placement.node.name}: {question[0]} ended with {code}: {said.strip()}")
+        return said
+
+    async def _answered(self, node: Node, *question: str, timeout: float = 30.0) -> tuple[int, str]:
+        """What the node's container answers, and with which exit code, in a thread.
 
         Where no answer comes it is asked again for a minute, as the API server may be away: all that is asked may be
-        done twice.
+        done twice. Raises ``HarnessError`` then.
         """
         until = time.monotonic() + AWAY_S
         while True:
             self._opened()
             try:
-                code, said = await asyncio.to_thread(node.shell.ask, *question, timeout=timeout)
-                break
+                return await asyncio.to_thread(node.shell.ask, *question, timeout=timeout)
             except HarnessError:
                 if time.monotonic() > until:
                     raise
             await asyncio.sleep(_AGAIN_S)
-        if code:
-            raise HarnessError(f"{node.placement.node.name}: {question[0]} ended with {code}: {said.strip()}")
-        return said
 
     # ---- the end --------------------------------------------------------------------------------------------------
 

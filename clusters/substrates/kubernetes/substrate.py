@@ -94,6 +94,8 @@ class Kubernetes(Shrinking):
         self._opened()
         # Its time begins when it can.
         into = None if node is None else await self._up(node)
+        if into is not None:
+            await self._executable(into, argv[0])
         try:
             async with asyncio.timeout(timeout) as limit:
                 if into is None:
@@ -105,7 +107,6 @@ class Kubernetes(Shrinking):
             raise CommandTimedOut(f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s") from None
 
     async def _run_in(self, node: Node, argv: Sequence[str], env: Mapping[str, str], cwd: PurePath) -> Completed:
-        await self._executable(node, argv[0])
         mark, stop = f"{self._cluster}-{next(self._marks)}x", threading.Event()
         line = orders.command(argv, env=env, cwd=cwd, mark=mark)
         try:
@@ -122,7 +123,7 @@ class Kubernetes(Shrinking):
 
     async def _executable(self, node: Node, program: str) -> None:
         quoted = shlex.quote(program)
-        code, _ = await asyncio.to_thread(node.shell.ask, "eval", f"[ -f {quoted} ] && [ -x {quoted} ]")
+        code, _ = await self._answered(node, "eval", f"[ -f {quoted} ] && [ -x {quoted} ]")
         if code:
             raise BadInput(
                 f"{program}: no such file in {node.placement.node.name}, or not executable; name a program that it has"
@@ -139,7 +140,7 @@ class Kubernetes(Shrinking):
         if not tells or not program or program.image is None or program.path in self._as_said:
             return
         line = shlex.join(("env", "-i", "HOME=/", *tells.argv))
-        _, printed = await asyncio.to_thread(node.shell.ask, "eval", line, timeout=_TELLS_S)
+        _, printed = await self._answered(node, "eval", line, timeout=_TELLS_S)
         if why := self._given.belied(program, tells, printed):
             raise UnfitImage(why, program.image) if pod.starts else BadInput(why)
         self._as_said.add(program.path)

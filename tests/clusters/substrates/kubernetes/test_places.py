@@ -59,6 +59,41 @@ async def test_a_pod_is_asked_again_while_the_api_server_is_away(monkeypatch: py
         await there._asked(there._nodes["n1"], "true")
 
 
+async def test_a_question_whose_answer_may_be_no_is_asked_again_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run ended with 7 as the API server was away for the moment in which a node's program was looked at."""
+    monkeypatch.setattr(places, "_AGAIN_S", 0.0)
+    there = place(AWAY, (1, ""))
+    with pytest.raises(BadInput, match="/bin/db: no such file in n1"):
+        await there._executable(there._nodes["n1"], "/bin/db")
+
+    (file := tmp_path / "images.json").write_text(json.dumps({"db:1": {"/db": "/db"}}))
+    there = place(AWAY, (0, "v1"))
+    there._given = Given.read({"ROACHPROOF_KUBERNETES_IMAGES": str(file)})
+    program = there._given.program(Path("/db"))
+    there._programs, there._as_said = {program.path: program}, set()
+    tells = Tells(argv=(str(program.path), "version"), read=str.strip, version="v1")
+    await there._as_meant(there._nodes["n1"], SimpleNamespace(tells=tells))
+    assert there._as_said == {program.path}
+
+    there = place(AWAY, (0, ""))
+    copied = Given.read({}).program(tmp_path / "tool")
+    there._programs = {copied.path: copied}
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"))
+    await there._furnish(node := there._nodes["n1"], pod)
+    assert node.furnished == {("u", copied.path)}
+
+
+async def test_the_time_of_a_command_begins_once_its_program_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API server that is away would else be a command that takes too long, which is the database's doing."""
+    monkeypatch.setattr(places, "_AGAIN_S", 0.0)
+    there = place(AWAY, AWAY, (0, ""))
+    there._up, there._run_in = AsyncMock(return_value=there._nodes["n1"]), AsyncMock(return_value="its end")
+    assert await there.run(["/bin/db"], env={}, timeout=0.0, node="n1") == "its end"
+    assert there._nodes["n1"].shell.answers == [], "it was looked at"
+
+
 async def test_nothing_is_made_any_more_once_all_is_cleared_away() -> None:
     """A node that waited for another of its zone to be made would be left, in a namespace that is not ours."""
     there, declared = place(), list[object]()
@@ -305,7 +340,7 @@ async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp
     with pytest.raises(HarnessError, match="that is all"):
         there._nodes["n2"].looks.ask("true")
     await Files(there._api, "s").archive(at.address, LOGS, io.BytesIO())
-    there._executable, there._nodes["n2"].shell.ask = AsyncMock(), lambda *_: (0, "")
+    there._nodes["n2"].shell.ask = lambda *_: (0, "")
     await there._run_in(there._nodes["n2"], ["/bin/true"], {}, HOME)
     assert set(asked) == {CONTAINER}
     assert len(asked) == 4, "a shell is opened twice"
