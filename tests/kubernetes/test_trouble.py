@@ -261,11 +261,12 @@ async def test_a_connection_that_is_forgotten_on_its_way_is_made_anew(tmp_path: 
 
 
 @slow
-async def test_an_api_server_that_is_away_refutes_no_claim(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["baseline.begin", "fault.begin", "fault.undo"])
+async def test_an_api_server_that_is_away_refutes_no_claim(moment: str, tmp_path: Path) -> None:
     """In the middle of one: it is waited for, so that times may tell nothing, or the harness has failed."""
     run = Running(tmp_path)
     try:
-        await asyncio.to_thread(run.until, "the baseline", lambda: "baseline.begin" in run.events())
+        await asyncio.to_thread(run.until, moment, lambda: moment in run.events())
         with dropped(api_port()):
             await asyncio.sleep(AWAY_S)
         status = await asyncio.to_thread(run.process.wait)
