@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -19,7 +20,7 @@ from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
 from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
 from clusters.substrates.kubernetes.places import Node
-from clusters.substrates.kubernetes.pods import Pod, UnfitImage
+from clusters.substrates.kubernetes.pods import HARMLESS_S, Pod, UnfitImage
 from clusters.substrates.kubernetes.shrinking import Shrinking
 
 _LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
@@ -27,6 +28,8 @@ _START_S = 60.0
 _END_S = 60.0
 _TELLS_S = 60.0
 """How long a program may take to say its version; measured: a second on two busy cores."""
+_BEAT_S = 0.5
+"""How soon a container that answered is asked again whether it does, while a command runs in it."""
 
 
 class Kubernetes(Shrinking):
@@ -90,12 +93,18 @@ class Kubernetes(Shrinking):
         cwd: PurePath | None = None,
         unprivileged: bool = False,
     ) -> Completed:
-        """Run a command to its end, in the node's container or beside the harness; see ``Nodes.run``."""
+        """Run a command to its end, in the node's container or beside the harness; see ``Nodes.run``.
+
+        Not ``CommandTimedOut`` but ``HarnessError`` is raised where its container did not answer meanwhile: nobody
+        knows then whether it was the command that took so long.
+        """
         self._opened()
         # Its time begins when it can.
         into = None if node is None else await self._up(node)
         if into is not None:
             await self._executable(into, argv[0])
+        heart = into and _Heart(into)
+        late = f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s"
         try:
             async with asyncio.timeout(timeout) as limit:
                 if into is None:
@@ -104,7 +113,15 @@ class Kubernetes(Shrinking):
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise CommandTimedOut(f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s") from None
+            if heart and heart.silent_s > HARMLESS_S:
+                raise HarnessError(
+                    f"{late}, and for {heart.silent_s:.0f} s nothing in {node} answered through the API server: that "
+                    "says nothing of the command"
+                ) from None
+            raise CommandTimedOut(late) from None
+        finally:
+            if heart:
+                heart.stop()
 
     async def _run_in(self, node: Node, argv: Sequence[str], env: Mapping[str, str], cwd: PurePath) -> Completed:
         mark, stop = f"{self._cluster}-{next(self._marks)}x", threading.Event()
@@ -358,6 +375,32 @@ class Kubernetes(Shrinking):
         if self._links is not None and self._links.has(*ends):
             await asyncio.gather(*(self._up(name) for name in (sender, receiver)))
             await self._links.heal(*ends)
+
+
+class _Heart:
+    """Asks a node's container until ``stop`` whether it answers: what is heard of a command comes the same way."""
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._longest_s = node, 0.0
+        self._asked: float | None = None
+        self._beats = asyncio.create_task(self._beat())
+
+    async def _beat(self) -> None:
+        while True:
+            self._asked = time.monotonic()
+            with suppress(HarnessError):  # which took its time, too
+                await asyncio.to_thread(self._node.looks.ask, "eval", ":")
+            self._longest_s, self._asked = self.silent_s, None
+            await asyncio.sleep(_BEAT_S)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long it did not answer, at the most; a question that has no answer yet counts."""
+        return max(self._longest_s, 0.0 if self._asked is None else time.monotonic() - self._asked)
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._beats.cancel()
 
 
 async def run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:

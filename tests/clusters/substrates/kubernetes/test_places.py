@@ -3,6 +3,8 @@
 import asyncio
 import io
 import json
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +13,9 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
-from clusters.substrates.kubernetes import places
+from clusters.substrates.kubernetes import places, substrate
 from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
@@ -92,6 +94,66 @@ async def test_the_time_of_a_command_begins_once_its_program_was_looked_at(monke
     there._up, there._run_in = AsyncMock(return_value=there._nodes["n1"]), AsyncMock(return_value="its end")
     assert await there.run(["/bin/db"], env={}, timeout=0.0, node="n1") == "its end"
     assert there._nodes["n1"].shell.answers == [], "it was looked at"
+
+
+class Silent(Container):
+    """Says nothing to whoever asks whether it answers, before ``answers_again`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers_again, self.asked = threading.Event(), threading.Event()
+
+    def ask(self, *question: str, timeout: float = 10.0) -> Any:
+        if question == ("eval", ":"):
+            self.asked.set()
+            self.answers_again.wait()
+        return 0, ""
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["to the end", "and back before that"])
+async def test_a_command_that_nobody_could_hear_of_is_not_taken_for_late(
+    back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that did not say in time which it is was refuted, while the API server was silent."""
+    monkeypatch.setattr(substrate, "HARMLESS_S", 0.01)
+    container = Silent()
+
+    def execute(*_: object, stop: threading.Event, **__: object) -> Any:
+        if back:
+            container.asked.wait()
+            time.sleep(0.05)  # longer than is harmless
+            container.answers_again.set()
+        stop.wait()
+        return -1, b"", b""
+
+    there = hearing(container, execute)
+    try:
+        with pytest.raises(HarnessError, match=r"postgres --version did not end .* nothing in n1 answered") as failed:
+            await there.run(("postgres", "--version"), env={}, timeout=0.5, node="n1")
+    finally:
+        container.answers_again.set()
+    assert not isinstance(failed.value, CommandTimedOut)
+
+
+async def test_a_command_is_late_in_a_container_that_answers() -> None:
+    def execute(*_: object, stop: threading.Event, **__: object) -> Any:
+        stop.wait()
+        return -1, b"", b""
+
+    container = Silent()
+    container.answers_again.set()
+    with pytest.raises(CommandTimedOut, match=r"postgres --version did not end within 0\.1 s$"):
+        await hearing(container, execute).run(("postgres", "--version"), env={}, timeout=0.1, node="n1")
+
+
+def hearing(container: Silent, execute: Callable[..., Any]) -> Any:
+    """A place with a node that is up, in whose container commands run so."""
+    there = place()
+    node = there._nodes["n1"]
+    node.shell = node.looks = container
+    there._up = AsyncMock(return_value=node)
+    there._settings, there._api = SimpleNamespace(namespace="team"), SimpleNamespace(execute=execute)
+    return there
 
 
 async def test_nothing_is_made_any_more_once_all_is_cleared_away() -> None:
