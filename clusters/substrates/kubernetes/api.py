@@ -19,11 +19,11 @@ from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import portforward, stream, ws_client
 from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
-from websocket import WebSocket, WebSocketException
+from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSocketException
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.manifests import LONGEST_S
-from clusters.substrates.kubernetes.reached import KEPT_ALIVE, configuration
+from clusters.substrates.kubernetes.reached import KEPT_ALIVE, SILENT_S, configuration
 
 T = TypeVar("T")
 
@@ -164,15 +164,18 @@ class Api:
         """What becomes of objects until ``ended``: first (``LISTED``, those that are there), then each change of one.
 
         Without ``namespace``: of what is in none. Begins anew by itself where the connection is lost; ``away`` is told
-        for how many seconds it was. Raises ``BadInput`` where they may not be watched.
+        for how many seconds it was, with the silence by which that was known. Raises ``BadInput`` where they may not be
+        watched.
         """
         where = () if namespace is None else (namespace,)
         lost_at: float | None = None
+        heard, silent_s = time.monotonic(), 0.0
         while not ended.is_set():
             try:
                 listed = listing(*where, _request_timeout=_CALL_S, **selected)
+                heard = time.monotonic()
                 if lost_at is not None:
-                    away(time.monotonic() - lost_at)
+                    away(heard - lost_at + silent_s)
                     lost_at = None
                 yield "LISTED", listed.items
                 since = listed.metadata.resource_version
@@ -180,6 +183,7 @@ class Api:
                 limits = {"timeout_seconds": _WATCH_S, "_request_timeout": (_CALL_S, _WATCH_S + _CALL_S)}
                 watched = watch.Watch().stream(listing, *where, resource_version=since, **limits, **selected)
                 for event in watched:
+                    heard = time.monotonic()
                     yield event["type"], event["object"]
                     if ended.is_set():
                         return
@@ -188,7 +192,13 @@ class Api:
                 # One that comes back refuses everybody for a moment.
                 if refused and (lost_at is None or time.monotonic() - lost_at > AWAY_S):
                     raise self.refused(what, refused) from refused
-                lost_at = lost_at or time.monotonic()
+                if lost_at is None:
+                    lost_at = time.monotonic()
+                    # One that is lost since nothing came was so before that was known.
+                    late = isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(
+                        error, urllib3.exceptions.NewConnectionError
+                    )
+                    silent_s = min(SILENT_S, lost_at - heard) if late else 0.0
             gone_s = 0.0 if lost_at is None else time.monotonic() - lost_at
             ended.wait(min(max(_SOON_S, _OF_AWAY * gone_s), _LATEST_S))
 
@@ -245,8 +255,11 @@ class Api:
         opened._all = _Nowhere()
         return opened
 
-    def open_port(self, namespace: str, pod: str, port: int) -> socket.socket:
-        """A connection to a port of a pod. It ends at once where nobody listens there. Raises ``HarnessError``."""
+    def open_port(self, namespace: str, pod: str, port: int) -> tuple[socket.socket, Callable[[], bool]]:
+        """A connection to a port of a pod, and whether it was cut: lost on the way, and not ended by the pod.
+
+        It ends at once where nobody listens there. Raises ``HarnessError``.
+        """
         try:
             opened = portforward(
                 client.CoreV1Api(client.ApiClient(self._configuration)).connect_get_namespaced_pod_portforward,
@@ -259,8 +272,7 @@ class Api:
         except (WebSocketException, OSError) as error:
             raise HarnessError(f"{self.where}: cannot reach port {port} of {pod}: {error}") from error
         _keep_alive(opened.websocket)
-        found: socket.socket = opened.socket(port)
-        return found
+        return opened.socket(port), lambda: bool(opened.websocket.cut)
 
     def execute(
         self,
@@ -319,16 +331,30 @@ def _keep_alive(websocket: Any) -> None:
             websocket.sock.setsockopt(*option)
 
 
-class _Connecting(WebSocket):
+class _Connection(WebSocket):
     """As the client's own, which waits for ever for an API server that takes a connection and says nothing."""
+
+    cut = False
+    """Whether it was lost: a kubelet says so before it ends one, an API server that is away says nothing."""
+    _parting = False
 
     def connect(self, url: str, **options: Any) -> None:
         self.settimeout(_CALL_S)
         super().connect(url, **options)  # type: ignore[no-untyped-call]
         self.settimeout(None)
 
+    def recv_data_frame(self, control_frame: bool = False) -> tuple[int, Any]:
+        try:
+            opcode, frame = super().recv_data_frame(control_frame)
+        except (WebSocketException, OSError) as error:
+            self.cut = not self._parting
+            # The client's thread that forwards a port takes no other: whoever it forwards to would wait for ever.
+            raise WebSocketConnectionClosedException(str(error)) from error
+        self._parting = self._parting or opcode == ABNF.OPCODE_CLOSE
+        return opcode, frame
 
-ws_client.WebSocket = _Connecting  # it takes no time-out by which it connects
+
+ws_client.WebSocket = _Connection  # it takes no time-out by which it connects
 
 
 class _Nowhere:

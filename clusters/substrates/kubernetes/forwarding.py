@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,12 @@ async def forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators:
 class Forwards:
     """The process beside the harness; it ends with ``close``, and with the harness.
 
-    ``failed`` is a file that is written where the API server does not bring a connection to a pod.
+    ``failed`` is a file that is written where the API server does not bring a connection to a pod. Another beside it
+    gets a byte for each connection that was cut.
     """
 
     def __init__(self, context: str | None, namespace: str, ports: Sequence[int], failed: Path) -> None:
-        self._failed = failed
+        self._failed, self._cut = failed, _cuts(failed)
         self._companion = Companion(__name__, "forwards ports")
         told = {"context": context, "namespace": namespace, "ports": list(ports), "failed": str(failed)}
         self._ask(told)
@@ -86,6 +88,10 @@ class Forwards:
                 f"{self._failed.read_text(encoding='utf-8')}: nodes are reached by port-forwarding, and what was asked "
                 "of them meanwhile says nothing of the database"
             )
+
+    def cut(self) -> int:
+        """How many connections were cut that had been brought to a pod, by no doing of the pod's."""
+        return self._cut.stat().st_size if self._cut.exists() else 0
 
     def _ask(self, what: dict[str, Any]) -> str:
         """What it answers. Raises ``BadInput``, ``HarnessError``."""
@@ -123,11 +129,19 @@ def listening(ports: Sequence[int], drawn: random.Random) -> tuple[str, list[soc
     )
 
 
-def serve(listens: socket.socket, api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> None:
-    """Take connections to a pod until the process ends; ``fail`` is told of those that the API server did not bring."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told what the API server is to blame for. ``fail``: why it did not bring a connection; ``cut``: one."""
+
+    fail: Callable[[str], None]
+    cut: Callable[[], None]
+
+
+def serve(listens: socket.socket, api: Api, namespace: str, pod: str, port: int, told: Told) -> None:
+    """Take connections to a pod until the process ends."""
     while True:
         here, _ = listens.accept()
-        threading.Thread(target=_forward, args=(here, api, namespace, pod, port, fail), daemon=True).start()
+        threading.Thread(target=_forward, args=(here, api, namespace, pod, port, told), daemon=True).start()
 
 
 def of_the_pod(refusal: str) -> bool:
@@ -135,8 +149,10 @@ def of_the_pod(refusal: str) -> bool:
     return any(int(status) not in _ITS_OWN for status in _STATUS.findall(refusal))
 
 
-def _brought(api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> socket.socket | None:
-    """A connection to a pod; nothing where none can be. The API server may fail for a moment."""
+def _brought(
+    api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]
+) -> tuple[socket.socket, Callable[[], bool]] | None:
+    """A connection to a pod, as ``Api.open_port``; nothing where none can be. The API server may fail for a moment."""
     until = time.monotonic() + HARMLESS_S
     while True:
         try:
@@ -150,12 +166,18 @@ def _brought(api: Api, namespace: str, pod: str, port: int, fail: Callable[[str]
         time.sleep(_AGAIN_S)
 
 
-def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int, fail: Callable[[str], None]) -> None:
+def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int, told: Told) -> None:
     """One connection, until either side ends it. Where the pod is not there it ends at once."""
-    if (there := _brought(api, namespace, pod, port, fail)) is None:
+    if (brought := _brought(api, namespace, pod, port, told.fail)) is None:
         here.close()
         return
-    back = threading.Thread(target=_copy, args=(there, here), daemon=True)
+    there, was_cut = brought
+
+    def over() -> None:
+        if was_cut():
+            told.cut()
+
+    back = threading.Thread(target=_copy, args=(there, here, over), daemon=True)
     back.start()
     _copy(here, there)
     back.join()
@@ -163,14 +185,19 @@ def _forward(here: socket.socket, api: Api, namespace: str, pod: str, port: int,
         end.close()
 
 
-def _copy(source: socket.socket, to: socket.socket) -> None:
-    """Pass on what comes until there is no more; then neither side gets anything any more."""
+def _copy(source: socket.socket, to: socket.socket, over: Callable[[], None] = lambda: None) -> None:
+    """Pass on what comes until there is no more; then neither side gets anything any more, ``over`` before that."""
     with suppress(OSError):
         while part := source.recv(_PART):
             to.sendall(part)
+    over()  # whoever is told by its end asks at once why
     for end in (source, to):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
+
+
+def _cuts(failed: Path) -> Path:
+    return failed.with_suffix(".cut")
 
 
 def main() -> None:
@@ -183,6 +210,11 @@ def main() -> None:
         (written := failed.with_suffix(f".{threading.get_ident()}")).write_text(why, encoding="utf-8")
         written.replace(failed)  # whole, for whoever reads it
 
+    def cut() -> None:
+        with _cuts(failed).open("ab") as file:
+            file.write(b".")
+
+    told = Told(fail, cut)
     print(json.dumps({"address": ""}), flush=True)
     for line in sys.stdin:
         pod = json.loads(line)["pod"]
@@ -192,7 +224,7 @@ def main() -> None:
             print(json.dumps({"refused": str(error)}), flush=True)
             continue
         for port, listens in zip(ports, opened, strict=True):
-            threading.Thread(target=serve, args=(listens, api, namespace, pod, port, fail), daemon=True).start()
+            threading.Thread(target=serve, args=(listens, api, namespace, pod, port, told), daemon=True).start()
         print(json.dumps({"address": address}), flush=True)
 
 

@@ -13,9 +13,10 @@ from yaml import YAMLError
 from clusters import hidden
 from clusters.errors import BadInput
 
+SILENT_S = 30.0
 KEPT_ALIVE = tcp_keepalive_socket_options(idle=10, interval=5, count=4)
 """For each connection: load balancers forget one that is silent for minutes, as a log is of a node that runs, and tell
-nobody. So it is used every ten seconds, and one that is lost is known after thirty."""
+nobody. So it is used every ten seconds, and one that is lost is known after ``SILENT_S``."""
 
 
 class _Configuration(client.Configuration):  # type: ignore[misc]

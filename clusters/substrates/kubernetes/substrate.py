@@ -96,7 +96,8 @@ class Kubernetes(Shrinking):
         """Run a command to its end, in the node's container or beside the harness; see ``Nodes.run``.
 
         Not ``CommandTimedOut`` but ``HarnessError`` is raised where its container did not answer meanwhile: nobody
-        knows then whether it was the command that took so long.
+        knows then whether it was the command that took so long. So it is for one beside the harness that was late or
+        failed, where a connection to a node was cut meanwhile: it may have been its own.
         """
         self._opened()
         # Its time begins when it can.
@@ -104,11 +105,16 @@ class Kubernetes(Shrinking):
         if into is not None:
             await self._executable(into, argv[0])
         heart = into and _Heart(into)
-        late = f"{self._cluster}: {' '.join(argv)} did not end within {timeout:g} s"
+        cut = self._forwards.cut() if self._forwards else 0
+        called = f"{self._cluster}: {' '.join(argv)}"
+        late = f"{called} did not end within {timeout:g} s"
         try:
             async with asyncio.timeout(timeout) as limit:
                 if into is None:
-                    return await run_here(argv, env, Path(cwd or self.scratch))
+                    done = await run_here(argv, env, Path(cwd or self.scratch))
+                    if done.code:
+                        self._refuse_cut(cut, f"{called} ended with {done.code} ({done.err.strip()})")
+                    return done
                 return await self._run_in(into, argv, env, cwd or HOME)
         except TimeoutError:
             if not limit.expired():
@@ -118,10 +124,19 @@ class Kubernetes(Shrinking):
                     f"{late}, and for {heart.silent_s:.0f} s nothing in {node} answered through the API server: that "
                     "says nothing of the command"
                 ) from None
+            self._refuse_cut(cut, late)
             raise CommandTimedOut(late) from None
         finally:
             if heart:
                 heart.stop()
+
+    def _refuse_cut(self, before: int, what: str) -> None:
+        """Raise ``HarnessError`` where connections were cut since there were so many, while this happened."""
+        if self._forwards and (cut := self._forwards.cut() - before):
+            raise HarnessError(
+                f"{what}, and meanwhile the API server cut {cut} of the connections by which nodes are reached: that "
+                "says nothing of the database"
+            )
 
     async def _run_in(self, node: Node, argv: Sequence[str], env: Mapping[str, str], cwd: PurePath) -> Completed:
         mark, stop = f"{self._cluster}-{next(self._marks)}x", threading.Event()

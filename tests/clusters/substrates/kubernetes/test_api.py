@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -217,6 +218,37 @@ def test_a_watch_asks_an_api_server_in_trouble_ever_more_seldom(
     assert len(away) == 5
 
 
+LATE = urllib3.exceptions.ReadTimeoutError(client.CoreV1Api, "/pods", "timed out")
+
+
+@pytest.mark.parametrize(
+    ("error", "after_s", "away_s"), [(LATE, 99.0, 35.0), (LATE, 12.0, 17.0), (LOST, 99.0, 5.0)],
+    ids=["silent", "silent since a word", "lost"],
+)  # fmt: skip
+def test_the_silence_by_which_a_watch_is_known_to_be_lost_counts(
+    error: Exception, after_s: float, away_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was away for half a minute had been so for a moment."""
+    now, away = [0.0], list[float]()
+    monkeypatch.setattr(api_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def pass_by(seconds: float) -> None:
+        now[0] += seconds
+
+    def stream(*_: object, **__: object) -> Iterator[Any]:
+        pass_by(100.0)
+        yield {"type": "ADDED", "object": "pod"}
+        pass_by(after_s)
+        raise error
+
+    monkeypatch.setattr(watch.Watch, "stream", stream)
+    listed = SimpleNamespace(items=[], metadata=SimpleNamespace(resource_version="1"))
+    ended: Any = SimpleNamespace(is_set=lambda: bool(away), wait=lambda _: pass_by(5.0))
+    seen = server("one").watch("watch pods", lambda *_, **__: listed, "team", ended, away=away.append)
+    assert [next(seen)[0] for _ in range(3)] == ["LISTED", "ADDED", "LISTED"]
+    assert away == [away_s]
+
+
 def test_a_watch_has_limits_where_an_api_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes connections and says nothing: without one the watch would never tell that it was away."""
     asked = list[object]()
@@ -302,19 +334,43 @@ def test_an_api_server_that_takes_a_connection_and_says_nothing_is_not_waited_fo
         assert len(taken) == 2
 
 
+def agrees(request: bytes) -> bytes:
+    """The answer of an API server that takes a websocket."""
+    (key,) = (line.split()[1] for line in request.splitlines() if line.lower().startswith(b"sec-websocket-key"))
+    accepted = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n"
+    return b"HTTP/1.1 101 OK\r\n" + agreed + b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
+
+
 def test_a_connection_that_was_made_waits_as_long_as_it_takes() -> None:
     """For what a node says, which may be nothing for hours."""
-
-    def agrees(request: bytes) -> bytes:
-        (key,) = (line.split()[1] for line in request.splitlines() if line.lower().startswith(b"sec-websocket-key"))
-        accepted = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
-        agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n"
-        return b"HTTP/1.1 101 OK\r\n" + agreed + b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
-
     with taking("http", agrees) as (api, _):
         opened = api.open_exec("team", "node-0", ["true"], stdin=True, container="node")
         assert opened.is_open()
         assert opened.sock.sock.gettimeout() is None
+
+
+WEBSOCKET = (b"\x82\x03\x00\x01\x00", b"\x82\x03\x01\x01\x00")
+"""By which a kubelet begins to forward port 1: a frame for what is said, and one for errors."""
+PARTS, REFUSES = b"\x88\x02\x03\xe8", b"\x82\x04\x01no!"
+
+
+@pytest.mark.parametrize(
+    ("last", "reset", "cut"),
+    [(b"", False, True), (b"", True, True), (PARTS, False, False), (REFUSES, False, False)],
+    ids=["cut", "reset", "ended by the pod", "not taken"],
+)
+def test_a_connection_to_a_pod_that_is_lost_on_the_way_is_told_from_one_that_ends(
+    last: bytes, reset: bool, cut: bool
+) -> None:
+    with taking("http", lambda request: agrees(request) + b"".join(WEBSOCKET) + last) as (api, taken):
+        there, was_cut = api.open_port("team", "node-0", 1)
+        there.settimeout(60.0)
+        if reset:
+            taken[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        taken[0].close()
+        assert there.recv(1) == b""
+        assert was_cut() == cut
 
 
 def killing(name: str, words: str) -> Any:

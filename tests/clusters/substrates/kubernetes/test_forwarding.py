@@ -1,5 +1,6 @@
 """Ports of pods on this machine: where they are listened on, and what passes; when that is how pods are reached."""
 
+import asyncio
 import random
 import socket
 import threading
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from clusters.errors import BadInput, HarnessError
-from clusters.model import ProcessState
-from clusters.substrates.kubernetes import forwarding
-from clusters.substrates.kubernetes.forwarding import Forwards, listening, serve
+from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.model import Completed, ProcessState
+from clusters.substrates.kubernetes import forwarding, substrate
+from clusters.substrates.kubernetes.forwarding import Forwards, Told, listening, serve
 from clusters.substrates.kubernetes.settings import Reach
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
@@ -30,19 +31,24 @@ class Server:
         """What is said first."""
         self.failed: list[str] = []
         """What its harness is told that it did not bring."""
+        self.cuts = False
+        """Whether a connection that ends is cut."""
+        self.cut: list[str] = []
+        """What its harness is told of those."""
 
-    def open_port(self, namespace: str, pod: str, port: int) -> socket.socket:
+    def open_port(self, namespace: str, pod: str, port: int) -> Any:
         if self.refuses:
             raise HarnessError(f"cannot reach port {port} of {pod}: {self.refuses.pop(0)}")
         if (pod, port) not in self.pods:
             raise HarnessError(f"cannot reach port {port} of {pod}: Handshake status 404 Not Found")
-        return self.pods.pop((pod, port))
+        return self.pods.pop((pod, port)), lambda: self.cuts
 
 
 def forwarded(server: Any, pod: str) -> tuple[str, int]:
     address, (listens,) = listening([0], random.Random())
     port: int = listens.getsockname()[1]
-    threading.Thread(target=serve, args=(listens, server, "team", pod, port, server.failed.append), daemon=True).start()
+    told = Told(server.failed.append, lambda: server.cut.append(pod))
+    threading.Thread(target=serve, args=(listens, server, "team", pod, port, told), daemon=True).start()
     return address, port
 
 
@@ -80,6 +86,51 @@ def test_what_either_side_says_passes_and_its_end_too() -> None:
         assert client.recv(100) == b"answer"
         pod.close()
         assert client.recv(100) == b""
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_a_connection_that_is_cut_is_told_before_its_end_is_seen(cuts: bool) -> None:
+    server, (there, pod) = Server(), socket.socketpair()
+    where = forwarded(server, "node-0")
+    server.pods["node-0", where[1]], server.cuts = there, cuts
+    with socket.create_connection(where, timeout=PATIENCE_S) as client:
+        pod.close()
+        assert client.recv(100) == b""
+        assert server.cut == ["node-0"] * cuts
+
+
+@pytest.mark.parametrize("cuts", [False, True], ids=["by itself", "cut"])
+@pytest.mark.parametrize("code", [None, 1, 0], ids=["late", "failed", "done"])
+async def test_a_command_whose_connection_may_have_been_cut_is_not_taken_at_its_word(
+    code: int | None, cuts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drain asks once, and is not asked again: one that was cut counted as one that a node did not do."""
+
+    async def run(*_: object) -> Completed:
+        if cuts:
+            with place._forwards._cut.open("ab") as file:
+                file.write(b"..")
+        if code is None:
+            await asyncio.Event().wait()
+        return Completed(code=code or 0, out="", err="error: EOF\n")
+
+    monkeypatch.setattr(substrate, "run_here", run)
+    place: Any = Kubernetes.__new__(Kubernetes)
+    place._cluster, place._closing, place.scratch = "c", None, tmp_path
+    place._forwards = Forwards.__new__(Forwards)
+    place._forwards._cut = tmp_path / "cut"
+    place._forwards._cut.write_bytes(b".")  # at another time
+    drains = place.run(("cockroach", "node", "drain"), env={}, timeout=0.1)
+    happened = "did not end within 0.1 s" if code is None else r"ended with 1 \(error: EOF\)"
+    if cuts and code != 0:
+        with pytest.raises(HarnessError, match=f"node drain {happened}, and meanwhile .* cut 2 of the conn") as failed:
+            await drains
+        assert not isinstance(failed.value, CommandTimedOut)
+    elif code is None:
+        with pytest.raises(CommandTimedOut, match=f"node drain {happened}$"):
+            await drains
+    else:
+        assert (await drains).code == code
 
 
 def test_a_pod_that_is_not_there_ends_the_connection() -> None:

@@ -151,7 +151,7 @@ def hearing(container: Silent, execute: Callable[..., Any]) -> Any:
     there = place()
     node = there._nodes["n1"]
     node.shell = node.looks = container
-    there._up = AsyncMock(return_value=node)
+    there._up, there._forwards = AsyncMock(return_value=node), None
     there._settings, there._api = SimpleNamespace(namespace="team"), SimpleNamespace(execute=execute)
     return there
 
