@@ -91,6 +91,7 @@ async def test_the_time_of_a_command_begins_once_its_program_was_looked_at(monke
     """An API server that is away would else be a command that takes too long, which is the database's doing."""
     monkeypatch.setattr(places, "_AGAIN_S", 0.0)
     there = place(AWAY, AWAY, (0, ""))
+    there._forwards = None
     there._up, there._run_in = AsyncMock(return_value=there._nodes["n1"]), AsyncMock(return_value="its end")
     assert await there.run(["/bin/db"], env={}, timeout=0.0, node="n1") == "its end"
     assert there._nodes["n1"].shell.answers == [], "it was looked at"
