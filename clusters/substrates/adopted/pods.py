@@ -25,6 +25,7 @@ class Pod:
     container: str = ""
     image: str = ""
     """What that container is to be made of."""
+    addresses: tuple[str, ...] = ()
     since: str = ""
     """Since when that runs, in its kubelet's words."""
     waiting: str = ""
@@ -131,6 +132,7 @@ class Pods:
         elif not pod.last_words:
             found = self._found
             pod.last_words = last_words(self._api, found.namespace, seen.metadata.name, found.container)
+        pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
         pod.stuck = bool(waiting and way_out(waiting))
         pod.since = str(status.state.running.started_at) if status.state.running else ""
         pod.container = status.container_id or "" if status.state.running else ""

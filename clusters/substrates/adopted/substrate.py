@@ -10,6 +10,7 @@ from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.pods import Pod
 from clusters.substrates.adopted.states import States
 from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
+from clusters.substrates.kubernetes.naming import leads_to
 from clusters.substrates.kubernetes.pods import UnfitImage
 from clusters.substrates.kubernetes.settings import Given
 from clusters.waiting import to_the_end, wait_until
@@ -83,8 +84,11 @@ class Adopted(States):
             await self._delete(name, LEAST_GRACE_S)
             await _until(f"{name} to be made anew", there, _START_S)
         await _until(f"{name} to run {image}", another, _START_S)
-        self._runs[name] = pod.container
+        self._runs[name] = runs = pod.container
         self._history.begins(self._names[name])
+        if former or pod.ended:  # what clients know of its name may be of that one
+            address, write = self._placements[name].client_address, self._history.write
+            await leads_to(address, lambda: pod.addresses, lives=lambda: pod.container == runs, say=write)
 
     def _made_of(self, pod: Pod) -> str:
         """The template's image that a pod was made of: its own may be another, which a webhook gave it."""

@@ -96,6 +96,8 @@ class Places:
         self._sets: dict[str, tuple[Template, int]] = {}
         """What each StatefulSet was told last."""
         self._locks: dict[str, asyncio.Lock] = {}
+        self._led: dict[str, str] = {}
+        """By pod's name the UID of the one that clients found by it last."""
         self._where: Mapping[str, Mapping[str, str]] = {}
         """The labels of the machines that each StatefulSet's pods must be on, where there are several zones."""
         self._files = Files(api, settings.namespace)

@@ -19,6 +19,7 @@ from clusters.executables import dying_with_us
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import orders
 from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
+from clusters.substrates.kubernetes.naming import leads_to
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import HARMLESS_S, Pod, UnfitImage
 from clusters.substrates.kubernetes.shrinking import Shrinking
@@ -195,6 +196,14 @@ class Kubernetes(Shrinking):
         await self._write(node, ORDER, orders.order(spec).encode())
         await self._asked(node, "kill", "-USR1", "1")
         await self._pods.until(f"{spec.name} to start", pod, lambda: pod.starts > before, timeout=_START_S)
+        await self._named(node, pod)
+
+    async def _named(self, node: Node, pod: Pod) -> None:
+        """Wait until clients find the pod that is in the place of another: they connect by the name of both."""
+        another = self._led.get(pod.name, pod.uid) != pod.uid and self._forwards is None
+        name, write = node.placement.client_address, self._history.write
+        if not another or await leads_to(name, lambda: pod.addresses, lives=lambda: pod.alive, say=write):
+            self._led[pod.name] = pod.uid
 
     def _template(self, spec: ProcessSpec) -> Template:
         called = PurePath(spec.argv[0])

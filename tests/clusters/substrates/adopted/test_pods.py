@@ -1,6 +1,7 @@
 """What ended a node of somebody's cluster: its own end is told from that of its pod, its machine and its memory."""
 
 import json
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from clusters.model import ProcessState, Tells
 from clusters.substrates.adopted import substrate
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
+from clusters.substrates.kubernetes import naming
 from clusters.substrates.kubernetes.pods import UnfitImage
 from tests.clusters.substrates.adopted.test_changes import STRATEGY, Server, changes
 from tests.clusters.substrates.adopted.test_finding import RELEASE, found
@@ -33,7 +35,7 @@ def pod(now: Any, former: Any = None, *, phase: str = "Running", to_go: bool = F
     return client.V1Pod(
         metadata=client.V1ObjectMeta(name="shop-cockroachdb-0", uid="u", deletion_timestamp=since),
         spec=client.V1PodSpec(containers=[client.V1Container(name="db", image="db:1")]),
-        status=client.V1PodStatus(phase=phase, container_statuses=[status]),
+        status=client.V1PodStatus(phase=phase, container_statuses=[status], pod_ips=[client.V1PodIP(ip="10.0.0.1")]),
     )
 
 
@@ -194,6 +196,27 @@ async def test_of_a_pod_that_crashes_again_and_again_it_is_told_what_it_said_las
     assert again._pods["shop-cockroachdb-0"].last_words == "", "of one that runs by now it says nothing"
 
 
+@pytest.mark.parametrize("ran", [True, False], ids=["in place of another", "the first of its name"])
+async def test_a_pod_in_place_of_another_is_there_once_clients_find_it(
+    ran: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for a gap after the fault that nobody found it."""
+    place: Any = told(*[("MODIFIED", pod(RUNS, ended(0)))] * ran)
+    place._ended, place._runs = {}, {"n1": "one" if ran else ""}
+    place._found, wrote, begun = replace(found("shop", [RELEASE]), image="db:1"), list[str](), list[str]()
+    place._history = SimpleNamespace(write=wrote.append, begins=begun.append)
+    place._placements = {"n1": SimpleNamespace(client_address="shop-0")}
+    answers = iter(["10.0.0.8", "10.0.0.1"])
+    monkeypatch.setattr(naming, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (next(answers), 0))])
+    await place._comes("n1", "db:1")
+    assert begun == ["shop-cockroachdb-0"]
+    assert [line.split(":")[0] for line in wrote] == [
+        "the name shop-0 leads to 10.0.0.8, and the pod that has it now is at 10.0.0.1"
+    ] * ran
+    assert [*answers] == ([] if ran else ["10.0.0.8", "10.0.0.1"])
+
+
 async def test_a_pod_that_is_deleted_is_known_by_its_uid_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """The former container has ended, another pod is there, and its kubelet runs another container in it."""
     monkeypatch.setattr(substrate, "_START_S", 0.0)
@@ -242,7 +265,9 @@ async def test_an_image_that_a_webhook_gave_a_pod_changes_no_statefulset(
         at.codes["one"], at.container, at.uid = 0, "two", "v"
 
     place._api = SimpleNamespace(delete_now=delete, core=SimpleNamespace(delete_namespaced_pod=None))
-    place._history.begins = lambda _: None
+    place._history.begins = place._history.write = lambda _: None
+    place._placements = {"n1": SimpleNamespace(client_address="shop-0")}
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", ("10.0.0.1", 0))])
     await place.kill("n1")
     await place.start(SimpleNamespace(name="n1", program=None, tells=None))
     assert place.state("n1") is ProcessState.RUNNING
