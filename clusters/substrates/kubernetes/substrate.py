@@ -129,7 +129,7 @@ class Kubernetes(Shrinking):
             raise CommandTimedOut(late) from None
         finally:
             if heart:
-                heart.stop()
+                await heart.stop()
 
     def _refuse_cut(self, before: int, what: str) -> None:
         """Raise ``HarnessError`` where connections were cut since there were so many, while this happened."""
@@ -422,9 +422,10 @@ class _Heart:
         """For how long it did not answer, at the most; a question that has no answer yet counts."""
         return max(self._longest_s, 0.0 if self._asked is None else time.monotonic() - self._asked)
 
-    def stop(self) -> None:
-        """Ask no more."""
+    async def stop(self) -> None:
+        """Ask no more; what was asked last is not waited for."""
         self._beats.cancel()
+        await asyncio.wait({self._beats})
 
 
 async def run_here(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Completed:
