@@ -105,14 +105,14 @@ class Places(Untouched):
                     f"{api.where}: StatefulSet {found.name} has {len(found.pods)} pods, and the test is about "
                     f"{len(nodes)} nodes; choose a claim or a --topology of so many, or another cluster"
                 )
+            called = f"{re.sub('[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{secrets.token_hex(4)}"
+            scratch = (workdir / f"adopted-{called}").resolve()
+            certs = scratch / "certs"
+            certs.mkdir(mode=0o700, parents=True)
+            scratch.chmod(0o700)
         except BaseException:
             api.close()
             raise
-        called = f"{re.sub('[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{secrets.token_hex(4)}"
-        scratch = (workdir / f"adopted-{called}").resolve()
-        certs = scratch / "certs"
-        certs.mkdir(mode=0o700, parents=True)
-        scratch.chmod(0o700)
         self = cls(api, found, scratch, allowed=allow_disruption, keep_logs=keep_logs)
         try:
             for file, content in files.items():

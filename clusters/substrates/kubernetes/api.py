@@ -184,6 +184,8 @@ class Api:
                 watched = watch.Watch().stream(listing, *where, resource_version=since, **limits, **selected)
                 for event in watched:
                     heard = time.monotonic()
+                    if event is None:  # a line that is no JSON, of a proxy's: what it stood for is in the next list
+                        break
                     yield event["type"], event["object"]
                     if ended.is_set():
                         return

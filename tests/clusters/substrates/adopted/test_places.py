@@ -60,6 +60,17 @@ async def test_one_that_is_refused_keeps_no_connection(
     assert server.closed == 1
 
 
+async def test_one_without_a_place_for_its_files_keeps_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, full = Server(), tmp_path / "a file"
+    full.touch()
+    monkeypatch.setattr(places, "look", AsyncMock(return_value=(server, found("shop", [RELEASE]), "s", {})))
+    with pytest.raises(NotADirectoryError):
+        await Places.open(name="t", workdir=full, nodes=THREE, allow_disruption=True)
+    assert server.closed == 1
+
+
 async def test_that_the_api_server_was_away_is_kept(tmp_path: Path) -> None:
     there = place(found("shop"), tmp_path, Server())
     await there.close()
