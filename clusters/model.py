@@ -270,6 +270,8 @@ class SqlTraits:
     """What stands between a parameter and its type (``$1::INT8``)."""
     descending_keys: bool = False
     """Whether the columns of a primary key may descend."""
+    indexes_in_tables: bool = False
+    """Whether a statement that makes a table may have its indexes in it (``INDEX name (column)``)."""
     covering: str = "INCLUDE"
     """Which word adds columns to an index that are no part of its key."""
     checks_added_keys: bool = True

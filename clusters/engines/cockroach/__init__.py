@@ -84,6 +84,7 @@ KIND = EngineKind(
         own_place="CREATE DATABASE IF NOT EXISTS {name}",
         enter_place="SET database = {name}",
         names_indexes=True,
+        indexes_in_tables=True,
         annotation=":::",
         descending_keys=True,
         covering="STORING",
