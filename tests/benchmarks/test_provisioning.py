@@ -6,11 +6,13 @@ which nodes wait. PostgreSQL, the control, was not measured: there it is one com
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from clusters.engines.cockroach.engine import Cockroach
 from clusters.sql import Connection
+from clusters.tenancy import APPLICATION
 from fixtures.workloads.tenants.plan import Plan
 from fixtures.workloads.tenants.provision import Provisioning
 from fixtures.workloads.tenants.provisioning import FILE, Batch, Chosen, read_provisioning
@@ -18,7 +20,7 @@ from fixtures.workloads.tenants.site import Site, known, site_of
 from fixtures.workloads.tenants.template import Template
 from fixtures.workloads.tenants.templates import Templates
 from tests.benchmarks.measuring import Figure, spread
-from tests.benchmarks.test_tpcc_driver import Bench, single_node
+from tests.benchmarks.test_tpcc_driver import RESOURCES, Bench, single_node
 
 TIMES = 5
 """How many times as many tables a second are promised, at each size."""
@@ -39,6 +41,9 @@ SLICES = 20
 
 IMPORTED = ("init", "tpcc", "--data-loader=IMPORT", "--warehouses=1")
 """The article's loop has one of these for each database."""
+
+IMPORTS = replace(RESOURCES, sql_memory_mib=1024)
+"""512 MiB were too few for an IMPORT of TPC-C, now and then (53200)."""
 
 LOOPED = 3
 """Databases that the article's loop makes, and tenants of TPC-C with its rows beside them."""
@@ -64,7 +69,8 @@ async def tune(connection: Connection, site: Site) -> list[str]:
         f"{one.name} = {one.value}": tenancy.set_setting.format(name=one.name, value=one.value)
         for one in tenancy.settings
     }
-    session = {one.removeprefix("SET "): one for one in tenancy.session}
+    # Not by our sessions' name: those of a call before are ended by it.
+    session = {one.removeprefix("SET "): one for one in tenancy.session if APPLICATION not in one}
     return [told for told, sql in (settings | session).items() if await known(connection, sql)]
 
 
@@ -112,13 +118,16 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
                     windows.append((size, begin, end, took or await theirs(connection, len(windows))))
     records = list(read_provisioning(tmp_path / FILE, []))
     batches = [record for record in records if isinstance(record, Batch)]
-    ours = [
-        sum(each.t - each.begin for each in batches if begin <= each.begin < end) / 1e6 / sum(tables.values())
-        for _, begin, end, _ in windows
-    ]
+    by_template = {
+        name: [
+            sum(each.t - each.begin for each in batches if each.template == name and begin <= each.begin < end) / 1e6
+            for _, begin, end, _ in windows
+        ]
+        for name in tables
+    }
+    ours = [sum(each) / sum(tables.values()) for each in zip(*by_template.values(), strict=True)]
     at = {size: [each for each, (there, *_) in enumerate(windows) if there == size] for size in SIZES}
     times = {size: [windows[each][-1] / ours[each] for each in some] for size, some in at.items()}
-    our_ms = {size: [1000 * ours[each] for each in some] for size, some in at.items()}
     their_ms = {size: [1000 * windows[each][-1] for each in some] for size, some in at.items()}
     ways = {record.template: record.way for record in records if isinstance(record, Chosen)}
     raw = f"{times}; batches, ms a table: {[round((e.t - e.begin) / 1e3 / e.tables, 1) for e in batches]}"
@@ -134,13 +143,19 @@ async def test_tables_a_second(cockroach: Cockroach, tmp_path: Path, figures: li
             measured=f"{_by_size(times, '×')}; with roles and isolation, against {_by_size(their_ms, 'ms a table')}",
             kept=not too_slow(times), how=made, raw=raw,
         ),
-        Figure(
-            what=f"what a table of provisioned tenants takes, {cockroach.version}",
-            promised=f"a goal: < {MOST_MS:g} ms",
-            measured=_by_size(our_ms, "ms a table"),
-            kept=all(median(each) < MOST_MS for each in our_ms.values()), how=made, raw=raw,
-        ),
     ]  # fmt: skip
+    for name, spent in by_template.items():
+        our_ms = {size: [1000 * spent[each] / tables[name] for each in some] for size, some in at.items()}
+        figures.append(
+            Figure(
+                what=f"what a table of a provisioned tenant of {known[name].tables} takes, {cockroach.version}",
+                promised=f"a goal: < {MOST_MS:g} ms",
+                measured=f"{_by_size(our_ms, 'ms a table')}; with role and isolation",
+                kept=all(median(each) < MOST_MS for each in our_ms.values()),
+                how=f"{name}, {made}",
+                raw=raw,
+            )
+        )
     assert not too_slow(times)
 
 
@@ -153,7 +168,7 @@ async def test_databases_with_rows(cockroach: Cockroach, tmp_path: Path, figures
     def now() -> int:
         return (time.monotonic_ns() - began) // 1000
 
-    async with single_node(cockroach, tmp_path) as cluster:
+    async with single_node(cockroach, tmp_path, IMPORTS) as cluster:
         site, bench = site_of(cluster), Bench(cluster, cockroach, tmp_path)
 
         def looped(number: int) -> None:

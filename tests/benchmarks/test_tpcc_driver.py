@@ -193,7 +193,7 @@ _TOTALS = re.compile(
 
 
 @contextlib.asynccontextmanager
-async def single_node(engine: Cockroach, home: Path) -> AsyncIterator[Cluster]:
+async def single_node(engine: Cockroach, home: Path, resources: NodeResources = RESOURCES) -> AsyncIterator[Cluster]:
     """One node on a core of its own."""
     substrate = await Processes.open(name="bench", workdir=home, capacity=0, say=print)
     try:
@@ -202,7 +202,7 @@ async def single_node(engine: Cockroach, home: Path) -> AsyncIterator[Cluster]:
                 engine=engine,
                 substrate=substrate,
                 topology=topology_of(nodes=1),
-                resources=RESOURCES,
+                resources=resources,
                 tuned=True,
             )
         yield cluster
