@@ -152,6 +152,8 @@ class Tenancy:
     """How many nodes have a copy of everything; 0: all."""
     ms_a_database: float = 0.0
     """How long it takes to make a database with its role, by the fastest way."""
+    ms_a_question: tuple[float, float] = (300.0, 300.0)
+    """How long one of tools' questions takes on average: with a few hundred tables, and with ``tables_timed``."""
     ms_a_table: tuple[float, float] = (0.0, 0.0)
     """The same of a table in it: of the first one, and of the last of ``tables_timed``."""
     tables_timed: int = 0
@@ -159,7 +161,14 @@ class Tenancy:
 
     def last_ms(self, tables: int) -> float:
         """What the last of so many takes: in a line from the first to the last that was timed, beyond it no more."""
-        first, last = self.ms_a_table
+        return self._in_line(self.ms_a_table, tables)
+
+    def question_ms(self, tables: int) -> float:
+        """What one of tools' questions takes on average with so many, likewise."""
+        return self._in_line(self.ms_a_question, tables)
+
+    def _in_line(self, ends: tuple[float, float], tables: int) -> float:
+        first, last = ends
         return first + (last - first) * min(tables, self.tables_timed) / max(1, self.tables_timed)
 
     def tables_s(self, tables: int) -> float:

@@ -13,7 +13,7 @@ from tests.docs.growth_curve import DOCUMENT, MEASURED, PICTURE, Measured, drawn
 TEXT = DOCUMENT.read_text()
 BUILDS = {one.build: one for one in measured()}
 HOURS = {"min": 1 / 60, "h": 1.0}
-MOST_ROWS = 80
+MOST_ROWS = 120
 """Of a build in the file: a reader looks through them."""
 
 

@@ -126,10 +126,10 @@ def test_the_articles_size_is_costed() -> None:
             "tenancy",
             "tenancy-9",
             "cockroach",
-            "107 to 182 ms a table, as measured on laptop with up to 10800, and with more one may take longer "
+            "29 to 52 ms a table, as measured on laptop with up to 32700, and with more one may take longer "
             "(tenancy-growth); 4 s for the rows of a tpcc",
         ),
-        ("tenancy", "laptop", "cockroach", "107 to 110 ms a table, as measured on laptop with up to 10800"),
+        ("tenancy", "laptop", "cockroach", "29 to 29.3 ms a table, as measured on laptop with up to 32700"),
         (
             "tenancy-growth",
             "tenancy-9",
@@ -144,6 +144,26 @@ def test_the_articles_size_is_costed() -> None:
 def test_what_a_time_was_worked_out_from_is_said_with_it(claim: str, profile: str, engine: str, assumed: str) -> None:
     _, made, *_ = told(load().claim(claim), run(profile), where(9, engine))
     assert made.partition("; the time assumes ")[2] == assumed
+
+
+@pytest.mark.parametrize(
+    ("profile", "engine", "assumed"),
+    [
+        ("laptop", "cockroach", "0.29 to 0.31 s each"),
+        ("tenancy-9", "cockroach", "2.6 s each, and with more tables one may take longer"),
+        ("tenancy-9", "postgres", "0.3 s each, and with more tables one may take longer"),
+    ],
+)
+def test_questions_take_longer_among_more_tables(profile: str, engine: str, assumed: str) -> None:
+    (asked,) = (one for one in told(load().claim("tenancy"), run(profile), where(9, engine)) if "questions" in one)
+    assert asked.partition("; the time assumes ")[2] == assumed
+
+
+def test_a_change_that_a_fault_cuts_short_is_made_three_times() -> None:
+    claims = [load().claim(claim) for claim in ("tenancy", "tenancy-schema-change")]
+    one, cut = ([part for part in told(claim, run("tenancy-9"), where(9)) if "schema" in part] for claim in claims)
+    assert one[0].startswith("a change of schema in 22500 tenants: about 6.2 h")
+    assert cut[0].startswith("a change of schema in 22500 tenants, 3 times: about 18.8 h")
 
 
 @pytest.mark.parametrize(("tables", "seconds"), [(0, 0.0), (500, 1.25), (1000, 3.0), (3000, 11.0)])
