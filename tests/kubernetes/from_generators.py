@@ -1,14 +1,13 @@
 """A claim whose load comes from generators in the cluster, and a session of it."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fixtures.workloads.relay import ROOT
 from plugin.evidence.trailer import trailer_of
+from tests.kubernetes.running import Running
 
 CATALOGUE = """
 [claims.from-generators]
@@ -81,27 +80,25 @@ async def test_one_is_killed(trial, cluster, ledger, probe, judge):
 '''
 
 
-def ran(
-    home: Path,
-    image: str,
-    test: str,
-    *,
-    on: Sequence[str],
-    generators: int = 2,
-    nodes: int = 1,
-    by: Sequence[str] = (),
-) -> tuple[int, str, Path]:
-    """A session of this test, its load from so many generators: its status, words, and trial.
-
-    ``by``: what its command line begins with.
-    """
+def asked(
+    home: Path, image: str, test: str, *, on: Sequence[str], generators: int = 2, nodes: int = 1
+) -> Sequence[str]:
+    """What asks pytest for this test, its load from so many generators."""
     for name, text in (("claims.toml", CATALOGUE), ("test_it.py", TESTS)):
         (home / name).write_text(text.replace("{nodes}", str(nodes)).replace("{generators}", str(generators)))
-    asked = [*on, "--generators", str(generators), *(["--generator-image", image] if image else [])]
-    own = ["--catalogue", str(home / "claims.toml"), "--run-dir", str(home / "run"), f"{home}/test_it.py::{test}"]
-    line = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", *asked, *own]
-    done = subprocess.run([*by, *line], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr, next(home.glob("run/claims/*/*"), home)
+    load = ["--generators", str(generators), *(["--generator-image", image] if image else [])]
+    own = ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", "--catalogue", str(home / "claims.toml")]
+    return [*own, *on, *load, f"{home}/test_it.py::{test}"]
+
+
+def ran(home: Path, asked: Sequence[str], by: Sequence[str] = ()) -> tuple[int, str, Path]:
+    """A session of what is ``asked``: its status, words, and trial. ``by``: what its command line begins with."""
+    run = Running(home, asked, by)
+    try:
+        status = run.process.wait()
+    finally:
+        run.end()
+    return status, run.said, next(home.glob("run/claims/*/*"), home)
 
 
 def events(trial: Path, name: str) -> list[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from clusters.substrates import SUBSTRATES
 from clusters.substrates.adopted.pods import OUTSIDE
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, apply, eventually, kubectl, objects
-from tests.kubernetes.from_generators import events, ran, told_whole
+from tests.kubernetes.from_generators import asked, events, ran, told_whole
 from tests.kubernetes.lab import suite
 from tests.kubernetes.lab.images import SHELL
 from tests.kubernetes.release import (
@@ -35,6 +35,7 @@ from tests.kubernetes.release import (
     serving,
     stateful,
 )
+from tests.kubernetes.running import Running, alive
 from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,7 @@ SMALL = NodeResources(cache_mib=64, sql_memory_mib=64)
 
 IMAGE, PROGRAM = image_of()
 OTHER_IMAGE, OTHER = other_than(IMAGE)
+ON = ("--engine", "cockroach", "--cockroach", PROGRAM, "--substrate", "adopted", "--allow-disruption")
 pytestmark = [AT_HAND, pytest.mark.skipif(not IMAGE, reason="no build of CockroachDB is in the cache")]
 
 
@@ -207,13 +209,37 @@ async def test_its_load_may_come_from_generators_beside_it(
 ) -> None:
     before, were, had = everything(), pods(), databases(release)
     image = suite.give(Path(ADMIN).parent, tmp_path_factory.mktemp("suite"))
-    on = ("--engine", "cockroach", "--cockroach", PROGRAM, "--substrate", "adopted", "--allow-disruption")
-    status, said, trial = await asyncio.to_thread(ran, tmp_path, image, "test_rows_are_told", on=on, nodes=3)
+    status, said, trial = await asyncio.to_thread(
+        ran, tmp_path, asked(tmp_path, image, "test_rows_are_told", on=ON, nodes=3)
+    )
     assert status == 0, said
     told_whole(trial, 2)
     assert f"pod {GENERATORS}-1-" in (trial / "logs" / "kubernetes" / "pods.log").read_text()
     assert (everything(), pods(), databases(release)) == (before, were, had)
     assert objects(NAMESPACE) == ""
+
+
+async def test_they_go_where_the_harness_is_killed_and_nothing_else_does(
+    release: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before, were = everything(), pods()
+    image = suite.give(Path(ADMIN).parent, tmp_path_factory.mktemp("suite"))
+    run = Running(tmp_path, asked(tmp_path, image, "test_rows_are_told", on=ON, nodes=3))
+    try:
+        run.until("the ledger is there", lambda: "ledger.created" in run.events())
+        assert f"job.batch/{GENERATORS}" in objects(NAMESPACE)
+        assert run.keys(), "there are some to be left"
+        begun = run.begun()
+    finally:
+        run.end()
+    await eventually("the generators to go", lambda: not objects(NAMESPACE))
+    await eventually("the processes beside it to end", lambda: not alive(begun))
+    assert not run.keys()
+    assert (everything(), pods()) == (before, were)
+    another = gate(tmp_path / "another", "--allow-disruption")
+    assert another.returncode == 4
+    assert "database roachproof is there already" in another.stdout + another.stderr
+    sql(release, "DROP DATABASE roachproof CASCADE")
 
 
 def declared() -> dict[str, Any]:

@@ -11,9 +11,10 @@ from clusters.model import NodeSpec
 from clusters.substrates.kubernetes import generators
 from fixtures.workloads.relay import code
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, eventually, kubectl, namespaces, objects, opened
-from tests.kubernetes.from_generators import ran, told_whole
+from tests.kubernetes.from_generators import asked, ran, told_whole
 from tests.kubernetes.lab import suite
 from tests.kubernetes.lab.images import SHELL
+from tests.kubernetes.running import Running, alive
 
 pytestmark = AT_HAND
 CONTROL = ("--engine", "postgres", "--substrate", "kubernetes")
@@ -26,20 +27,39 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 async def test_load_from_three_generators_is_told_whole(image: str, tmp_path: Path) -> None:
-    status, said, trial = ran(tmp_path, image, "test_all_is_told", on=CONTROL, generators=3)
+    status, said, trial = ran(tmp_path, asked(tmp_path, image, "test_all_is_told", on=CONTROL, generators=3))
     assert status == 0, said
     told_whole(trial, 3, parts=3)
     await eventually("its namespace to go", lambda: not namespaces())
 
 
 async def test_a_generator_that_is_killed_is_named(image: str, tmp_path: Path) -> None:
-    status, said, trial = ran(tmp_path, image, "test_one_is_killed", on=CONTROL)
+    status, said, trial = ran(tmp_path, asked(tmp_path, image, "test_one_is_killed", on=CONTROL))
     assert status == 6, said
     why = json.loads((trial / "result.json").read_text())["why"]
     assert "GeneratorLost: generator 1: its connection ended" in why
     assert "pod roachproof-generators-1-" in why
     assert (trial / "ledger.tsv").read_text().count("\nO\t") >= 50, "what the other told is kept"
     await eventually("its namespace to go", lambda: not namespaces())
+
+
+@pytest.mark.parametrize("moment", ["provisioned", "ledger.created", "generator.clocks"])
+async def test_they_go_from_a_namespace_that_is_named_where_the_harness_is_killed(
+    moment: str, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    run = Running(tmp_path, asked(tmp_path, image, "test_all_is_told", on=CONTROL))
+    try:
+        run.until(moment, lambda: moment in run.events())
+        assert "job.batch/roachproof-generators" in objects("default")
+        assert run.keys(), "there are some to be left"
+        begun = run.begun()
+    finally:
+        run.end()
+    await eventually("all that it made to go", lambda: not objects("default"))
+    await eventually("the processes beside it to end", lambda: not alive(begun))
+    assert not run.keys()
+    assert "Active" in kubectl("get", "namespace", "default")
 
 
 async def test_generators_go_with_their_cluster(image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED
+from clusters.errors import BadInput
+from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, SCRIPTS
 from tests.kubernetes.at_hand import AT_HAND, apply, begun, eventually, kubectl, namespaces, objects, opened
 from tests.kubernetes.lab.images import SHELL
 from tests.kubernetes.running import Running
@@ -33,25 +34,25 @@ def ours() -> list[str]:
     return kubectl("get", KINDS, "-A", "-l", f"{MANAGED}={OWNER}", "-o", "name", "--ignore-not-found").split()
 
 
-def killed_at(moment: str, tmp_path: Path) -> Path:
-    """A run, and SIGKILL of its harness once the moment has come; where it kept keys and passwords."""
+def killed_at(moment: str, tmp_path: Path) -> Running:
+    """A run, and SIGKILL of its harness once the moment has come."""
     run = Running(tmp_path)
     number, _, objects = moment.partition(" ")
     try:
         run.until(moment, lambda: len(ours()) >= int(number) if objects else moment in run.events())
         assert namespaces(), "there is something to be left"
-        assert [*run.clusters.iterdir()], "there are keys to be left"
+        assert run.keys(), "there are some to be left"
     finally:
         run.end()
-    return run.clusters
+    return run
 
 
 @slow
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_run_that_is_killed_leaves_nothing(moment: str, tmp_path: Path) -> None:
-    clusters = await asyncio.to_thread(killed_at, moment, tmp_path)
+    run = await asyncio.to_thread(killed_at, moment, tmp_path)
     await eventually("all that it made to go", lambda: not ours() and not namespaces())
-    assert [*clusters.iterdir()] == [], "nor a key on this machine"
+    assert not run.keys()
 
 
 async def test_all_goes_with_the_pod_that_the_harness_ran_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,3 +92,25 @@ async def test_what_an_owner_left_that_said_nothing_for_long_is_cleared_away(
         assert "namespace/slow" in namespaces()
     finally:
         kubectl("delete", "namespace", "slow", "--wait=false")
+
+
+async def test_what_was_left_in_a_namespace_that_is_named_is_cleared_away_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is kept has no owner who says that it lives; here one is said to have, long ago."""
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    lost = await opened(tmp_path, keep=True)
+    await begun(lost)
+    await lost.close(keep=True)
+    with pytest.raises(BadInput, match="namespace default has another run in it"):
+        await opened(tmp_path)
+    said = f"{RENEWED}={time.time() - 200:.0f}"
+    kubectl("-n", "default", "annotate", "configmap", SCRIPTS, said)
+    substrate = await opened(tmp_path)
+    try:
+        assert f"left by a lost run: {lost._settings.cluster} in namespace default: deleted" in capsys.readouterr().out
+        await begun(substrate)
+        assert len(objects("default").split()) == 6, "nothing of the lost one"
+    finally:
+        await substrate.close()
+    assert objects("default") == ""

@@ -35,7 +35,7 @@ from tests.kubernetes.at_hand import (
 )
 from tests.kubernetes.lab.__main__ import two_versions
 from tests.kubernetes.lab.remains import CONTROL_GROUPS
-from tests.kubernetes.running import Running
+from tests.kubernetes.running import Running, on_the_control
 from tests.slow import slow
 
 pytestmark = AT_HAND
@@ -133,7 +133,7 @@ async def test_another_pod_that_is_deleted_while_a_version_is_changed_refutes_no
     """Two nodes are down at once, the one by somebody else, and that is back before long; nor does a replay refute."""
     if not (versions := two_versions(tmp_path, ["--engine", "postgres"])):
         pytest.skip("the control is here in one version alone")
-    run = Running(tmp_path, "hot-swap", versions)
+    run = Running(tmp_path, on_the_control("hot-swap", versions))
     try:
         await asyncio.to_thread(run.until, "the first change", lambda: "fault.begin" in run.events())
         (changed,) = next(one["nodes"] for one in run.told() if one["event"] == "fault.begin")
