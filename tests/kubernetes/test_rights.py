@@ -26,6 +26,7 @@ from clusters.substrates.kubernetes.rights import (
     MACHINES,
     MANIFEST,
     NAMESPACES,
+    ROOM,
     Right,
     granted,
 )
@@ -245,7 +246,7 @@ async def test_without_a_look_at_the_cluster_it_goes_on_and_says_so(
     """A team has a namespace of a cluster, and no right outside of it."""
     become("roachproof", tmp_path, monkeypatch)
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "roachproof")
-    kubectl("delete", "clusterrolebinding", MACHINES)
+    kubectl("delete", "clusterrolebinding", MACHINES, ROOM)
     try:
         substrate = await opened(tmp_path, nodes=[NodeSpec(name="n1")])
         await substrate.close()

@@ -95,6 +95,19 @@ async def test_nodes_of_one_group_that_start_at_once_get_each_its_own_limits(pla
     assert {name: place.limits(name)["memory_mib"] for name in sizes} == sizes
 
 
+async def test_a_key_stays_private_in_a_volume_that_is_mounted_again(place: Any) -> None:
+    """As a kubelet mounts one whose driver knows fsGroup: the group may read and write all of it. That of here does
+    not, so its doing is the test's.
+    """
+    at = await begun(place)
+    await place.put("n1", at.home / "certs" / "node.key", b"key")
+    pod, namespace = pod_of(at)
+    kubectl("-n", namespace, "exec", pod, "--", "chmod", "-R", "g+rwX", str(at.home))
+    await place.delete_pod("n1")
+    modes = ["/bin/stat", "-c", "%a", str(at.home), str(at.home / "certs" / "node.key")]
+    assert (await place.run(modes, env=ENV, timeout=20, node="n1")).out.split() == ["700", "600"]
+
+
 async def test_a_node_that_is_removed_leaves_no_pod_and_no_volume(tmp_path: Path) -> None:
     """Where its pod is the last of its StatefulSet; another stays until all after it are gone."""
     place = await opened(tmp_path)
@@ -387,3 +400,45 @@ async def test_a_kubeconfig_that_is_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no such file"))
     with pytest.raises(BadInput, match="no such file"):
         await opened(tmp_path)
+
+
+async def test_pods_go_where_they_are_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To machines that are for databases alone, and to none where there is no such machine."""
+    (told := tmp_path / "pods.json").write_text(
+        json.dumps({"nodeSelector": {"pool": "databases"}, "tolerations": [{"key": "only", "operator": "Exists"}]})
+    )
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_PODS", str(told))
+    two = [NodeSpec(name="n1"), NodeSpec(name="n2")]
+    with pytest.raises(BadInput, match=r"2 nodes of .* 0 fit \(none takes them\); where machines are added .* set"):
+        await opened(tmp_path, nodes=two)
+    kubectl("label", "node", "machine-2", "pool=databases")
+    kubectl("taint", "node", "machine-2", "only=databases:NoSchedule")
+    try:
+        substrate = await opened(tmp_path, nodes=two)
+        try:
+            for at in await substrate.place(two):
+                await substrate.start(spec(at, HANGS))
+            _, namespace = pod_of(at)
+            on = kubectl("-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
+            assert on.split() == ["machine-2"] * 2
+        finally:
+            await substrate.close()
+    finally:
+        kubectl("taint", "node", "machine-2", "only-")
+        kubectl("label", "node", "machine-2", "pool-")
+
+
+async def test_a_pod_that_is_not_admitted_ends_with_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever is not looked at before, as a webhook: here by a quota, of which nothing is asked without nodes."""
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    kubectl("-n", "default", "create", "quota", "none", "--hard=pods=0")
+    try:
+        substrate = await opened(tmp_path)
+        try:
+            with pytest.raises(BadInput, match=r"pod node-.* is not admitted: FailedCreate: .* exceeded quota: none"):
+                await begun(substrate)
+        finally:
+            await substrate.close()
+    finally:
+        kubectl("-n", "default", "delete", "quota", "none")
+    assert objects("default") == ""

@@ -14,7 +14,7 @@ from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import Settings
 from clusters.substrates.kubernetes.pods import Pods
 from clusters.substrates.kubernetes.rights import GENERATORS, refuse_without
-from clusters.substrates.kubernetes.room import refuse_shortage
+from clusters.substrates.kubernetes.room import refuse_old, refuse_shortage
 from clusters.substrates.kubernetes.settings import Given
 
 
@@ -45,10 +45,26 @@ class Beside:
         If the harness dies they are deleted all the same. Raises ``BadInput``, ``HarnessError``; then nothing is left.
         """
         settings = Settings(
-            namespace=found.namespace, cluster=cluster, generators=True, owner=given.owner, others=found.labels
+            namespace=found.namespace,
+            cluster=cluster,
+            generators=True,
+            pods=given.pods,
+            owner=given.owner,
+            others=found.labels,
         )
+        await refuse_old(api)
         await refuse_without(api, GENERATORS, found.namespace)
-        await refuse_shortage(api, settings, own=False, nodes=(), resources=None, generators=wanted, where={}, say=say)
+        await refuse_shortage(
+            api,
+            settings,
+            own=False,
+            nodes=(),
+            resources=None,
+            generators=wanted,
+            where={},
+            say=say,
+            autoscaled=given.autoscaled,
+        )
         self = cls(api, settings, given.context, history)
         try:
             say(f"starting {wanted.number} load generators")

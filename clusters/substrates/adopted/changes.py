@@ -25,8 +25,8 @@ class Changes:
     def __init__(self, api: Api, found: Found) -> None:
         self._api, self._found = api, found
         self._lock = asyncio.Lock()
-        self._generation: int | None = None
-        """Of the StatefulSet, since it was changed from here last."""
+        self._generation = found.generation
+        """Of the StatefulSet, since it was found, or changed from here last."""
         self.begun = False
         """Whether something was changed, and not put back."""
         self.image, self.replicas = found.image, len(found.pods)
@@ -105,13 +105,12 @@ class Changes:
 
     async def _patch(self, body: dict[str, object]) -> None:
         api, where = self._api, (self._found.name, self._found.namespace)
-        if self._generation is not None:
-            now = await api.call("look at the StatefulSet", api.apps.read_namespaced_stateful_set, *where)
-            if now.metadata.generation != self._generation:
-                raise HarnessError(
-                    f"StatefulSet {self._found.name} was changed by somebody else meanwhile, and is left as it is: its "
-                    f"generation is {now.metadata.generation}, and was {self._generation}; {put_back(self._found)}"
-                )
+        now = await api.call("look at the StatefulSet", api.apps.read_namespaced_stateful_set, *where)
+        if now.metadata.generation != self._generation:
+            raise HarnessError(
+                f"StatefulSet {self._found.name} was changed by somebody else meanwhile, and is left as it is: its "
+                f"generation is {now.metadata.generation}, and was {self._generation}; {put_back(self._found)}"
+            )
         patched = await api.call("change the StatefulSet", api.apps.patch_namespaced_stateful_set, *where, body)
         self._generation = patched.metadata.generation
 

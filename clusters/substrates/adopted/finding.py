@@ -14,6 +14,11 @@ SECRET = "ROACHPROOF_ADOPT_SECRET"  # noqa: S105 - the name of a variable
 FOUND = "roachproof/found"
 """An annotation of a StatefulSet that a run has changed: how it was found."""
 _NAME, _INSTANCE, _BY = (f"app.kubernetes.io/{label}" for label in ("name", "instance", "managed-by"))
+_DECLARES = {
+    "argocd.argoproj.io/": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/": "Flux",
+    "helm.toolkit.fluxcd.io/": "Flux",
+}
 _Told = Mapping[str, Any]
 
 
@@ -42,7 +47,11 @@ class Found:
     fast: bool
     """Whether its servers were started with the fast pace of repair that some profiles count on."""
     custom: bool
-    """Whether it is of a custom resource, whose operator undoes what others change of it."""
+    """Whether it has an owner, whose controller undoes what others change of it."""
+    declared_by: str
+    """What may put it back to what somebody declared, as Argo CD and Flux do; empty where nothing is known."""
+    generation: int
+    """How often its specification was changed."""
     secrets: tuple[str, ...]
     """Where the administrator's certificate may be, the likeliest first."""
     charted: Charted
@@ -160,7 +169,9 @@ def _described(found: _Told, pods: Sequence[_Told], asked: str, namespace: str) 
         strategy=spec.get("updateStrategy") or {"type": "RollingUpdate"},
         claims=tuple(sorted(volumes)),
         fast=charted.fast.items() <= {one["name"]: one.get("value") for one in container.get("env") or ()}.items(),
-        custom=_is_custom(owner),
+        custom=bool(owner),
+        declared_by=_declared_by(found),
+        generation=_of(found).get("generation", 0),
         secrets=tuple(dict.fromkeys(charted.secrets(name, owner.get("name", name)))),
         charted=charted,
     )
@@ -229,6 +240,12 @@ def _is_custom(owner: _Told) -> bool:
     return any(owner.get("kind") == charted.custom for _, charted in _charted())
 
 
+def _declared_by(told: _Told) -> str:
+    """By its labels and annotations."""
+    marks = [*_labels(told), *(_of(told).get("annotations") or {})]
+    return next((who for mark, who in _DECLARES.items() if any(one.startswith(mark) for one in marks)), "")
+
+
 def _release(told: _Told) -> str:
     labels = _labels(told)
     return str(labels.get(_INSTANCE, "")) if labels.get(_BY) == "Helm" else ""
@@ -238,8 +255,7 @@ def _is_called(told: _Told, wanted: str) -> bool:
     if "=" in wanted:
         return dict(part.partition("=")[::2] for part in wanted.split(",")).items() <= _labels(told).items()
     custom = _controller(told)
-    by_owner = _is_custom(custom) and custom.get("name") == wanted
-    return wanted in (_of(told)["name"], _release(told)) or by_owner
+    return wanted in (_of(told)["name"], _release(told), custom.get("name"))
 
 
 def _database(told: _Told) -> tuple[Charted, _Told] | None:

@@ -51,12 +51,18 @@ async def found() -> Found:
 
 
 def _changing(found: Found) -> Sequence[str]:
-    """What is done to a StatefulSet that no operator has."""
+    """What is done to a StatefulSet that nobody owns."""
     if found.custom:
-        return [f"add, remove, swap: not done, as the operator of {found.of} would undo it"]
+        return [f"add, remove, swap: not done, as the controller of {found.of} would undo it"]
+    declared = (
+        [f"declared by {found.declared_by}, which may undo that in the middle: suspend it for as long as a run takes"]
+        if found.declared_by
+        else []
+    )
     return [
         "add, remove: changes replicas; a node is decommissioned before it is scaled away, and its volume deleted",
         "swap: changes the image, and deletes one pod after the other; replicas, image and strategy are put back",
+        *declared,
     ]
 
 

@@ -32,6 +32,7 @@ from clusters.substrates.kubernetes.manifests import GENERATORS
 from clusters.substrates.kubernetes.rights import ADOPTED_CHANGES, refuse_without
 from clusters.substrates.kubernetes.settings import IMAGES, Given
 from clusters.substrates.kubernetes.substrate import run_here
+from clusters.substrates.kubernetes.volumes import private
 from clusters.waiting import to_the_end
 
 
@@ -62,7 +63,7 @@ class Places(Untouched):
         """The nodes that were taken out."""
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
         of = re.compile(rf"([a-z0-9.-]+-)?{re.escape(found.name)}(-\d+)?$|{GENERATORS}")
-        self._history = History(api, found.namespace, logs, of=of)
+        self._history = History(api, found.namespace, logs, of=of.match)
         self._machines = Machines(api, self._history)
         self._pods = Pods(api, found, self._machines.on, self._history.was_away)
         self._had: set[str] = set()
@@ -106,10 +107,8 @@ class Places(Untouched):
                     f"{len(nodes)} nodes; choose a claim or a --topology of so many, or another cluster"
                 )
             called = f"{re.sub('[^a-z0-9-]+', '-', name.lower()).strip('-')[:40]}-{secrets.token_hex(4)}"
-            scratch = (workdir / f"adopted-{called}").resolve()
-            certs = scratch / "certs"
-            certs.mkdir(mode=0o700, parents=True)
-            scratch.chmod(0o700)
+            scratch = private(workdir / f"adopted-{called}")
+            certs = private(scratch / "certs")
         except BaseException:
             api.close()
             raise

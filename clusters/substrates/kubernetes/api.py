@@ -23,7 +23,7 @@ from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSo
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.manifests import LONGEST_S
-from clusters.substrates.kubernetes.reached import KEPT_ALIVE, SILENT_S, configuration
+from clusters.substrates.kubernetes.reached import KEPT_ALIVE, OWN, SILENT_S, configuration
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _REFUSED = {
     401: "its token or certificate is not accepted, or has expired; log in again, or choose another context",
     403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
 }
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND, _CONFLICT, _EXPIRED = 404, 409, 410
 _RULES = "that is a rule of the cluster, not a right; choose another namespace, or ask who made the rule"
 """What is refused by quotas, policies, or since the namespace is being deleted, comes with the same status."""
 
@@ -54,6 +54,8 @@ class Api:
 
     def __init__(self, context: str | None) -> None:
         self._configuration, self.where = configuration(context)
+        self.own = self.where == OWN
+        """Whether it is the one of the pod that the harness runs in."""
         self._client = client.ApiClient(self._configuration)
         self.core = client.CoreV1Api(self._client)
         self.apps = client.AppsV1Api(self._client)
@@ -86,6 +88,12 @@ class Api:
         """Ask for what a server may refuse, or not know; its refusal, if there is one. Raises ``HarnessError``."""
         answer, _ = await asyncio.to_thread(self._asked, what, lambda: ask(*args, _request_timeout=_CALL_S))
         return answer if isinstance(answer, ApiException) else None
+
+    async def version(self) -> Any | None:
+        """What the API server says that it is; nothing where the account may not know. Raises as ``call``."""
+        ask = client.VersionApi(self._client).get_code
+        answer, _ = await asyncio.to_thread(self._asked, "ask for the version", lambda: ask(_request_timeout=_CALL_S))
+        return None if isinstance(answer, ApiException) else answer
 
     async def make(self, what: str, create: Callable[..., object], *args: Any) -> None:
         """Have an object made. One that is there when that is tried again is ours: its answer alone was lost."""
@@ -194,7 +202,9 @@ class Api:
                 # One that comes back refuses everybody for a moment.
                 if refused and (lost_at is None or time.monotonic() - lost_at > AWAY_S):
                     raise self.refused(what, refused) from refused
-                if lost_at is None:
+                # It was there, and has forgotten from when on: what happened since is in the next list.
+                expired = isinstance(error, ApiException) and error.status == _EXPIRED
+                if lost_at is None and not expired:
                     lost_at = time.monotonic()
                     # One that is lost since nothing came was so before that was known.
                     late = isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(

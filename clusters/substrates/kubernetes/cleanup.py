@@ -6,18 +6,18 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
-from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, Settings, renewal
+from clusters.substrates.kubernetes.manifests import INSTANCE, MANAGED, OWNER, RENEWED, SCRIPTS, Settings, renewal
 from clusters.substrates.kubernetes.volumes import Files
 
 RENEW_S = 20.0
-"""How often a namespace's owner says that it lives."""
+"""How often a cluster's owner says that it lives."""
 LOST_S = 180.0
 """An owner that has said nothing for so long is gone, with its machine or its network."""
 _GONE_S = 120.0
@@ -102,15 +102,20 @@ def _gone_pods(api: Api, settings: Settings, end: Callable[[], None], *, wait: b
         time.sleep(_LOOK_S)
 
 
-def now(api: Api) -> float:
-    """The time by the API server, in seconds since 1970: the machines of two runs need not agree on it. Blocks."""
-    _, _, headers = api.call_now("ask for the time", api.core.list_namespace_with_http_info, limit=1)
+def now(api: Api, namespace: str | None) -> float:
+    """The time by the API server, in seconds since 1970: the machines of two runs need not agree on it. Blocks.
+
+    ``namespace``: where the account may look at pods; without one it may look at namespaces.
+    """
+    core = api.core
+    ask = (core.list_namespaced_pod_with_http_info, namespace) if namespace else (core.list_namespace_with_http_info,)
+    _, _, headers = api.call_now("ask for the time", *ask, limit=1)
     return parsedate_to_datetime(headers["Date"]).timestamp()
 
 
 def sweep(api: Api) -> list[str]:
     """Delete namespaces of ours whose owner has said nothing for long; their names. Blocks. May lack the right to."""
-    swept, until = [], now(api) - LOST_S
+    swept, until = [], now(api, None) - LOST_S
     for found in api.call_now("list namespaces", api.core.list_namespace, label_selector=f"{MANAGED}={OWNER}").items:
         renewed = (found.metadata.annotations or {}).get(RENEWED, "")
         if renewed.isdecimal() and int(renewed) < until and found.status.phase == "Active":
@@ -120,10 +125,27 @@ def sweep(api: Api) -> list[str]:
     return swept
 
 
-def _renew(api: Api, settings: Settings) -> None:
-    """Say that the owner of the cluster's namespace lives."""
-    body = {"metadata": {"annotations": renewal(now(api))}}
-    api.call_now("renew the namespace", api.core.patch_namespace, settings.namespace, body)
+def sweep_named(api: Api, settings: Settings) -> str:
+    """Delete what a lost run left in a namespace that was named; what it is called, nothing where none is lost.
+
+    Blocks. ``settings``: those of the cluster that is to be there instead.
+    """
+    read, namespace = api.core.read_namespaced_config_map, settings.namespace
+    found = api.call_now("look who is in the namespace", read, SCRIPTS, namespace).metadata
+    renewed, called = (found.annotations or {}).get(RENEWED, ""), str((found.labels or {}).get(INSTANCE, ""))
+    if not called or not renewed.isdecimal() or int(renewed) >= now(api, namespace) - LOST_S:
+        return ""
+    remove(api, replace(settings, cluster=called), own=False)
+    return called
+
+
+def _renew(api: Api, settings: Settings, *, own: bool) -> None:
+    """Say that the cluster's owner lives."""
+    body, namespace = {"metadata": {"annotations": renewal(now(api, settings.namespace))}}, settings.namespace
+    if own:
+        api.call_now("renew the namespace", api.core.patch_namespace, namespace, body)
+    else:
+        api.call_now("renew the cluster", api.core.patch_namespaced_config_map, SCRIPTS, namespace, body)
 
 
 def _insist(remove: Callable[[], None]) -> None:
@@ -158,9 +180,9 @@ def guard() -> None:
     settings, own = Settings(**told["settings"]), told["own"]
     api = Api(told["context"])
     while not select.select([orders], [], [], RENEW_S)[0]:
-        if own:
+        if settings.others is None:
             try:
-                _renew(api, settings)
+                _renew(api, settings, own=own)
             except Exception:  # noqa: BLE001, S112, RUF100 - the next time; it is lost only after many
                 continue
     if not orders.readline():

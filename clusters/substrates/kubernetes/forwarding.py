@@ -24,6 +24,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
 from clusters.substrates.kubernetes.pods import HARMLESS_S
+from clusters.substrates.kubernetes.reached import in_a_pod
 from clusters.substrates.kubernetes.settings import REACH, Reach
 
 _ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))
@@ -49,6 +50,11 @@ async def named_here() -> bool:
 
 async def forwarded(api: Api, reach: Reach, ports: Sequence[int], *, generators: bool) -> bool:
     """Whether pods are reached by port-forwarding. Raises ``BadInput`` where that is not to be had."""
+    if reach is Reach.FOUND and in_a_pod() and not api.own:
+        raise BadInput(
+            f"{api.where}: this harness runs in a pod, whose own cluster may be another; set {REACH} to {Reach.DIRECT} "
+            f"where pods of {api.where} are reached from here, else to {Reach.FORWARDED}"
+        )
     if reach is Reach.DIRECT or (reach is Reach.FOUND and await named_here()):
         return False
     why = (

@@ -1,16 +1,14 @@
 """What became of a cluster's pods, in the words of Kubernetes: its events, kept in a file as they happen."""
 
-import re
 import threading
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import GENERATORS
 
-_OURS = re.compile(rf"(home-)?(node|beside)-|{GENERATORS}")
-"""The names of StatefulSets, pods, volumes and the Job; in a namespace that is not ours there may be others."""
 _NOT_READY = "Unhealthy"
 """Of a pod in which nothing runs: that is known, and no reason for anything."""
 
@@ -18,10 +16,10 @@ _NOT_READY = "Unhealthy"
 class History:
     """Events of a namespace from ``begin`` on, and whatever else is written, a line each, with the time it was heard.
 
-    ``file`` keeps them, if one is given. ``of``: the names of what they are about. Threads may share it.
+    ``file`` keeps them, if one is given. ``of``: whether what is called so is of ours. Threads may share it.
     """
 
-    def __init__(self, api: Api, namespace: str, file: Path | None, *, of: re.Pattern[str] = _OURS) -> None:
+    def __init__(self, api: Api, namespace: str, file: Path | None, *, of: Callable[[str], object]) -> None:
         self._api, self._namespace, self._of = api, namespace, of
         self._file = file
         self._lock = threading.Lock()
@@ -30,6 +28,7 @@ class History:
         self._warnings: dict[str, str] = {}
         self._probed: dict[str, str] = {}
         self._unready: dict[str, str] = {}
+        self._refused: dict[str, tuple[float, str]] = {}
 
     async def begin(self) -> None:
         """Listen from now on: what is there already is of others. Raises ``BadInput``, ``HarnessError``."""
@@ -68,6 +67,11 @@ class History:
         """That a pod's machine was not ready, in the words of Kubernetes and with the time, if it was."""
         return self._unready.get(pod, "")
 
+    def refused(self, group: str, seconds: float) -> str:
+        """What a StatefulSet is refused pods by, in the words of Kubernetes, if it is so for that long."""
+        since, words = self._refused.get(group, (0.0, ""))
+        return words if time.monotonic() - since >= seconds else ""
+
     def forget(self, pod: str) -> None:
         """Know nothing of a pod that is gone; what was written of it stays."""
         for of in (self._warnings, self._probed, self._unready):
@@ -89,12 +93,16 @@ class History:
 
     def _happened(self, event: Any) -> None:
         of, key = event.involved_object, _identity(event)
-        if key in self._heard or not self._of.match(of.name or ""):
+        if key in self._heard or not self._of(of.name or ""):
             return
         self._heard.add(key)
         words = f"{event.reason}: {' '.join((event.message or '').split())}"
         if event.type == "Warning" and event.reason != _NOT_READY:
             self._warnings[of.name] = words
+        if event.reason == "FailedCreate" and " is forbidden: " in words:
+            self._refused.setdefault(of.name, (time.monotonic(), words))
+        if event.reason == "SuccessfulCreate":
+            self._refused.pop(of.name, None)
         if event.reason == "Killing" and " probe" in words:
             self._probed[of.name] = words
         if event.reason == "NodeNotReady":

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -38,7 +38,8 @@ MANAGED = "app.kubernetes.io/managed-by"
 INSTANCE = "app.kubernetes.io/instance"
 OWNER = "roachproof"
 RENEWED = "roachproof/renewed"
-"""An annotation of the namespace: when its owner last said that it lives, in seconds since 1970."""
+"""An annotation of a cluster's own namespace, else of its first object in one that was named: when its owner last said
+that it lives, in seconds since 1970."""
 NOBODY = 65534
 """Who runs in the pods: a user that most images know, and PostgreSQL refuses root."""
 COMPONENT = "app.kubernetes.io/component"
@@ -52,6 +53,7 @@ run: nobody says that it has ended."""
 _GRACE_S = 60
 """A server that is asked to stop drains first; what Kubernetes' own users set is 60 to 300."""
 _LONGEST = 52
+SYSTEM, _LINUX = "kubernetes.io/os", "linux"
 _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 _MACHINE = "kubernetes.io/hostname"
 
@@ -86,6 +88,8 @@ class Settings:
     volume_mib: int = 0
     owner: tuple[str, str] | None = None
     """The pod of the harness in the same namespace, by name and uid: when that is deleted, all of it goes with it."""
+    pods: Mapping[str, Any] = field(default_factory=dict)
+    """What the specification of all pods has beside: ``nodeSelector``, ``tolerations`` and the like."""
     others: Mapping[str, str] | None = None
     """Beside a cluster that is there already: the labels of its pods. Of ours there are load generators alone then."""
 
@@ -144,13 +148,14 @@ def namespace(settings: Settings, renewed: float | None) -> Object:
 
 
 def renewal(at: float | None) -> Mapping[str, str]:
-    """What a namespace's owner writes on it."""
+    """What a cluster's owner writes there."""
     return {} if at is None else {RENEWED: f"{at:.0f}"}
 
 
-def scripts(settings: Settings, script: str, cut: str) -> Object:
-    """What the pods' first process is, and what cuts their links."""
-    return {"metadata": _named(settings, SCRIPTS), "data": {SCRIPT.name: script, CUT.name: cut}}
+def scripts(settings: Settings, script: str, cut: str, renewed: float | None = None) -> Object:
+    """What the pods' first process is, and what cuts their links; ``renewed`` as of ``namespace``."""
+    named = {**_named(settings, SCRIPTS), "annotations": renewal(renewed)}
+    return {"metadata": named, "data": {SCRIPT.name: script, CUT.name: cut}}
 
 
 def service(settings: Settings) -> Object:
@@ -198,7 +203,7 @@ def stateful_set(
             "updateStrategy": {"type": "OnDelete"},
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
             "selector": {"matchLabels": own},
-            "template": {"metadata": {"labels": {**own, **_NODE}}, "spec": _pod(settings, template, place or {})},
+            "template": _template({**own, **_NODE}, _pod(settings, template, place or {})),
             "volumeClaimTemplates": [{"metadata": _labelled(settings, "home"), "spec": _claim(settings)}],
         },
     }
@@ -240,7 +245,7 @@ def job(settings: Settings, wanted: WantedGenerators) -> Object:
             {"name": "evidence", "emptyDir": {}},
         ],
         "terminationGracePeriodSeconds": 1,
-        **_apart(settings),
+        **_common(settings),
     }
     return {
         "metadata": _named(settings, GENERATORS),
@@ -250,7 +255,7 @@ def job(settings: Settings, wanted: WantedGenerators) -> Object:
             "completionMode": "Indexed",
             "backoffLimitPerIndex": 0,
             "activeDeadlineSeconds": LONGEST_S,
-            "template": {"metadata": {"labels": {**settings.labels, COMPONENT: GENERATOR}}, "spec": pod},
+            "template": _template({**settings.labels, COMPONENT: GENERATOR}, pod),
         },
     }
 
@@ -260,10 +265,13 @@ _NOBODY = {
     "runAsUser": NOBODY,
     "runAsGroup": NOBODY,
     "fsGroup": NOBODY,
+    "fsGroupChangePolicy": "OnRootMismatch",
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 """With ``_NO_RIGHTS`` of each container all that the level ``restricted`` of pod security asks of a pod."""
+_STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+"""Annotations of pods that no autoscaler is to end to save a machine while something is measured on them."""
 
 
 def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
@@ -271,8 +279,20 @@ def _limits(cpus: float | None, memory_mib: int | None) -> Mapping[str, str]:
     return {key: value for key, value in limits.items() if value}
 
 
-def _apart(settings: Settings) -> Object:
-    """What all pods have: no token, a user without rights, and as far as can be a machine of their own."""
+def selected(pods: Mapping[str, Any]) -> Mapping[str, str]:
+    """The labels that the machines of all pods must have: what runs there is for Linux."""
+    return {SYSTEM: _LINUX, **pods.get("nodeSelector", {})}
+
+
+def _template(labels: Mapping[str, str], pod: Object) -> Object:
+    return {"metadata": {"labels": labels, "annotations": _STAYS}, "spec": pod}
+
+
+def _common(settings: Settings, place: Mapping[str, str] = MappingProxyType({})) -> Object:
+    """What all pods have: no token, a user without rights, as far as can be a machine of their own, and what was told.
+
+    ``place``: labels that their machines must have.
+    """
     apart = [
         {"topologyKey": _MACHINE, "labelSelector": {"matchLabels": labels}}
         for labels in (settings.labels, settings.others)
@@ -280,6 +300,8 @@ def _apart(settings: Settings) -> Object:
     ]
     preferred = [{"weight": 100, "podAffinityTerm": term} for term in apart]
     return {
+        **settings.pods,
+        "nodeSelector": {**selected(settings.pods), **place},
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": _NOBODY,
@@ -292,8 +314,7 @@ def _pod(settings: Settings, template: Template, place: Mapping[str, str]) -> Ob
         "containers": [_container(template)],
         "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS, "defaultMode": 0o555}}],
         "terminationGracePeriodSeconds": _GRACE_S,
-        "nodeSelector": dict(place),
-        **_apart(settings),
+        **_common(settings, place),
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,

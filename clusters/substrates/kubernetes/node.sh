@@ -9,7 +9,8 @@ serve() {
     echo "roachproof failed the volume cannot be written: $said"
     exit 1
   fi
-  chmod 700 "$home" "$home/store" "$home/logs"
+  # A kubelet that gives a volume to our group (fsGroup) lets it read and write all files: databases refuse such keys.
+  chmod -R go= "$home"
   # A container that is made anew in its pod was ended by something: what ran in it stays down until it is started.
   [ -z "$ROACHPROOF_POD" ] || [ "$ROACHPROOF_POD" != "$(cat "$base/pod" 2>/dev/null)" ] || rm -f "$order"
   echo "$ROACHPROOF_POD" >"$base/pod"

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Self
 
@@ -42,17 +42,21 @@ from clusters.substrates.kubernetes.rights import (
     GENERATORS,
     IN_A_NAMESPACE,
     NAMESPACES,
+    granted,
+    lacking,
     refuse_without,
 )
-from clusters.substrates.kubernetes.room import refuse_shortage, zones
+from clusters.substrates.kubernetes.room import refuse_old, refuse_shortage, zones
 from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
-from clusters.substrates.kubernetes.volumes import Files, link
+from clusters.substrates.kubernetes.volumes import Files, link, private
 from clusters.waiting import to_the_end
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _AGAIN_S = 0.5
 _START_S = 300.0
 """How long a pod may take to run: its image is pulled, its volume made."""
+_SCALED_S = 900.0
+"""The same where a machine may be added for it first."""
 
 
 @dataclass(slots=True)
@@ -102,7 +106,9 @@ class Places:
         """The labels of the machines that each StatefulSet's pods must be on, where there are several zones."""
         self._files = Files(api, settings.namespace)
         logs = None if keep_logs is None else keep_logs / "kubernetes" / "pods.log"
-        self._history = History(api, settings.namespace, logs)
+        self._groups: set[str] = set()
+        """Its StatefulSets: in a namespace that is not ours there may be others."""
+        self._history = History(api, settings.namespace, logs, of=self._is_ours)
         self._machines = Machines(api, self._history)
         self._pods = Pods(api, settings, self._history, self._machines.on)
         if settings.cuts and given.cutter:
@@ -148,7 +154,9 @@ class Places:
             owner=given.owner,
             storage_class=given.storage_class,
             volume_mib=given.volume_of(resources),
+            pods=given.pods,
         )
+        await refuse_old(api)
         await refuse_without(api, IN_A_NAMESPACE, given.namespace)
         if own := given.namespace is None:
             await refuse_without(api, NAMESPACES, None)
@@ -158,18 +166,20 @@ class Places:
             await refuse_without(api, CUTTING, given.namespace)
         if brought := await forwarded(api, given.reach, ports, generators=bool(generators)):
             await refuse_without(api, FORWARDS, given.namespace)
-        where = await zones(api, nodes)
+        where = await zones(api, nodes, pods=given.pods)
         await refuse_shortage(
-            api, settings, own=own, nodes=nodes, resources=resources, generators=generators, where=where, say=say
+            api,
+            settings,
+            own=own,
+            nodes=nodes,
+            resources=resources,
+            generators=generators,
+            where=where,
+            say=say,
+            autoscaled=given.autoscaled,
         )
-        scratch = workdir / cluster
-        try:
-            await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True)
-        except OSError as error:
-            raise BadInput(
-                f"{workdir}: clusters cannot be kept there ({error}); name a directory you may write to"
-            ) from error
-        self = cls(given, api, settings, scratch.resolve(), own=own, keep_logs=keep_logs)
+        scratch = await asyncio.to_thread(private, workdir / cluster)
+        self = cls(given, api, settings, scratch, own=own, keep_logs=keep_logs)
         self._where = where
         try:
             if brought:
@@ -200,27 +210,40 @@ class Places:
             self._guard = cleanup.Guard(
                 settings, self._given.context, own=self._own, keep_logs=self._keep_logs, scratch=self.scratch
             )
+        # One that is kept has no owner who says that it lives, and no later run is to clear it away.
+        renewed = None if keep else await asyncio.to_thread(cleanup.now, api, self._given.namespace)
         if self._own:
             for swept in await asyncio.to_thread(cleanup.sweep, api):
                 say(f"left by a lost run: namespace {swept}: deleted")
-            # One that is kept has no owner who says that it lives, and no later run is to clear it away.
-            own = manifests.namespace(settings, None if keep else await asyncio.to_thread(cleanup.now, api))
-            await api.make("make a namespace", api.core.create_namespace, own)
+            await api.make("make a namespace", api.core.create_namespace, manifests.namespace(settings, renewed))
         here = Path(__file__)
-        scripts = [here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py")]
+        node, cutter = (here.with_name(name).read_text(encoding="utf-8") for name in ("node.sh", "cutter.py"))
+        first = manifests.scripts(settings, node, cutter, renewed=renewed)
+        # In a namespace that is not ours nothing else of it tells that there is none, or who is in it.
+        await self._make_first("keep the nodes' script", first, say)
         service = api.core.create_namespaced_service
         public = [("make a service", service, manifests.public(settings))] if settings.ports else []
         for what, create, body in (
-            # The first: in a namespace that is not ours nothing else of it tells that there is none, or who is in it.
-            ("keep the nodes' script", api.core.create_namespaced_config_map, manifests.scripts(settings, *scripts)),
             ("make a service", service, manifests.service(settings)),
             *public,
             ("limit disruptions", api.policy.create_namespaced_pod_disruption_budget, manifests.budget(settings)),
         ):
-            try:
-                await api.make(what, create, settings.namespace, body)
-            except HarnessError as error:
+            await api.make(what, create, settings.namespace, body)
+
+    async def _make_first(self, what: str, body: manifests.Object, say: Callable[[str], None]) -> None:
+        """Make the object that says whose the namespace is; what a lost run left there is cleared away before."""
+        create, namespace = self._api.core.create_namespaced_config_map, self._settings.namespace
+        try:
+            await self._api.make(what, create, namespace, body)
+        except HarnessError as error:
+            if "already exists" not in str(error):
                 raise self._taken(error) from error
+            jobs = not await lacking(self._api, granted(GENERATORS), namespace)
+            lost = replace(self._settings, generators=jobs)
+            if not (swept := await asyncio.to_thread(cleanup.sweep_named, self._api, lost)):
+                raise self._taken(error) from error
+            say(f"left by a lost run: {swept} in namespace {namespace}: deleted")
+            await self._api.make(what, create, namespace, body)
 
     def _taken(self, error: HarnessError) -> Exception:
         """What to raise where the first objects cannot be made."""
@@ -251,6 +274,11 @@ class Places:
         if self._closing is not None:
             raise HarnessError(f"{self._cluster}: the cluster is closed")
 
+    def _is_ours(self, name: str) -> bool:
+        """Whether a StatefulSet, pod, volume or Job that is called so is of this cluster."""
+        of = name.removeprefix("home-")
+        return of in self._groups or of.rpartition("-")[0] in self._groups or name.startswith(manifests.GENERATORS)
+
     def _node(self, name: str) -> Node:
         if name not in self._nodes:
             raise HarnessError(f"{self._cluster}: {name} was never placed")
@@ -264,7 +292,7 @@ class Places:
         self._opened()
         if any(manifests.group(node) not in self._where for node in nodes):
             there = [node.placement.node for name, node in self._nodes.items() if name not in self._services]
-            self._where = await zones(self._api, [*there, *nodes], known=self._where)
+            self._where = await zones(self._api, [*there, *nodes], known=self._where, pods=self._settings.pods)
         return tuple([await self._placed(node, manifests.group(node)) for node in nodes])
 
     async def beside(self, name: str) -> Placement:
@@ -285,6 +313,7 @@ class Places:
                 f"node name {name!r}: must be new to the cluster and at most 63 letters, digits, '.', '_' and '-'; "
                 "rename it in the topology"
             )
+        self._groups.add(group)
         pod = f"{group}-{sum(node.group == group for node in self._nodes.values())}"
         address = here = manifests.host(pod, self._settings.namespace)
         if self._forwards is not None:
@@ -333,7 +362,7 @@ class Places:
             wanted = template or pod.template or told or Template(image=self._image())
             await self._declared(node, wanted)
             # Before another node of the group asks for something else: pods are made from what was asked for last.
-            await self._pods.until(f"pod {node.pod}", pod, lambda: bool(pod.uid), timeout=_START_S)
+            await self._pods.until(f"pod {node.pod}", pod, lambda: bool(pod.uid), timeout=_START_S, of=node.group)
             why = ""
             if template is not None and pod.template != template:
                 shells = (node.shell, node.looks)
@@ -343,7 +372,8 @@ class Places:
                 if why:
                     await self._replaced(node, pod)
         what = f"pod {node.pod} to run {wanted.image}" + (f", made anew as {why}," if why else "")
-        await self._pods.until(what, pod, lambda: pod.ready, timeout=_START_S)
+        timeout = _SCALED_S if self._given.autoscaled else _START_S
+        await self._pods.until(what, pod, lambda: pod.ready, timeout=timeout)
         await self._furnish(node, pod)
         return node
 
@@ -358,6 +388,7 @@ class Places:
         body = manifests.stateful_set(
             settings, node.group, template, replicas=replicas, place=self._where.get(node.group)
         )
+        self._pods.told(node.group, template.image)
         if node.group not in self._sets:
             await api.make("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
         elif self._sets[node.group] != (template, replicas):

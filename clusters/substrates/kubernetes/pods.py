@@ -9,13 +9,13 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api, said
 from clusters.substrates.kubernetes.history import History
@@ -60,6 +60,9 @@ _ENDED_BY = {"memory": "killed by the kernel, as its container's memory ran out"
 _LAST = "roachproof exited"
 _AGAIN_S, _SELDOM_S = 0.1, 2.0
 """How soon a log is asked for again whose connection was lost, and how soon where nothing new is heard of it."""
+_REFUSED_S, _LOOK_S = 15.0, 1.0
+"""A StatefulSet that is refused a pod for so long will be: in a new namespace it is until that has an account. And how
+often that is looked for."""
 HARMLESS_S = 2.0
 """An API server may be away for so long while nodes are reached through it: they are asked again for longer."""
 
@@ -142,6 +145,10 @@ class Pods:
         self._ended = threading.Event()
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._images: dict[str, str] = {}
+        """By StatefulSet the image that it was told last."""
+        self._told: dict[str, str] = {}
+        """By image that pods have the one that their StatefulSet was told: a webhook may give them another."""
         self.through_it = False
         """Whether nodes are reached through the API server."""
         self._unheard: HarnessError | None = None
@@ -157,6 +164,11 @@ class Pods:
         """Know nothing of a pod that is gone: another of that name is no successor of it."""
         with self._lock:
             self._pods.pop(name, None)
+
+    def told(self, group: str, image: str) -> None:
+        """Know that from now on a StatefulSet makes its pods of this image, whatever a webhook makes of that."""
+        with self._lock:
+            self._images[group] = self._told[image] = image
 
     def generators(self) -> dict[int, Pod]:
         """The pods of load generators, by their number in the Job."""
@@ -177,12 +189,12 @@ class Pods:
         if self._unheard:
             raise self._unheard
 
-    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
-        """Wait for the pod to be so.
+    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float, of: str = "") -> None:
+        """Wait for the pod to be so. ``of``: the StatefulSet that is to make it, which may be refused that.
 
-        Raises ``HarnessError`` where it is stuck (``UnfitImage``: by its image), and with what it was last where that
-        takes too long: not ``TimedOut``, which is evidence of what a database did. An image that is not pulled is tried
-        again by Kubernetes for so long.
+        Raises ``BadInput`` where that stays so; ``HarnessError`` where it is stuck (``UnfitImage``: by its image), and
+        with what it was last where that takes too long: not ``TimedOut``, which is evidence of what a database did. An
+        image that is not pulled is tried again by Kubernetes for so long.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -190,9 +202,15 @@ class Pods:
                     self.refuse_unwatched()
                     if pod.stuck:
                         raise _stuck(pod, pod.stuck)
+                    if of and (words := self._history.refused(of, _REFUSED_S)):
+                        raise BadInput(
+                            f"{self._api.where}: pod {pod.name} is not admitted: {words}; have namespace "
+                            f"{self._settings.namespace} admit it (docs/kubernetes.md says what pods ask for)"
+                        )
                     self._changed.clear()
-                    if not check():
-                        await self._changed.wait()
+                    with suppress(TimeoutError):  # what a StatefulSet is refused is no change of a pod
+                        async with asyncio.timeout(_LOOK_S):
+                            await self._changed.wait()
         except TimeoutError:
             if unpulled(pod.waiting):
                 raise _stuck(pod, f"so for {timeout:g} s; {_STUCK[_PULLS[0]]}") from None
@@ -266,7 +284,7 @@ class Pods:
             self._describe(pod, _described(seen))
             return
         self._on(pod.name, seen.spec.node_name or "")
-        pod.template = _template(_node(seen.spec.containers))
+        pod.template = self._as_told(pod.name, _template(_node(seen.spec.containers)))
         pod.told = _told(seen)
         pod.not_resized, pod.resizing = (_condition(seen, name) for name in _RESIZES)
         pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
@@ -279,6 +297,12 @@ class Pods:
         if container and container != pod.container:
             pod.container = container
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
+
+    def _as_told(self, pod: str, template: Template) -> Template:
+        """A template with the image that the pod's StatefulSet was told, which is what others ask for."""
+        with self._lock:
+            last = self._images.get(pod.rpartition("-")[0], template.image)
+            return replace(template, image=self._told.setdefault(template.image, last))
 
     def _describe(self, pod: Pod, now: str) -> None:
         if now != pod.described:

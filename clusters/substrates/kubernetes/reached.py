@@ -13,6 +13,7 @@ from yaml import YAMLError
 from clusters import hidden
 from clusters.errors import BadInput
 
+OWN = "the cluster that this runs in"
 SILENT_S = 30.0
 KEPT_ALIVE = tcp_keepalive_socket_options(idle=10, interval=5, count=4)
 """For each connection: load balancers forget one that is silent for minutes, as a log is of a node that runs, and tell
@@ -37,7 +38,7 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
     found = _Configuration()
     found.socket_options = KEPT_ALIVE
     found.retries = False  # else each attempt is made four times: whoever asks decides for how long, and asks again
-    if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
+    if context is None and in_a_pod() and not _named():
         try:
             config.load_incluster_config(client_configuration=found)
         except (ConfigException, OSError) as error:
@@ -45,11 +46,11 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
                 f"substrate kubernetes: the account of the pod that this runs in cannot be used ({error}); let its "
                 "token be mounted (automountServiceAccountToken), or name a kubeconfig in KUBECONFIG"
             ) from error
-        return found, "the cluster that this runs in"
+        return found, OWN
     try:
         # Named: the client looks at the environment once, when it is imported.
-        file = os.environ.get("KUBECONFIG")
-        _tell_secrets(file or KUBE_CONFIG_DEFAULT_LOCATION)
+        file = os.environ.get("KUBECONFIG") or KUBE_CONFIG_DEFAULT_LOCATION
+        _tell_secrets(file)
         config.load_kube_config(config_file=file, context=context, client_configuration=found)
         # Where one is named the file need not have a current one.
         name = context or config.list_kube_config_contexts(config_file=file)[1]["name"]
@@ -63,6 +64,16 @@ def configuration(context: str | None) -> tuple[client.Configuration, str]:
             "and one of its contexts in ROACHPROOF_KUBERNETES_CONTEXT"
         ) from error
     return found, f"Kubernetes context {name}"
+
+
+def in_a_pod() -> bool:
+    """Whether the harness runs in a pod, of whichever cluster."""
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _named() -> bool:
+    """Whether a kubeconfig says which cluster is meant, as ``kubectl`` has it."""
+    return "KUBECONFIG" in os.environ or Path(KUBE_CONFIG_DEFAULT_LOCATION).expanduser().exists()
 
 
 def _tell_secrets(files: str) -> None:

@@ -13,11 +13,12 @@ from clusters.substrates.kubernetes.api import Api
 
 MANIFEST = Path(__file__).with_name("rights.yaml")
 IN_A_NAMESPACE, NAMESPACES, MACHINES = "roachproof", "roachproof-namespaces", "roachproof-machines"
+ROOM = "roachproof-room"
 GENERATORS, ADOPTED = "roachproof-generators", "roachproof-adopted"
 ADOPTED_CHANGES, FORWARDS, CUTTING = "roachproof-adopted-changes", "roachproof-port-forward", "roachproof-cuts"
-"""The manifest's roles: in the namespace of a run, to make such namespaces, to look at the cluster's machines; for load
-generators in the namespace of a run; in the namespace of a cluster that is there already, and to change that one; to
-reach pods from outside of the cluster's network; to cut links between pods of a run."""
+"""The manifest's roles: in the namespace of a run, to make such namespaces, to look at the cluster's machines, and at
+all that runs there; for load generators in the namespace of a run; in the namespace of a cluster that is there already,
+and to change that one; to reach pods from outside of the cluster's network; to cut links between pods of a run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,9 +3,10 @@
 Pure functions of what the API server tells, as it tells it, and one that asks.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -16,13 +17,16 @@ from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.manifests import Settings, group, places
-from clusters.substrates.kubernetes.rights import MACHINES, Right, granted, lacking, refuse_without
+from clusters.substrates.kubernetes.manifests import SYSTEM, Settings, group, places, selected
+from clusters.substrates.kubernetes.rights import MACHINES, ROOM, granted, lacking, refuse_without
+from clusters.substrates.kubernetes.settings import SCALES
 
 _Told = Mapping[str, Any]
 _MIB = 1 << 20
+OLDEST = (1, 29)
+"""The first with ``backoffLimitPerIndex`` of Jobs by default."""
+_DIGITS = re.compile(r"\d+")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-_ALL_PODS = Right(verb="list", resource="pods")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,8 @@ class Asked:
     volume_mib: int = 0
     storage_class: str | None = None
     services: int = 1
+    pods: Mapping[str, Any] = field(default_factory=dict)
+    """What all of them have beside, as ``Settings.pods``."""
     generators: WantedGenerators | None = None
 
     @property
@@ -134,7 +140,7 @@ def beyond_machines(
             name: parse_quantity(_allocatable(machine).get(name, "0")) for name in ("cpu", "memory", "pods")
         }
         for machine in machines
-        if _open(machine)
+        if takes(machine, asked.pods)
     }
     for pod in pods:
         if (on := pod["spec"].get("nodeName")) in free:
@@ -204,22 +210,48 @@ def _allocatable(machine: _Told) -> _Told:
     return (machine.get("status") or {}).get("allocatable") or {}
 
 
-def _open(machine: _Told) -> bool:
-    """Whether a machine takes pods that tolerate nothing."""
-    closed = (taint["effect"] in ("NoSchedule", "NoExecute") for taint in machine["spec"].get("taints") or ())
-    return not machine["spec"].get("unschedulable") and not any(closed)
+def takes(machine: _Told, pods: Mapping[str, Any] = MappingProxyType({})) -> bool:
+    """Whether a machine takes pods that select machines and tolerate taints as is told; see ``Settings.pods``."""
+    labels = {SYSTEM: "linux", **(machine["metadata"].get("labels") or {})}
+    taints = [one for one in machine["spec"].get("taints") or () if one["effect"] in ("NoSchedule", "NoExecute")]
+    tolerations: Sequence[_Told] = pods.get("tolerations", ())
+    tolerated = all(any(_tolerates(one, taint) for one in tolerations) for taint in taints)
+    return not machine["spec"].get("unschedulable") and tolerated and selected(pods).items() <= labels.items()
+
+
+def _tolerates(toleration: _Told, taint: _Told) -> bool:
+    """As Kubernetes has it: without a key it is of every taint, without an effect of every effect."""
+    every = toleration.get("operator") == "Exists"
+    same = every or toleration.get("value", "") == taint.get("value", "")
+    of_key = toleration.get("key", "") == taint["key"] or (every and not toleration.get("key"))
+    return of_key and same and toleration.get("effect", "") in ("", taint["effect"])
 
 
 def _size(name: str, value: Decimal | int) -> str:
     return f"{value / _MIB:,.0f} MiB" if "memory" in name or "storage" in name else f"{float(value):g}"
 
 
+async def refuse_old(api: Api) -> None:
+    """Raise ``BadInput`` for a Kubernetes before ``OLDEST``, as far as it tells: some tell nobody."""
+    told = await api.version()
+    if told and (minor := _DIGITS.match(told.minor)) and (int(told.major), int(minor[0])) < OLDEST:
+        raise BadInput(
+            f"{api.where}: its Kubernetes is {told.git_version}, and must be {'.'.join(map(str, OLDEST))} or later, as "
+            "before a load generator that ends would be made anew; choose another cluster"
+        )
+
+
 async def zones(
-    api: Api, nodes: Sequence[NodeSpec], *, known: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    api: Api,
+    nodes: Sequence[NodeSpec],
+    *,
+    known: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    pods: Mapping[str, Any] = MappingProxyType({}),
 ) -> Mapping[str, Mapping[str, str]]:
     """By StatefulSet the labels of the machines that its zone is, where there are several. Raises ``BadInput``.
 
-    ``known``: what was answered before for some of these nodes, and stays so. Machines that take no pods do not count.
+    ``known``: what was answered before for some of these nodes, and stays so. Machines that take no such ``pods`` do
+    not count.
     """
     wanted = [(node.region, node.zone) for node in nodes]
     if len(set(wanted)) < 2:
@@ -227,7 +259,7 @@ async def zones(
     await refuse_without(api, MACHINES, None)
     machines = await api.told("look at the machines", api.core.list_node)
     taken = {(node.region, node.zone): known[group(node)] for node in nodes if group(node) in known}
-    found = places(wanted, [one["metadata"].get("labels") or {} for one in machines if _open(one)], taken)
+    found = places(wanted, [one["metadata"].get("labels") or {} for one in machines if takes(one, pods)], taken)
     if not found:
         raise BadInput(
             f"{api.where}: its machines that take pods have no topology.kubernetes.io/region and /zone labels for the "
@@ -246,10 +278,11 @@ async def refuse_shortage(
     generators: WantedGenerators | None,
     where: Mapping[str, Mapping[str, str]],
     say: Callable[[str], None],
+    autoscaled: bool = False,
 ) -> None:
     """Raise ``BadInput`` with everything that these nodes and load generators lack.
 
-    What the account may not look at is said.
+    What the account may not look at is said; and what machines lack, where they are ``autoscaled``.
 
     A namespace that is ``own`` is not there yet, and has no quotas.
     """
@@ -265,10 +298,11 @@ async def refuse_shortage(
         storage_class=settings.storage_class,
         services=2 if settings.ports else 1,
         generators=generators,
+        pods=settings.pods,
     )
     lacks: list[str] = []
     looks = [right for right in granted(MACHINES) if right.verb == "list"]
-    hidden = await lacking(api, [*looks, _ALL_PODS], None)
+    hidden = await lacking(api, [*looks, *granted(ROOM)], None)
     if nodes and not any(right.resource == "storageclasses" for right in hidden):
         classes = await api.told("look at storage classes", api.storage.list_storage_class)
         lacks += without_storage(asked, classes)
@@ -282,14 +316,18 @@ async def refuse_shortage(
         )
     if not any(right.resource == "nodes" for right in hidden):
         machines = await api.told("look at the machines", api.core.list_node)
-        counted = any(size for _, sizes in asked.kinds for size in sizes.values()) and _ALL_PODS not in hidden
+        counted = any(size for _, sizes in asked.kinds for size in sizes.values()) and not {*granted(ROOM)} & {*hidden}
         alive = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
         pods = (
             await api.told("look at all pods", api.core.list_pod_for_all_namespaces, field_selector=alive)
             if counted
             else ()
         )
-        lacks += beyond_machines(asked, machines, pods, groups, where)
+        short = list(beyond_machines(asked, machines, pods, groups, where))
+        if short and autoscaled:
+            say(f"{'; '.join(short)}: machines must be added ({SCALES})")
+        elif short:
+            lacks += [*short, f"where machines are added as they are needed set {SCALES}=1"]
     if lacks:
         are = [f"{len(nodes)} nodes"] if nodes else []
         are += [f"{generators.number} load generators"] if generators else []

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
+from typing import Any
 
 from clusters.errors import BadInput
 from clusters.model import PLANNED, Capability, NodeResources, Tells
@@ -25,6 +26,8 @@ CUTS = "ROACHPROOF_KUBERNETES_CUTTER_IMAGE"
 REACH = "ROACHPROOF_KUBERNETES_REACH"
 POD = "ROACHPROOF_KUBERNETES_OWNER"
 PROCESSES = "ROACHPROOF_KUBERNETES_PROCESSES"
+PODS = "ROACHPROOF_KUBERNETES_PODS"
+SCALES = "ROACHPROOF_KUBERNETES_AUTOSCALED"
 LEAST_VOLUME_MIB = 10240
 """The smallest that is asked for by default: some storage classes give none smaller (our own choice)."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -66,6 +69,10 @@ class Given:
     reach: Reach
     owner: tuple[str, str] | None
     """The pod that the harness runs in, where all that it makes is to go with that: its name and uid."""
+    pods: Mapping[str, Any]
+    """What all pods are to have beside: where they may go, and with which secrets their images are pulled."""
+    autoscaled: bool
+    """Whether machines are added as pods need them."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Given":
@@ -92,6 +99,8 @@ class Given:
             cutter=environment.get(CUTS) or None,
             reach=Reach(reach),
             owner=owner.partition("/")[::2] if owner else None,
+            pods=_pods(environment.get(PODS)),
+            autoscaled=bool(environment.get(SCALES)),
             context=environment.get(CONTEXT) or None,
             namespace=namespace or None,
             image=environment.get(IMAGE) or None,
@@ -175,3 +184,29 @@ def _images(file: str | None) -> Mapping[str, Mapping[str, str]]:
             f'{IMAGES}={file}: must name a JSON file like {{"image": {{"/path/here": "/path/in/image"}}}} ({error}); '
             "correct it"
         ) from error
+
+
+_OF_PODS: Mapping[str, type] = {
+    "nodeSelector": dict,
+    "tolerations": list,
+    "priorityClassName": str,
+    "imagePullSecrets": list,
+}
+
+
+def _pods(file: str | None) -> Mapping[str, Any]:
+    if not file:
+        return {}
+    try:
+        told = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{PODS}={file}: must name a JSON file ({error}); correct it") from error
+    if not isinstance(told, dict):
+        raise BadInput(f"{PODS}={file}: must be an object with some of {', '.join(_OF_PODS)}; correct it")
+    for key, value in told.items():
+        if (wanted := _OF_PODS.get(key)) is None:
+            raise BadInput(f"{PODS}={file}: {key} is not taken from there; it may have {', '.join(_OF_PODS)}")
+        of = value if wanted is list else []
+        if not isinstance(value, wanted) or not all(isinstance(one, dict) for one in of):
+            raise BadInput(f"{PODS}={file}: {key} must be as in a pod's `spec`; correct it")
+    return told

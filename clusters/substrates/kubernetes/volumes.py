@@ -1,4 +1,7 @@
-"""What is in the nodes' volumes: files that are put there, directories taken along, programs that images lack."""
+"""What is in the nodes' volumes: files that are put there, directories taken along, programs that images lack.
+
+And where the harness keeps what is secret of a cluster on its own machine.
+"""
 
 import asyncio
 import shlex
@@ -11,13 +14,24 @@ from pathlib import Path, PurePath
 from typing import IO, BinaryIO
 
 from clusters.archives import unpack
-from clusters.errors import HarnessError
+from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CONTAINER, LOGS
 from clusters.substrates.kubernetes.settings import Program
 
 _LOGS_S = 60.0
 """How long the logs of one node may take."""
+
+
+def private(directory: Path) -> Path:
+    """A new directory of this machine (0700), with its whole path. Raises ``BadInput``."""
+    try:
+        directory.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise BadInput(
+            f"{directory.parent}: clusters cannot be kept there ({error}); name a directory you may write to"
+        ) from error
+    return directory.resolve()
 
 
 def pack_program(source: Path, into: BinaryIO) -> None:

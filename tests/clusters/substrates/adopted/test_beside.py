@@ -34,7 +34,7 @@ async def test_they_go_with_the_pod_that_the_harness_runs_in(monkeypatch: pytest
         Guard=lambda *_, **__: SimpleNamespace(dismiss=lambda: None), remove=lambda *_, **__: 0
     )
     monkeypatch.setattr(beside, "cleanup", guarded)
-    for name in ("refuse_without", "refuse_shortage"):
+    for name in ("refuse_old", "refuse_without", "refuse_shortage"):
         monkeypatch.setattr(beside, name, AsyncMock())
     history: Any = None
     with pytest.raises(BadInput, match="that is enough of them"):

@@ -121,6 +121,16 @@ async def test_what_somebody_else_changed_meanwhile_is_left_as_it_is() -> None:
     assert len(server.told) == 1
 
 
+async def test_what_somebody_changed_since_it_was_found_is_left_as_it_is() -> None:
+    """A run takes minutes before it changes anything, and would put back what its owner had before."""
+    server = Server()
+    asked = changes(server)
+    server.others = 1
+    with pytest.raises(HarnessError, match="was changed by somebody else meanwhile"):
+        await asked.ask(image="cockroachdb/cockroach:v24.2.0")
+    assert server.told == []
+
+
 async def test_pods_that_did_not_go_back_are_not_made_anew_behind_the_cluster_s_back() -> None:
     server = Server()
     asked = changes(server)

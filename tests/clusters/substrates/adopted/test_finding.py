@@ -7,6 +7,7 @@ import pytest
 
 from clusters.errors import BadInput
 from clusters.substrates.adopted.finding import OnlyDescribed, certificates, find
+from clusters.substrates.adopted.look import _changing
 
 HELM = {"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": "shop"}
 START = ["shell", "-ecx", "exec /cockroach/cockroach start --certs-dir=/cockroach/cockroach-certs/"]
@@ -198,3 +199,30 @@ def test_a_stateful_set_that_lacks_what_its_pods_are_known_by_is_named(changed: 
     spec = {key: value for key, value in {**PLAIN["spec"], **changed}.items() if value is not None}
     with pytest.raises(BadInput, match=re.escape(f"StatefulSet plain has {lacks}")):
         found("plain", [{**PLAIN, "spec": spec}])
+
+
+def test_one_that_any_owner_has_is_not_changed() -> None:
+    """Its controller would undo that."""
+    (one,) = [stateful("orders", ownerReferences=owned("AcmeCockroach", "shop"))]
+    assert found("orders", [one]).custom
+    assert found("shop", [one]).of == "AcmeCockroach shop"
+    assert not found("plain").custom
+
+
+@pytest.mark.parametrize(
+    ("marks", "who"),
+    [
+        ({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/StatefulSet:team/plain"}}, "Argo CD"),
+        ({"labels": {"app": "plain", "helm.toolkit.fluxcd.io/name": "shop"}}, "Flux"),
+        ({"labels": {"app": "plain", "kustomize.toolkit.fluxcd.io/name": "shop"}}, "Flux"),
+        ({}, ""),
+    ],
+)
+def test_one_that_somebody_declares_elsewhere_is_said_to_be(marks: dict[str, Any], who: str) -> None:
+    one = {**PLAIN, "metadata": {**PLAIN["metadata"], **marks}}
+    cluster = found("plain", [one])
+    assert cluster.declared_by == who
+    said = [line for line in _changing(cluster) if "suspend it" in line]
+    assert said == (
+        [f"declared by {who}, which may undo that in the middle: suspend it for as long as a run takes"] * bool(who)
+    )

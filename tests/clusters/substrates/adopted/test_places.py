@@ -66,7 +66,7 @@ async def test_one_without_a_place_for_its_files_keeps_no_connection(
     server, full = Server(), tmp_path / "a file"
     full.touch()
     monkeypatch.setattr(places, "look", AsyncMock(return_value=(server, found("shop", [RELEASE]), "s", {})))
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(BadInput, match=r"a file: clusters cannot be kept there .*; name a directory"):
         await Places.open(name="t", workdir=full, nodes=THREE, allow_disruption=True)
     assert server.closed == 1
 

@@ -172,6 +172,22 @@ def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypa
         next(server("one").watch("watch pods", Answers(LOST, status(401)), "team", ended))
 
 
+def test_a_watch_whose_begin_the_api_server_has_forgotten_was_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happened since is in the list that comes next."""
+
+    def stream(*_: object, **__: object) -> Iterator[Any]:
+        raise ApiException(status=410)
+        yield
+
+    monkeypatch.setattr(watch.Watch, "stream", stream)
+    listed = SimpleNamespace(items=["pod"], metadata=SimpleNamespace(resource_version="1"))
+    waited, away = list[float](), list[float]()
+    ended: Any = SimpleNamespace(is_set=lambda: False, wait=waited.append)
+    seen = server("one").watch("watch pods", lambda *_, **__: listed, "team", ended, away=away.append)
+    assert [next(seen), next(seen)] == [("LISTED", ["pod"])] * 2
+    assert (away, waited) == ([], [api_module._SOON_S])
+
+
 class Time:
     """Passes while somebody waits for the end, and else not; what ends a watch never comes."""
 
@@ -404,17 +420,38 @@ def test_that_events_are_not_heard_any_more_is_kept(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr("kubernetes.watch.watch.iter_resp_lines", lambda _: iter([b"{}\n"]))
     api.core = SimpleNamespace(list_namespaced_event=listing)
-    history = History(api, "team", tmp_path / "pods.log")
+    history = History(api, "team", tmp_path / "pods.log", of=bool)
     history._listen()
     assert (tmp_path / "pods.log").read_text().endswith(" events are not heard any more: KeyError 'object'\n")
 
 
 def test_a_container_that_fails_its_probe_is_ended_by_kubernetes() -> None:
     nobody: Any = None
-    history = History(nobody, "team", None)
+    history = History(nobody, "team", None, of=bool)
     history._happened(killing("node-0", "Container db failed liveness probe, will be restarted"))
     history._happened(killing("node-1", "Stopping container db"))
     assert history.probed("node-0") == "Killing: Container db failed liveness probe, will be restarted"
     assert history.probed("node-1") == ""
     history.begins("node-0")
     assert history.probed("node-0") == ""
+
+
+def made_by(reason: str, words: str, version: str) -> Any:
+    """What happened to a StatefulSet that makes pods."""
+    event = killing("node", words)
+    event.reason, event.involved_object.kind, event.metadata.resource_version = reason, "StatefulSet", version
+    return event
+
+
+def test_a_statefulset_that_is_refused_pods_for_long_is_told_from_one_that_is_for_a_moment() -> None:
+    """As in a new namespace, until that has an account."""
+    nobody: Any = None
+    history, words = History(nobody, "team", None, of=bool), 'pods "node-0" is forbidden: violates PodSecurity'
+    history._happened(made_by("FailedCreate", "create Pod node-0 failed error: the API server is away", "1"))
+    assert history.refused("node", 0.0) == ""
+    history._happened(made_by("FailedCreate", words, "2"))
+    assert history.refused("node", 0.0) == f"FailedCreate: {words}"
+    assert history.refused("node", 3600.0) == ""
+    assert history.refused("node-1", 0.0) == ""
+    history._happened(made_by("SuccessfulCreate", "create Pod node-0 successful", "3"))
+    assert history.refused("node", 0.0) == ""

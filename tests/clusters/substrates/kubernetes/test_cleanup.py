@@ -1,6 +1,7 @@
 """What is cleared away of runs that are gone, and that the namespace of one that lives is let be."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import cleanup
-from clusters.substrates.kubernetes.manifests import RENEWED, Settings
+from clusters.substrates.kubernetes.manifests import INSTANCE, RENEWED, SCRIPTS, Settings
 
 NOW = 1_700_000_000
 """By the API server; the machine of this test has another time."""
@@ -34,6 +35,9 @@ class Server:
 
     def list_namespace_with_http_info(self, **_: Any) -> Any:
         return None, 200, {"Date": format_datetime(datetime.fromtimestamp(NOW, UTC), usegmt=True)}
+
+    def list_namespaced_pod_with_http_info(self, *_: Any, **limit: Any) -> Any:
+        return self.list_namespace_with_http_info(**limit)
 
     def list_namespace(self, **_: Any) -> Any:
         def told(name: str, at: str) -> Any:
@@ -60,7 +64,7 @@ def server(written: dict[str, str], pods: int = 0) -> Any:
 def test_the_time_is_the_api_servers_so_that_no_machine_with_another_deletes_what_lives() -> None:
     written = {"lost": f"{NOW - 181}", "lives": f"{NOW - 179}", "ahead": f"{NOW + 999}", "kept": "", "strange": "once"}
     there = server(written)
-    cleanup._renew(there, Settings(namespace="lives", cluster="c"))
+    cleanup._renew(there, Settings(namespace="lives", cluster="c"), own=True)
     assert written["lives"] == f"{NOW}"
     assert cleanup.sweep(there) == ["lost"]
     assert [*written] == ["lives", "ahead", "kept", "strange"]
@@ -114,3 +118,42 @@ def test_pods_that_take_long_to_end_are_asked_for_less_than_five_times_a_second(
     cleanup.remove(there, Settings(namespace="team", cluster="c"), own=False)
     (_, first), *_, (_, last) = slept
     assert (last - first) / sum(pause for pause, _ in slept[1:]) < 5
+
+
+class Named(Server):
+    """One with a namespace that was named, in which something of ours is, with this written on it."""
+
+    def __init__(self, written: str) -> None:
+        super().__init__({})
+        self.first = SimpleNamespace(annotations={RENEWED: written}, labels={INSTANCE: "lost-one"})
+        self.selected = set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        def deleted(*_: Any, label_selector: str, **__: Any) -> Any:
+            self.selected.add(label_selector)
+            return SimpleNamespace(items=[])
+
+        return deleted
+
+    def list_namespaced_pod(self, *_: Any, **selected: Any) -> Any:
+        return SimpleNamespace(items=[])
+
+    def read_namespaced_config_map(self, name: str, namespace: str) -> Any:
+        assert (name, namespace) == (SCRIPTS, "team")
+        return SimpleNamespace(metadata=self.first)
+
+    def patch_namespaced_config_map(self, name: str, namespace: str, body: Any) -> None:
+        self.first.annotations = body["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("written", "lost"), [(f"{NOW - 181}", True), (f"{NOW - 179}", False), ("", False)], ids=["lost", "lives", "kept"]
+)
+def test_what_a_lost_run_left_in_a_namespace_that_is_named_is_deleted(written: str, lost: bool) -> None:
+    there: Any = Named(written)
+    settings = Settings(namespace="team", cluster="next")
+    assert cleanup.sweep_named(there, settings) == ("lost-one" if lost else "")
+    of = replace(settings, cluster="lost-one").selector
+    assert there.selected == ({of} if lost else set())
+    cleanup._renew(there, settings, own=False)
+    assert cleanup.sweep_named(there, settings) == "", "its owner said that it lives"

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -24,6 +25,7 @@ class Server:
     """An API server behind which each pod is one end of a pair of sockets; a pod that is gone is refused."""
 
     where = "context lab"
+    own = False
 
     def __init__(self) -> None:
         self.pods: dict[tuple[str, int], socket.socket] = {}
@@ -201,3 +203,15 @@ async def test_when_pods_are_reached_so(
     else:
         with pytest.raises(BadInput, match=found):
             await forwarding.forwarded(server, reach, ports, generators=generators)
+
+
+async def test_a_pod_of_another_cluster_says_how_it_reaches_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name by which a cluster's network is known leads there to the pod's own."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    monkeypatch.setattr(forwarding, "named_here", AsyncMock(return_value=True))
+    server: Any = Server()
+    with pytest.raises(BadInput, match=r"runs in a pod, .* set ROACHPROOF_KUBERNETES_REACH to direct where pods of"):
+        await forwarding.forwarded(server, Reach.FOUND, (1,), generators=True)
+    assert not await forwarding.forwarded(server, Reach.DIRECT, (1,), generators=True)
+    server.own = True
+    assert not await forwarding.forwarded(server, Reach.FOUND, (1,), generators=True)

@@ -46,7 +46,7 @@ class Told:
             authorization=SimpleNamespace(create_self_subject_access_review=None),
             watch=self._watch,
         )
-        self.history = History(api, "team", None)
+        self.history = History(api, "team", None, of=bool)
         self.history.write = self.wrote.append  # type: ignore[method-assign, assignment]
         self.machines = Machines(api, self.history)
 

@@ -116,7 +116,7 @@ def test_pods_get_what_their_template_says_and_no_rights() -> None:
     (container,) = pod["containers"]
     assert container["image"] == "db:1"
     assert container["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"} == container["resources"]["requests"]
-    assert pod["nodeSelector"] == {"zone": "a"}
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "zone": "a"}
     assert list(violations(pod)) == []
     assert not pod["automountServiceAccountToken"]
     unlimited = made(Template(image="db:1"))["spec"]["template"]["spec"]["containers"][0]
@@ -268,3 +268,34 @@ def test_a_zone_that_is_declared_later_goes_to_one_that_is_free_and_the_others_s
 )
 def test_machines_that_have_too_few_zones_are_not_chosen(wanted: Any, machines: Any) -> None:
     assert manifests.places(wanted, machines) == {}
+
+
+def test_what_all_pods_are_told_beside_is_in_nodes_and_load_generators() -> None:
+    told = {
+        "nodeSelector": {"pool": "databases"},
+        "tolerations": [{"key": "only", "operator": "Exists"}],
+        "imagePullSecrets": [{"name": "registry"}],
+        "priorityClassName": "high",
+    }
+    settings, place = replace(SETTINGS, pods=told), {"topology.kubernetes.io/zone": "a"}
+    node = manifests.stateful_set(settings, "node", Template(image="db:1"), replicas=1, place=place)
+    job = manifests.job(settings, WantedGenerators(number=1, image="suite:1"))
+    for made, placed in ((node, place), (job, {})):
+        spec = made["spec"]["template"]["spec"]
+        assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "databases", **placed}
+        assert all(spec[key] == value for key, value in told.items() if key != "nodeSelector")
+        assert list(violations(spec)) == []
+
+
+def test_no_autoscaler_ends_a_pod_on_which_something_is_measured() -> None:
+    for found in (made(Template(image="db:1")), generators()):
+        annotations = found["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+        assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_a_volume_that_is_mounted_again_is_not_gone_through_by_its_kubelet() -> None:
+    """It takes long where there are many files, and lets our group read all of them."""
+    assert made(Template(image="db:1"))["spec"]["template"]["spec"]["securityContext"]["fsGroupChangePolicy"] == (
+        "OnRootMismatch"
+    )

@@ -47,6 +47,7 @@ def place(*answers: object, pod: Pod | None = None) -> Any:
     at = Placement(node=spec, address="node-0", client_address="node-0", home=HOME, store=STORE, logs=LOGS)
     there._nodes = {"n1": Node(placement=at, group="node", pod="node-0", shell=container, looks=container)}
     there._cluster, there._closing, there._locks, there._sets, there._removed = "c", None, {}, {}, set()
+    there._groups, there._given = set(), Given.read({})
     there._pods = {"node-0": pod or Pod("node-0", uid="u", alive=True)}
     return there
 
@@ -267,7 +268,7 @@ class Remade:
 class Watched(dict[str, Pod]):
     """Pods that do not wait."""
 
-    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float) -> None:
+    async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float, of: str = "") -> None:
         if not check():
             raise HarnessError(f"waiting for {what}: not after {timeout:g} s")
 
@@ -368,13 +369,13 @@ async def test_a_zone_that_comes_later_is_placed_and_services_are_of_none(monkey
     """Once some zones were placed a node of another one went anywhere."""
     there, asked = place(), list[tuple[list[str], dict[str, Any]]]()
 
-    async def zones(_: object, nodes: list[NodeSpec], *, known: dict[str, Any]) -> dict[str, Any]:
+    async def zones(_: object, nodes: list[NodeSpec], *, known: dict[str, Any], pods: Any) -> dict[str, Any]:
         asked.append(([node.name for node in nodes], dict(known)))
         return {f"node-eu-{node.zone}": {"zone": node.zone} for node in nodes}
 
     monkeypatch.setattr(places, "zones", zones)
     there._nodes, there._forwards, there._where, there._services = {}, None, {}, set()
-    there._api, there._settings = None, SimpleNamespace(namespace="s")
+    there._api, there._settings = None, SimpleNamespace(namespace="s", pods={})
     named = {
         name: NodeSpec(name=name, region="eu", zone=zone) for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "a"))
     }
@@ -399,7 +400,10 @@ async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp
         asked.append(container)
         raise HarnessError("that is all")
 
-    there._api, there._settings = SimpleNamespace(execute=execute, open_exec=open_exec), SimpleNamespace(namespace="s")
+    there._api, there._settings = (
+        SimpleNamespace(execute=execute, open_exec=open_exec),
+        SimpleNamespace(namespace="s", pods={}),
+    )
     there._nodes, there._forwards, there._where = {}, None, {"node": {}}
     (at,) = await there.place([NodeSpec(name="n2")])
     with pytest.raises(HarnessError, match="that is all"):

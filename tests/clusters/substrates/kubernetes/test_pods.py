@@ -1,5 +1,7 @@
 """What a pod is, read of the client's own objects."""
 
+import asyncio
+import queue
 import threading
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
@@ -296,7 +298,7 @@ async def test_an_api_server_that_nodes_are_reached_through_is_not_taken_for_the
     pods = watched([])
     wrote = list[str]()
     nobody: Any = None
-    pods._history = History(nobody, "team", None)
+    pods._history = History(nobody, "team", None, of=bool)
     pods._history.write = wrote.append  # type: ignore[method-assign, assignment]
     pods._was_away(30)
     pods.through_it = True
@@ -375,3 +377,36 @@ async def test_a_log_of_which_nothing_is_to_be_had_is_seldom_asked_for() -> None
     pods._api.follow_log = lambda *_: iter(["roachproof ready"][: len(pauses) == 6])  # type: ignore[method-assign]
     pods._listen(pod, "one")
     assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.1, 0.2, 0.4]
+
+
+async def test_a_pod_has_the_image_that_was_asked_for_whatever_a_webhook_gave_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the name of a mirror or a digest: it was made anew at each start, and its program was not looked for."""
+    rewritten, of_next, told = of_node(), of_node(), queue.SimpleQueue[Any]()
+    rewritten.spec.containers[0].image = "mirror/db@sha256:1"
+    of_next.spec.containers[0].image = "mirror/db@sha256:2"
+    pods = watched(iter(told.get, None))
+    pod = pods["node-0"]
+    pods.told("node", "db:1")
+    told.put(("ADDED", rewritten))
+    await pods.until("it to be seen", pod, lambda: bool(pod.described), timeout=60)
+    assert pod.template == Template(image="db:1")
+    pods.told("node", "db:2")
+    seen = list[Any]()
+    monkeypatch.setattr(pods, "_describe", lambda pod, _: seen.append(pod.template))
+    for event in (("MODIFIED", of_next), ("MODIFIED", rewritten), None):
+        told.put(event)
+    await asyncio.to_thread(pods._watching.join)
+    assert seen == [Template(image="db:2"), Template(image="db:1")], "of each what it was made of"
+
+
+async def test_a_pod_that_is_not_admitted_is_bad_input() -> None:
+    """Nobody makes another: a policy of the namespace, or a quota, stays."""
+    pods = watched([])
+    words = 'FailedCreate: pods "node-0" is forbidden: violates PodSecurity "restricted"'
+    pods._api.where = "context lab"
+    pods._history = SimpleNamespace(refused=lambda group, _: words if group == "node" else "")  # type: ignore[assignment]
+    pod = pods["node-0"]
+    with pytest.raises(BadInput, match=r"pod node-0 is not admitted: FailedCreate: .*; have namespace space admit it"):
+        await pods.until("pod node-0", pod, lambda: bool(pod.uid), timeout=60, of="node")

@@ -19,6 +19,7 @@ from clusters import hidden
 from clusters.engines import ENGINES
 from clusters.errors import BadInput
 from clusters.substrates.adopted.look import _root
+from clusters.substrates.kubernetes import reached
 from clusters.substrates.kubernetes.reached import configuration
 from plugin.evidence import redaction
 from plugin.evidence.redaction import redacted
@@ -173,8 +174,21 @@ def test_a_context_that_is_named_needs_no_current_one(
         configuration(None)
 
 
-def test_a_pod_without_a_token_of_its_account_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_pod_a_kubeconfig_of_its_user_says_which_cluster_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for ``kubectl``: another one than the pod's would be disturbed."""
+    kubeconfig(tmp_path, monkeypatch, {"token": "plain-words-only"})
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(reached, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
+    monkeypatch.delenv("KUBECONFIG")
+    found, name = configuration(None)
+    assert (found.host, name) == ("https://127.0.0.1:1", "Kubernetes context lab")
+
+
+def test_a_pod_without_a_token_of_its_account_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setattr(reached, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(BadInput, match=r"account of the pod .* cannot be used .*automountServiceAccountToken"):

@@ -16,8 +16,6 @@ VERBS = {"read": "get", "connect_get": "get", "delete_collection": "deletecollec
 CALL = re.compile(
     rf"\b({'|'.join(GROUPS)}|CoreV1Api\(.*?\))\.(create|patch|read|list|delete_collection|delete|connect_get)_(\w+)"
 )
-OPTIONAL = Right(verb="list", resource="pods/forallnamespaces")
-"""Whoever lacks it is told less of whether there is room."""
 NOT_BY_NAME = {Right(verb="watch", resource=of) for of in ("pods", "events", "nodes")} | {
     Right(verb="create", resource=f"pods/{part}") for part in ("exec", "portforward")
 }
@@ -26,7 +24,12 @@ ROLES = [one["metadata"]["name"] for one in yaml.safe_load_all(MANIFEST.read_tex
 
 
 def called(group: str, verb: str, name: str) -> Right:
-    of, _, part = name.removeprefix("namespaced_").removesuffix("_with_http_info").partition("pod_")
+    of, _, part = (
+        name.removeprefix("namespaced_")
+        .removesuffix("_with_http_info")
+        .removesuffix("_for_all_namespaces")
+        .partition("pod_")
+    )
     resource = f"pods/{part}" if part and part != "disruption_budget" else (of or f"pod_{part}")
     plural = resource if "/" in resource else resource + ("es" if resource.endswith("ss") else "s")
     return Right(verb=VERBS.get(verb, verb), resource=plural.replace("_", ""), group=GROUPS.get(group, ""))
@@ -36,7 +39,7 @@ def test_it_grants_what_is_called_and_no_more() -> None:
     sources = [file for of in ("kubernetes", "adopted") for file in (MANIFEST.parents[1] / of).glob("*.py")]
     calls = {called(*call) for file in sources for call in CALL.findall(Path(file).read_text())}
     every = {right for role in ROLES for right in granted(role)}
-    assert {str(right) for right in (calls - {OPTIONAL}) | NOT_BY_NAME} == {str(right) for right in every}
+    assert {str(right) for right in calls | NOT_BY_NAME} == {str(right) for right in every}
 
 
 @pytest.mark.parametrize(("role", "lacks"), [(role, right) for role in ROLES for right in granted(role)], ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
-from clusters.model import NodeSpec
+from clusters.model import NodeResources, NodeSpec
 from clusters.substrates.kubernetes import room
 from clusters.substrates.kubernetes.manifests import Settings, group
 from clusters.substrates.kubernetes.room import (
@@ -249,3 +249,77 @@ def test_load_generators_beside_a_cluster_of_others_ask_for_themselves_alone() -
     assert "pods: 4 are asked, 3 of 6 are left" in pods
     assert not list(beyond_limit_ranges(asked, [limit_range("PersistentVolumeClaim", max={"storage": "1"})]))
     assert not list(beyond_limit_ranges(asked, [limit_range("Container", max={"cpu": "1", "memory": "1Gi"})]))
+
+
+ONLY = {"key": "only", "value": "databases", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "takes"),
+    [
+        ([], False),
+        ([{"operator": "Exists"}], True),
+        ([{"key": "only", "operator": "Exists"}], True),
+        ([{"key": "only", "value": "databases"}], True),
+        ([{"key": "only", "operator": "Equal", "value": "databases", "effect": "NoSchedule"}], True),
+        ([{"key": "only", "value": "web"}], False),
+        ([{"key": "only", "operator": "Exists", "effect": "NoExecute"}], False),
+        ([{"key": "other", "operator": "Exists"}, {"key": "only"}], False),
+    ],
+)
+def test_a_machine_with_a_taint_takes_pods_that_tolerate_it(tolerations: list[dict[str, str]], takes: bool) -> None:
+    assert room.takes(machine("m1", "4", "16Gi", taints=[ONLY]), {"tolerations": tolerations}) is takes
+
+
+@pytest.mark.parametrize(
+    ("labels", "pods", "takes"),
+    [
+        ({"kubernetes.io/os": "windows"}, {}, False),
+        ({"kubernetes.io/os": "linux"}, {}, True),
+        ({"pool": "web"}, {"nodeSelector": {"pool": "databases"}}, False),
+        ({"pool": "databases"}, {"nodeSelector": {"pool": "databases"}}, True),
+    ],
+)
+def test_a_machine_takes_pods_that_select_it(labels: dict[str, str], pods: dict[str, Any], takes: bool) -> None:
+    one = machine("m1", "4", "16Gi")
+    one["metadata"]["labels"] = labels
+    assert room.takes(one, pods) is takes
+
+
+@pytest.mark.usefixtures("everything_granted")
+async def test_machines_that_are_added_as_they_are_needed_may_lack_room() -> None:
+    there: Any = Server([machine("m1", "1", "1Gi")])
+    settings = Settings(namespace="own", cluster="c", volume_mib=64)
+    nodes, resources = [NodeSpec(name="n1")], NodeResources(cache_mib=1, sql_memory_mib=1, cpus=2, memory_mib=64)
+    said = list[str]()
+    told: Any = {
+        "own": True,
+        "nodes": nodes,
+        "resources": resources,
+        "generators": None,
+        "where": {},
+        "say": said.append,
+    }
+    with pytest.raises(BadInput, match=r"1 nodes of .* 0 fit .* set ROACHPROOF_KUBERNETES_AUTOSCALED=1"):
+        await refuse_shortage(there, settings, **told)
+    await refuse_shortage(there, settings, autoscaled=True, **told)
+    (words,) = said
+    assert "0 fit" in words
+    assert words.endswith("machines must be added (ROACHPROOF_KUBERNETES_AUTOSCALED)")
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "fits"),
+    [("1", "28", False), ("1", "28+", False), ("1", "29", True), ("1", "33+", True), ("2", "0", True), ("1", "", True)],
+)
+async def test_a_kubernetes_that_makes_load_generators_anew_is_refused(major: str, minor: str, fits: bool) -> None:
+    """Clouds write a sign behind their minor version."""
+    version = SimpleNamespace(major=major, minor=minor, git_version=f"v{major}.{minor}.1")
+    api: Any = SimpleNamespace(where="context lab", version=AsyncMock(return_value=version))
+    if fits:
+        await room.refuse_old(api)
+    else:
+        with pytest.raises(BadInput, match=r"its Kubernetes is v1\.28.*, and must be 1\.29 or later"):
+            await room.refuse_old(api)
+    api.version = AsyncMock(return_value=None)
+    await room.refuse_old(api)

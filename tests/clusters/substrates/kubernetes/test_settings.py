@@ -156,3 +156,27 @@ def test_the_client_is_imported_only_where_it_is_used(substrate: str) -> None:
     done = subprocess.run(line, cwd=CHECKOUT, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tests collected" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", r"must name a JSON file \("),
+        ("[]", "must be an object with some of nodeSelector, tolerations, priorityClassName, imagePullSecrets"),
+        ('{"hostNetwork": true}', "hostNetwork is not taken from there; it may have nodeSelector"),
+        ('{"tolerations": {"key": "only"}}', "tolerations must be as in a pod's `spec`"),
+        ('{"imagePullSecrets": ["registry"]}', "imagePullSecrets must be as in a pod's `spec`"),
+        ('{"priorityClassName": 1}', "priorityClassName must be as in a pod's `spec`"),
+    ],
+)
+def test_what_pods_cannot_be_told_is_refused(content: str, why: str, tmp_path: Path) -> None:
+    (file := tmp_path / "pods.json").write_text(content)
+    with pytest.raises(BadInput, match=f"ROACHPROOF_KUBERNETES_PODS={file}: {why}"):
+        Given.read({"ROACHPROOF_KUBERNETES_PODS": str(file)})
+
+
+def test_what_pods_are_told(tmp_path: Path) -> None:
+    told = {"nodeSelector": {"pool": "databases"}, "tolerations": [{"operator": "Exists"}]}
+    (file := tmp_path / "pods.json").write_text(json.dumps(told))
+    assert Given.read({"ROACHPROOF_KUBERNETES_PODS": str(file)}).pods == told
+    assert Given.read({}).pods == {}

@@ -11,6 +11,7 @@ from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Settings
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod
 from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.settings import Given
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
 
@@ -24,6 +25,7 @@ class Cluster:
         there: Any = Kubernetes.__new__(Kubernetes)
         there._cluster, there._closing, there._locks, there._keep_logs = "c", None, {}, None
         there._nodes, there._removed, there._where, there._forwards = {}, set(), {}, None
+        there._groups, there._given = set(), Given.read({})
         there._settings = Settings(namespace="team", cluster="c")
         there._sets = {group: (Template(image="db:1"), len(names)), "other": (Template(image="db:1"), 1)}
         apps = SimpleNamespace(patch_namespaced_stateful_set=self._scaled)
@@ -48,7 +50,10 @@ class Cluster:
     def forget(self, name: str) -> None:
         del self.pods[name]
 
-    async def until(self, what: str, pod: Pod, check: Any, *, timeout: float) -> None:
+    def told(self, group: str, image: str) -> None:
+        assert image == "db:1"
+
+    async def until(self, what: str, pod: Pod, check: Any, *, timeout: float, of: str = "") -> None:
         if not check():
             raise HarnessError(f"waiting for {what}: not after {timeout:g} s")
 
