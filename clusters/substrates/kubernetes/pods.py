@@ -30,6 +30,7 @@ from clusters.substrates.kubernetes.manifests import (
     Template,
 )
 from clusters.substrates.kubernetes.orders import exit_code
+from clusters.substrates.kubernetes.settings import PODS
 
 _CRASHES, _LAST_LINES = "CrashLoopBackOff", 20
 """Of a container that crashes again and again, and so many lines of its log are kept."""
@@ -49,6 +50,7 @@ _OF_IMAGES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidI
 _PULLS = ("ErrImagePull", "ImagePullBackOff")
 _NEVER = re.compile(r"not found|does not exist|manifest unknown|no such host|denied|unauthorized", re.IGNORECASE)
 """What is said of an image that is not pulled, where that stays so: else the kubelet tries again, with success, too."""
+_DENIED = re.compile(r"denied|unauthorized", re.IGNORECASE)
 _OUTSIDE = "its pod was ended from outside, by a person, an eviction or the end of its namespace"
 _WENT_ON = f"{_OUTSIDE}, and another went on with its order"
 _CONTAINERS = (CONTAINER, GENERATOR)
@@ -351,9 +353,11 @@ class Pods:
 
 def way_out(waiting: Any) -> str:
     """What to do about a container that waits, where that does not pass by itself."""
-    if waiting.reason in _PULLS and not _NEVER.search(waiting.message or ""):
+    words = waiting.message or ""
+    if waiting.reason in _PULLS and not _NEVER.search(words):
         return ""
-    return _STUCK.get(waiting.reason or "", "")
+    found = _STUCK.get(waiting.reason or "", "")
+    return f"{found}, or a secret to pull it with ({PODS})" if found and _DENIED.search(words) else found
 
 
 def crashes(waiting: str) -> bool:

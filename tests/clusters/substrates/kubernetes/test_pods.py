@@ -118,6 +118,8 @@ async def test_an_image_that_is_not_pulled_is_tried_again_unless_it_never_will_b
     pods._watching.join()
     pod = pods["node-0"]
     assert bool(pod.stuck) == stuck
+    secret = "or a secret to pull it with (ROACHPROOF_KUBERNETES_PODS)"
+    assert pod.stuck.endswith(secret) is ("denied" in message)
     said = "" if stuck else ".*; so for 0 s; name an image that the cluster can pull"
     with pytest.raises(UnfitImage, match=rf"pod node-0: {reason}{said}"):
         await pods.until("it", pod, lambda: False, timeout=60 if stuck else 0)
