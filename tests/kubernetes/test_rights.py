@@ -100,8 +100,8 @@ def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     container = {"image": SHELL, "command": ["/bin/sh", "-c", f": /cockroach/cockroach start; trap exit TERM; {HANGS}"]}
     made.append(stateful(THERE, container=container, replicas=1, namespace="roachproof"))
     headless = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"app": THERE}}
-    named = {"name": THERE, "namespace": "roachproof"}
-    made.append({"apiVersion": "v1", "kind": "Service", "metadata": named, "spec": headless})
+    called = {"name": THERE, "namespace": "roachproof"}
+    made.append({"apiVersion": "v1", "kind": "Service", "metadata": called, "spec": headless})
     root = secret(f"{THERE}-client-secret", dict.fromkeys(("ca.crt", "tls.crt", "tls.key"), b"no certificate"))
     made.append({**root, "metadata": {"name": f"{THERE}-client-secret", "namespace": "roachproof"}})
     apply(file, *made)
