@@ -44,7 +44,7 @@ _REFUSED = {
     401: "its token or certificate is not accepted, or has expired; log in again, or choose another context",
     403: "grant that right to the account (docs/kubernetes.md has all of them), or choose another namespace",
 }
-_NOT_FOUND, _CONFLICT, _EXPIRED = 404, 409, 410
+_NOT_FOUND, _CONFLICT, _EXPIRED, _INVALID = 404, 409, 410, 422
 _RULES = "that is a rule of the cluster, not a right; choose another namespace, or ask who made the rule"
 """What is refused by quotas, policies, or since the namespace is being deleted, comes with the same status."""
 
@@ -96,9 +96,14 @@ class Api:
         return None if isinstance(answer, ApiException) else answer
 
     async def make(self, what: str, create: Callable[..., object], *args: Any) -> None:
-        """Have an object made. One that is there when that is tried again is ours: its answer alone was lost."""
+        """Have an object made. One that is there when that is tried again is ours: its answer alone was lost.
+
+        Raises as ``call``, and ``BadInput`` where it is invalid: what the user said of pods or volumes is in it.
+        """
         answer, again = await asyncio.to_thread(self._asked, what, lambda: create(*args, _request_timeout=_CALL_S))
         if isinstance(answer, ApiException) and not (again and answer.status == _CONFLICT):
+            if answer.status == _INVALID:
+                raise BadInput(f"{self.where}: cannot {what}: {said(answer)}; correct what the environment says of it")
             raise self.refused(what, answer) from answer
 
     def delete_now(

@@ -1,5 +1,6 @@
 """What became of a cluster's pods, in the words of Kubernetes: its events, kept in a file as they happen."""
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import Any
 
 from clusters.substrates.kubernetes.api import Api
 
+_NOT_ADMITTED = re.compile(r" is forbidden: | denied the request")
+"""What policies and quotas say of a pod, and webhooks; one that does not answer says something else, and may again."""
 _NOT_READY = "Unhealthy"
 """Of a pod in which nothing runs: that is known, and no reason for anything."""
 
@@ -99,7 +102,7 @@ class History:
         words = f"{event.reason}: {' '.join((event.message or '').split())}"
         if event.type == "Warning" and event.reason != _NOT_READY:
             self._warnings[of.name] = words
-        if event.reason == "FailedCreate" and " is forbidden: " in words:
+        if event.reason == "FailedCreate" and _NOT_ADMITTED.search(words):
             self._refused.setdefault(of.name, (time.monotonic(), words))
         if event.reason == "SuccessfulCreate":
             self._refused.pop(of.name, None)

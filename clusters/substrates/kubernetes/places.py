@@ -388,7 +388,7 @@ class Places:
         body = manifests.stateful_set(
             settings, node.group, template, replicas=replicas, place=self._where.get(node.group)
         )
-        self._pods.told(node.group, template.image)
+        self._pods.expect(node.group, template.image)
         if node.group not in self._sets:
             await api.make("make a StatefulSet", api.apps.create_namespaced_stateful_set, settings.namespace, body)
         elif self._sets[node.group] != (template, replicas):

@@ -149,7 +149,7 @@ class Pods:
         self._loop = asyncio.get_running_loop()
         self._images: dict[str, str] = {}
         """By StatefulSet the image that it was told last."""
-        self._told: dict[str, str] = {}
+        self._meant: dict[str, str] = {}
         """By image that pods have the one that their StatefulSet was told: a webhook may give them another."""
         self.through_it = False
         """Whether nodes are reached through the API server."""
@@ -167,10 +167,10 @@ class Pods:
         with self._lock:
             self._pods.pop(name, None)
 
-    def told(self, group: str, image: str) -> None:
+    def expect(self, group: str, image: str) -> None:
         """Know that from now on a StatefulSet makes its pods of this image, whatever a webhook makes of that."""
         with self._lock:
-            self._images[group] = self._told[image] = image
+            self._images[group] = self._meant[image] = image
 
     def generators(self) -> dict[int, Pod]:
         """The pods of load generators, by their number in the Job."""
@@ -210,9 +210,10 @@ class Pods:
                             f"{self._settings.namespace} admit it (docs/kubernetes.md says what pods ask for)"
                         )
                     self._changed.clear()
-                    with suppress(TimeoutError):  # what a StatefulSet is refused is no change of a pod
-                        async with asyncio.timeout(_LOOK_S):
-                            await self._changed.wait()
+                    if not check():
+                        with suppress(TimeoutError):  # what a StatefulSet is refused is no change of a pod
+                            async with asyncio.timeout(_LOOK_S):
+                                await self._changed.wait()
         except TimeoutError:
             if unpulled(pod.waiting):
                 raise _stuck(pod, f"so for {timeout:g} s; {_STUCK[_PULLS[0]]}") from None
@@ -286,7 +287,7 @@ class Pods:
             self._describe(pod, _described(seen))
             return
         self._on(pod.name, seen.spec.node_name or "")
-        pod.template = self._as_told(pod.name, _template(_node(seen.spec.containers)))
+        pod.template = self._as_meant(pod.name, _template(_node(seen.spec.containers)))
         pod.told = _told(seen)
         pod.not_resized, pod.resizing = (_condition(seen, name) for name in _RESIZES)
         pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
@@ -300,11 +301,11 @@ class Pods:
             pod.container = container
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
 
-    def _as_told(self, pod: str, template: Template) -> Template:
+    def _as_meant(self, pod: str, template: Template) -> Template:
         """A template with the image that the pod's StatefulSet was told, which is what others ask for."""
         with self._lock:
             last = self._images.get(pod.rpartition("-")[0], template.image)
-            return replace(template, image=self._told.setdefault(template.image, last))
+            return replace(template, image=self._meant.setdefault(template.image, last))
 
     def _describe(self, pod: Pod, now: str) -> None:
         if now != pod.described:

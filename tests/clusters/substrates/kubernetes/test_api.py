@@ -110,6 +110,16 @@ LOST = urllib3.exceptions.ProtocolError("connection aborted")
 
 
 @pytest.mark.usefixtures("impatient")
+async def test_an_object_that_is_invalid_is_what_the_user_said_of_it() -> None:
+    """As a toleration with an operator that there is none of."""
+    refused = status(422)
+    refused.body = '{"message": "StatefulSet.apps node is invalid: spec.template.spec.tolerations[0].operator"}'
+    with pytest.raises(
+        BadInput, match=r"cannot make it: .*tolerations\[0\].operator; correct what the environment says"
+    ):
+        await server("one").make("make it", Answers(refused))
+
+
 async def test_an_object_whose_answer_was_lost_is_not_anothers() -> None:
     """A run that was alone said that another one was in its namespace."""
     for lost in (LOST, status(504)):
@@ -443,10 +453,17 @@ def made_by(reason: str, words: str, version: str) -> Any:
     return event
 
 
-def test_a_statefulset_that_is_refused_pods_for_long_is_told_from_one_that_is_for_a_moment() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        'pods "node-0" is forbidden: violates PodSecurity "restricted:latest"',
+        'admission webhook "validation.gatekeeper.sh" denied the request: [owner] a label is missing',
+    ],
+)
+def test_a_statefulset_that_is_refused_pods_for_long_is_told_from_one_that_is_for_a_moment(words: str) -> None:
     """As in a new namespace, until that has an account."""
     nobody: Any = None
-    history, words = History(nobody, "team", None, of=bool), 'pods "node-0" is forbidden: violates PodSecurity'
+    history = History(nobody, "team", None, of=bool)
     history._happened(made_by("FailedCreate", "create Pod node-0 failed error: the API server is away", "1"))
     assert history.refused("node", 0.0) == ""
     history._happened(made_by("FailedCreate", words, "2"))

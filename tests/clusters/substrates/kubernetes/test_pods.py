@@ -390,11 +390,11 @@ async def test_a_pod_has_the_image_that_was_asked_for_whatever_a_webhook_gave_it
     of_next.spec.containers[0].image = "mirror/db@sha256:2"
     pods = watched(iter(told.get, None))
     pod = pods["node-0"]
-    pods.told("node", "db:1")
+    pods.expect("node", "db:1")
     told.put(("ADDED", rewritten))
     await pods.until("it to be seen", pod, lambda: bool(pod.described), timeout=60)
     assert pod.template == Template(image="db:1")
-    pods.told("node", "db:2")
+    pods.expect("node", "db:2")
     seen = list[Any]()
     monkeypatch.setattr(pods, "_describe", lambda pod, _: seen.append(pod.template))
     for event in (("MODIFIED", of_next), ("MODIFIED", rewritten), None):

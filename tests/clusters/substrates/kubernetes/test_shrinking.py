@@ -50,7 +50,7 @@ class Cluster:
     def forget(self, name: str) -> None:
         del self.pods[name]
 
-    def told(self, group: str, image: str) -> None:
+    def expect(self, group: str, image: str) -> None:
         assert image == "db:1"
 
     async def until(self, what: str, pod: Pod, check: Any, *, timeout: float, of: str = "") -> None:
