@@ -237,6 +237,7 @@ def test_a_run_without_a_right_ends_with_4(tmp_path: Path, monkeypatch: pytest.M
     role, right = RIGHTS[0]
     become(named(role, right), tmp_path, monkeypatch)
     asked = ["--engine", "auto", "--substrate", "kubernetes", "--claim", "survivability"]
+    asked += ["--run-dir", str(tmp_path / "run")]
     line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *asked]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 4, done.stdout
