@@ -140,12 +140,19 @@ def sweep_named(api: Api, settings: Settings) -> str:
 
 
 def _renew(api: Api, settings: Settings, *, own: bool) -> None:
-    """Say that the cluster's owner lives."""
-    body, namespace = {"metadata": {"annotations": renewal(now(api, settings.namespace))}}, settings.namespace
+    """Say that the cluster's owner lives. Raises ``BadInput`` or ``HarnessError`` where another has its place."""
+    written, namespace = renewal(now(api, settings.namespace)), settings.namespace
     if own:
-        api.call_now("renew the namespace", api.core.patch_namespace, namespace, body)
-    else:
-        api.call_now("renew the cluster", api.core.patch_namespaced_config_map, SCRIPTS, namespace, body)
+        api.call_now("renew the namespace", api.core.patch_namespace, namespace, {"metadata": {"annotations": written}})
+        return
+    ours = {"op": "test", "path": _pointer("labels", INSTANCE), "value": settings.cluster}
+    renewed = [{"op": "add", "path": _pointer("annotations", key), "value": at} for key, at in written.items()]
+    api.call_now("renew the cluster", api.core.patch_namespaced_config_map, SCRIPTS, namespace, [ours, *renewed])
+
+
+def _pointer(among: str, key: str) -> str:
+    """Where a label or an annotation is, as a JSON patch has it (RFC 6901)."""
+    return f"/metadata/{among}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
 def _insist(remove: Callable[[], None]) -> None:

@@ -240,10 +240,12 @@ class Places:
                 raise self._taken(error) from error
             jobs = not await lacking(self._api, granted(GENERATORS), namespace)
             lost = replace(self._settings, generators=jobs)
-            if not (swept := await asyncio.to_thread(cleanup.sweep_named, self._api, lost)):
-                raise self._taken(error) from error
-            say(f"left by a lost run: {swept} in namespace {namespace}: deleted")
-            await self._api.make(what, create, namespace, body)
+            try:
+                if swept := await asyncio.to_thread(cleanup.sweep_named, self._api, lost):
+                    say(f"left by a lost run: {swept} in namespace {namespace}: deleted")
+                await self._api.make(what, create, namespace, body)
+            except HarnessError as another:  # who was quicker may have cleared it away, too
+                raise self._taken(another) from another
 
     def _taken(self, error: HarnessError) -> Exception:
         """What to raise where the first objects cannot be made."""
@@ -254,7 +256,7 @@ class Places:
                 f"{there} has another run in it ({error}); wait for its end, name another namespace, or remove what a "
                 f"lost run left (`{left}`)"
             )
-        if "not found" in str(error):
+        if f'namespaces "{self._settings.namespace}" not found' in str(error):
             return BadInput(f"{there} is not there; make it, or name another one in {NAMESPACE} ({error})")
         return error
 

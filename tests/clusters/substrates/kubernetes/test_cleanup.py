@@ -143,7 +143,12 @@ class Named(Server):
         return SimpleNamespace(metadata=self.first)
 
     def patch_namespaced_config_map(self, name: str, namespace: str, body: Any) -> None:
-        self.first.annotations = body["metadata"]["annotations"]
+        test, change = body
+        assert (test["op"], test["path"]) == ("test", "/metadata/labels/app.kubernetes.io~1instance")
+        if test["value"] != self.first.labels[INSTANCE]:
+            raise HarnessError("the server rejected our request: testing path failed")
+        assert (change["op"], change["path"]) == ("add", "/metadata/annotations/roachproof~1renewed")
+        self.first.annotations[RENEWED] = change["value"]
 
 
 @pytest.mark.parametrize(
@@ -155,5 +160,8 @@ def test_what_a_lost_run_left_in_a_namespace_that_is_named_is_deleted(written: s
     assert cleanup.sweep_named(there, settings) == ("lost-one" if lost else "")
     of = replace(settings, cluster="lost-one").selector
     assert there.selected == ({of} if lost else set())
-    cleanup._renew(there, settings, own=False)
+    with pytest.raises(HarnessError, match="testing path failed"):
+        cleanup._renew(there, settings, own=False)
+    assert there.first.annotations == {RENEWED: written}, "what another has written says nothing of this one"
+    cleanup._renew(there, replace(settings, cluster="lost-one"), own=False)
     assert cleanup.sweep_named(there, settings) == "", "its owner said that it lives"
