@@ -37,6 +37,8 @@ _WATCH_S = 300
 """How long the API server goes on with one watch before it is begun anew."""
 _AWAY = (429, 500, 502, 503, 504)
 """What an API server answers that is overloaded, or only half there."""
+_LOST = (urllib3.exceptions.HTTPError, OSError, ValueError)
+"""What is raised where no answer came, or one of another kind than was asked for, as a proxy's page of HTML."""
 _answered = set[str]()
 """The API servers that this process had an answer of."""
 _CHUNK = 1 << 18
@@ -90,10 +92,17 @@ class Api:
         return answer if isinstance(answer, ApiException) else None
 
     async def version(self) -> Any | None:
-        """What the API server says that it is; nothing where the account may not know. Raises as ``call``."""
+        """What the API server says that it is; nothing where the account may not know.
+
+        Raises as ``call``, and ``BadInput`` where it knows no such question.
+        """
         ask = client.VersionApi(self._client).get_code
         answer, _ = await asyncio.to_thread(self._asked, "ask for the version", lambda: ask(_request_timeout=_CALL_S))
-        return None if isinstance(answer, ApiException) else answer
+        if not isinstance(answer, ApiException):
+            return answer
+        if answer.status in _REFUSED:
+            return None
+        raise BadInput(self._wrong(said(answer))) from answer
 
     async def make(self, what: str, create: Callable[..., object], *args: Any) -> None:
         """Have an object made. One that is there when that is tried again is ours: its answer alone was lost.
@@ -137,7 +146,7 @@ class Api:
                 passes = error.status in _AWAY or (again and error.status in _REFUSED)
                 if not passes or time.monotonic() - began > AWAY_S:
                     return error, again
-            except (urllib3.exceptions.HTTPError, OSError) as error:
+            except _LOST as error:
                 self._give_up(what, error, time.monotonic() - began)
             else:
                 _answered.add(self._configuration.host)
@@ -147,14 +156,19 @@ class Api:
 
     def _give_up(self, what: str, error: Exception, away_s: float) -> None:
         """Raise where the API server has been away for too long."""
-        host = self._configuration.host
-        if host not in _answered and away_s > FIRST_S:
-            raise BadInput(
-                f"{self.where}: {host} does not answer ({error}); see that it runs and is reached from here, or name "
-                "another context in ROACHPROOF_KUBERNETES_CONTEXT"
-            ) from error
+        lost = isinstance(error, (urllib3.exceptions.HTTPError, OSError))
+        why = str(error) if lost else "what is sent is no Kubernetes' answer"
+        if self._configuration.host not in _answered and away_s > FIRST_S:
+            raise BadInput(self._wrong(why)) from error
         if away_s > AWAY_S:
-            raise HarnessError(f"{self.where}: cannot {what}: it has been away for {AWAY_S:g} s ({error})") from error
+            raise HarnessError(f"{self.where}: cannot {what}: it has been away for {AWAY_S:g} s ({why})") from error
+
+    def _wrong(self, why: str) -> str:
+        """That it is not there, or something else is."""
+        return (
+            f"{self.where}: no Kubernetes answers at {self._configuration.host} ({why}); see that it runs and is "
+            "reached from here, or name another context in ROACHPROOF_KUBERNETES_CONTEXT"
+        )
 
     def refused(self, what: str, error: ApiException) -> Exception:
         """What to raise for an answer that is a refusal."""
@@ -202,7 +216,7 @@ class Api:
                     yield event["type"], event["object"]
                     if ended.is_set():
                         return
-            except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            except (ApiException, *_LOST) as error:
                 refused = error if isinstance(error, ApiException) and error.status in _REFUSED else None
                 # One that comes back refuses everybody for a moment.
                 if refused and (lost_at is None or time.monotonic() - lost_at > AWAY_S):

@@ -1,19 +1,22 @@
 """What a user says of her Kubernetes: environment variables, each read before a cluster is opened."""
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from clusters.errors import BadInput
 from clusters.model import PLANNED, Capability, NodeResources, Tells
 from clusters.substrates.kubernetes.manifests import PROGRAMS
 
+_T = TypeVar("_T")
 CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
 """What can be done to nodes here in any case, as far as the engine can."""
 CONTEXT = "ROACHPROOF_KUBERNETES_CONTEXT"
@@ -95,12 +98,14 @@ class Given:
         reach = environment.get(REACH) or Reach.FOUND
         if reach not in [*Reach]:
             raise BadInput(f"{REACH}={reach}: must be one of {', '.join(Reach)}; give one of these, or none")
+        if (scales := environment.get(SCALES, "")) not in ("", "1"):
+            raise BadInput(f"{SCALES}={scales}: must be 1; give that, or nothing where no machines are added")
         return cls(
             cutter=environment.get(CUTS) or None,
             reach=Reach(reach),
             owner=owner.partition("/")[::2] if owner else None,
             pods=_pods(environment.get(PODS)),
-            autoscaled=bool(environment.get(SCALES)),
+            autoscaled=scales == "1",
             context=environment.get(CONTEXT) or None,
             namespace=namespace or None,
             image=environment.get(IMAGE) or None,
@@ -174,39 +179,42 @@ def _path(key: str, source: Path) -> PurePath:
 
 
 def _images(file: str | None) -> Mapping[str, Mapping[str, str]]:
-    if not file:
-        return {}
-    try:
-        told = json.loads(Path(file).read_text(encoding="utf-8"))
-        return {str(image): {str(a): str(b) for a, b in has.items()} for image, has in told.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadInput(
-            f'{IMAGES}={file}: must name a JSON file like {{"image": {{"/path/here": "/path/in/image"}}}} ({error}); '
-            "correct it"
-        ) from error
+    shape = 'a JSON file like {"image": {"/path/here": "/path/in/image"}}'
+    return _told(IMAGES, file, dict[str, dict[str, str]], shape) or {}
 
 
-_OF_PODS: Mapping[str, type] = {
-    "nodeSelector": dict,
-    "tolerations": list,
-    "priorityClassName": str,
-    "imagePullSecrets": list,
-}
+class _Toleration(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    tolerationSeconds: int | None = None  # noqa: N815 - as in a pod's spec
+
+
+class _Secret(Struct, forbid_unknown_fields=True):
+    name: str
+
+
+class _Pods(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Of a pod's ``spec`` what a user may say."""
+
+    nodeSelector: dict[str, str] = {}  # noqa: N815
+    tolerations: list[_Toleration] = []
+    priorityClassName: str = ""  # noqa: N815
+    imagePullSecrets: list[_Secret] = []  # noqa: N815
 
 
 def _pods(file: str | None) -> Mapping[str, Any]:
-    if not file:
-        return {}
-    try:
-        told = json.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{PODS}={file}: must name a JSON file ({error}); correct it") from error
-    if not isinstance(told, dict):
-        raise BadInput(f"{PODS}={file}: must be an object with some of {', '.join(_OF_PODS)}; correct it")
-    for key, value in told.items():
-        if (wanted := _OF_PODS.get(key)) is None:
-            raise BadInput(f"{PODS}={file}: {key} is not taken from there; it may have {', '.join(_OF_PODS)}")
-        of = value if wanted is list else []
-        if not isinstance(value, wanted) or not all(isinstance(one, dict) for one in of):
-            raise BadInput(f"{PODS}={file}: {key} must be as in a pod's `spec`; correct it")
+    shape = f"a JSON file of what a pod's spec has of {', '.join(_Pods.__struct_fields__)}"
+    told: Mapping[str, Any] = msgspec.to_builtins(_told(PODS, file, _Pods, shape) or _Pods())
     return told
+
+
+def _told(name: str, file: str | None, of: type[_T], shape: str) -> _T | None:
+    """What the JSON file has that the variable ``name`` names; nothing where it names none."""
+    if not file:
+        return None
+    try:
+        return msgspec.json.decode(Path(file).read_bytes(), type=of)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{name}={file}: must name {shape} ({error}); correct it") from error

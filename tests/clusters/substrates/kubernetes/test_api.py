@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,13 +158,48 @@ def test_one_that_comes_back_may_refuse_for_a_moment() -> None:
 def test_one_that_never_answered_is_the_wrong_one_and_one_that_did_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_module, "FIRST_S", 0.0)
     way_out = "see that it runs and is reached from here, or name another context in ROACHPROOF_KUBERNETES_CONTEXT"
-    with pytest.raises(BadInput, match=rf"context lab: https://one does not answer \(connection aborted\); {way_out}"):
+    with pytest.raises(
+        BadInput, match=rf"context lab: no Kubernetes answers at https://one \(connection aborted\); {way_out}"
+    ):
         server("https://one").call_now("ask", Answers(*[LOST] * 99))
     server("https://one").call_now("ask", Answers(status(429), "yes"))
     server("https://one").call_now("ask", Answers(*[LOST] * 50, "yes"))
     monkeypatch.setattr(api_module, "AWAY_S", 0.0)
     with pytest.raises(HarnessError, match="cannot ask: it has been away for 0 s"):
         server("https://one").call_now("ask", Answers(*[LOST] * 99))
+
+
+class Page(BaseHTTPRequestHandler):
+    """What a proxy or another server says to whatever it is asked."""
+
+    code, body = 200, b"<html>log in</html>"
+
+    def do_GET(self) -> None:
+        self.send_response(self.code)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        """Tells nobody."""
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("code", "body"), [(200, b"<html>log in</html>"), (200, b"{}"), (404, b"no such page")])
+async def test_a_server_that_is_no_kubernetes_is_named(code: int, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_module, "FIRST_S", 0.0)
+    monkeypatch.setattr(Page, "code", code)
+    monkeypatch.setattr(Page, "body", body)
+    with HTTPServer(("127.0.0.1", 0), Page) as there:
+        Thread(target=there.serve_forever).start()
+        try:
+            one: Any = server(f"http://127.0.0.1:{there.server_port}")
+            (settings := client.Configuration()).host = one._configuration.host
+            one._client = client.ApiClient(settings)
+            with pytest.raises(BadInput, match=r"context lab: no Kubernetes answers at http://127.0.0.1:\d+ \("):
+                await one.version()
+        finally:
+            there.shutdown()
 
 
 def test_a_watch_goes_on_where_one_that_comes_back_refuses_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_a_way_to_reach_pods_that_is_none_is_refused() -> None:
     assert Given.read({}).reach is Reach.FOUND
 
 
-@pytest.mark.parametrize("has", [[], {"image": []}, {"image": "x"}])
+@pytest.mark.parametrize("has", [[], {"image": []}, {"image": "x"}, {"image": {"/here": {"/there": 1}}}])
 def test_a_file_of_images_that_is_none_is_refused(tmp_path: Path, has: object) -> None:
     with pytest.raises(BadInput, match="must name a JSON file like"):
         Given.read(images(tmp_path, has))
@@ -161,17 +161,19 @@ def test_the_client_is_imported_only_where_it_is_used(substrate: str) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("{", r"must name a JSON file \("),
-        ("[]", "must be an object with some of nodeSelector, tolerations, priorityClassName, imagePullSecrets"),
-        ('{"hostNetwork": true}', "hostNetwork is not taken from there; it may have nodeSelector"),
-        ('{"tolerations": {"key": "only"}}', "tolerations must be as in a pod's `spec`"),
-        ('{"imagePullSecrets": ["registry"]}', "imagePullSecrets must be as in a pod's `spec`"),
-        ('{"priorityClassName": 1}', "priorityClassName must be as in a pod's `spec`"),
+        ("{", "Input data was truncated"),
+        ("[]", "Expected `object`, got `array`"),
+        ('{"hostNetwork": true}', "Object contains unknown field `hostNetwork`"),
+        ('{"tolerations": {"key": "only"}}', r"Expected `array`, got `object` - at `\$.tolerations`"),
+        ('{"tolerations": [{"key": 1}]}', r"Expected `str`, got `int` - at `\$.tolerations\[0\].key`"),
+        ('{"nodeSelector": {"pool": 1}}', r"Expected `str`, got `int` - at `\$.nodeSelector\[...\]`"),
+        ('{"imagePullSecrets": ["registry"]}', r"Expected `object`, got `str` - at `\$.imagePullSecrets\[0\]`"),
+        ('{"priorityClassName": 1}', r"Expected `str`, got `int` - at `\$.priorityClassName`"),
     ],
 )
 def test_what_pods_cannot_be_told_is_refused(content: str, why: str, tmp_path: Path) -> None:
     (file := tmp_path / "pods.json").write_text(content)
-    with pytest.raises(BadInput, match=f"ROACHPROOF_KUBERNETES_PODS={file}: {why}"):
+    with pytest.raises(BadInput, match=rf"ROACHPROOF_KUBERNETES_PODS={file}: must name a .*imagePullSecrets \({why}"):
         Given.read({"ROACHPROOF_KUBERNETES_PODS": str(file)})
 
 
@@ -180,3 +182,10 @@ def test_what_pods_are_told(tmp_path: Path) -> None:
     (file := tmp_path / "pods.json").write_text(json.dumps(told))
     assert Given.read({"ROACHPROOF_KUBERNETES_PODS": str(file)}).pods == told
     assert Given.read({}).pods == {}
+
+
+def test_that_machines_are_added_is_said_with_one_word() -> None:
+    """`0` and `no` had meant that they are."""
+    assert [Given.read({"ROACHPROOF_KUBERNETES_AUTOSCALED": told}).autoscaled for told in ("1", "")] == [True, False]
+    with pytest.raises(BadInput, match="ROACHPROOF_KUBERNETES_AUTOSCALED=0: must be 1; give that, or nothing"):
+        Given.read({"ROACHPROOF_KUBERNETES_AUTOSCALED": "0"})
