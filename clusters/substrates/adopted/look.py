@@ -6,9 +6,9 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
 from clusters import hidden
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput
 from clusters.substrates.adopted.finding import ADOPT, SECRET, Found, OnlyDescribed, certificates, find
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import Api, Refused
 from clusters.substrates.kubernetes.manifests import GENERATORS
 from clusters.substrates.kubernetes.rights import ADOPTED, refuse_without
 from clusters.substrates.kubernetes.settings import NAMESPACE, Given
@@ -92,8 +92,8 @@ async def _root(api: Api, found: Found) -> tuple[str, Mapping[str, str]]:
     for name in looked:
         try:
             read = await api.call("read a secret", api.core.read_namespaced_secret, name, found.namespace)
-        except HarnessError as error:
-            if "not found" not in str(error):
+        except Refused as error:
+            if not error.is_not_there:
                 raise
             continue
         if files := certificates({"data": read.data}):

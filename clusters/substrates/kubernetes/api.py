@@ -51,6 +51,14 @@ _RULES = "that is a rule of the cluster, not a right; choose another namespace, 
 """What is refused by quotas, policies, or since the namespace is being deleted, comes with the same status."""
 
 
+class Refused(HarnessError):  # noqa: N818 - what happened
+    """The API server refuses what was asked for, and with another account it would do so, too."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.is_there, self.is_not_there = status == _CONFLICT, status == _NOT_FOUND
+
+
 class Api:
     """One cluster's API server, as kubeconfig (or the pod that the harness runs in) says."""
 
@@ -69,7 +77,8 @@ class Api:
     async def call(self, what: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """One call, in a thread; ``what`` it is to do. Where the API server is away it is made again, for a minute.
 
-        Raises ``BadInput`` where the account may not do it, ``HarnessError`` with the server's words otherwise.
+        Raises ``BadInput`` where the account may not do it, ``Refused`` with the server's words where nobody may, and
+        ``HarnessError`` where no answer comes.
         """
         return await asyncio.to_thread(self.call_now, what, function, *args, **options)
 
@@ -176,7 +185,7 @@ class Api:
         if error.status in _REFUSED:
             ruled = error.status == 403 and " cannot " not in words
             return BadInput(f"{self.where}: cannot {what}: {words}; {_RULES if ruled else _REFUSED[error.status]}")
-        return HarnessError(f"{self.where}: cannot {what}: {words}")
+        return Refused(f"{self.where}: cannot {what}: {words}", error.status)
 
     def watch(
         self,

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from clusters.errors import BadInput, HarnessError
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import Api, Refused
 from clusters.substrates.kubernetes.companion import Companion
 from clusters.substrates.kubernetes.manifests import INSTANCE, MANAGED, OWNER, RENEWED, SCRIPTS, Settings, renewal
 from clusters.substrates.kubernetes.volumes import Files
@@ -131,7 +131,12 @@ def sweep_named(api: Api, settings: Settings) -> str:
     Blocks. ``settings``: those of the cluster that is to be there instead.
     """
     read, namespace = api.core.read_namespaced_config_map, settings.namespace
-    found = api.call_now("look who is in the namespace", read, SCRIPTS, namespace).metadata
+    try:
+        found = api.call_now("look who is in the namespace", read, SCRIPTS, namespace).metadata
+    except Refused as error:
+        if error.is_not_there:  # another run cleared it away meanwhile
+            return ""
+        raise
     renewed, called = (found.annotations or {}).get(RENEWED, ""), str((found.labels or {}).get(INSTANCE, ""))
     if not called or not renewed.isdecimal() or int(renewed) >= now(api, namespace) - LOST_S:
         return ""

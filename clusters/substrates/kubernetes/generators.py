@@ -18,7 +18,7 @@ from clusters.errors import BadInput, HarnessError, TimedOut
 from clusters.generators import Ended, Heard, WantedGenerators
 from clusters.model import Health
 from clusters.substrates.kubernetes import manifests
-from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.api import Api, Refused
 from clusters.substrates.kubernetes.manifests import EVIDENCE, GENERATOR, PRIVATE, Settings
 from clusters.substrates.kubernetes.pods import Pod, Pods, unpulled
 from clusters.waiting import wait_until
@@ -58,8 +58,8 @@ class Generators:
         body = manifests.job(settings, wanted)
         try:
             await api.make("make load generators", api.batch.create_namespaced_job, settings.namespace, body)
-        except HarnessError as error:
-            if "already exists" not in str(error):
+        except Refused as error:
+            if not error.is_there:
                 raise
             left = f"kubectl -n {settings.namespace} delete job {manifests.GENERATORS}"
             raise BadInput(

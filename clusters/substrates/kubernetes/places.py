@@ -15,7 +15,7 @@ from clusters.generators import WantedGenerators
 from clusters.model import Capability, NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
-from clusters.substrates.kubernetes.api import AWAY_S, Api
+from clusters.substrates.kubernetes.api import AWAY_S, Api, Refused
 from clusters.substrates.kubernetes.forwarding import Forwards, forwarded
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
@@ -235,8 +235,8 @@ class Places:
         create, namespace = self._api.core.create_namespaced_config_map, self._settings.namespace
         try:
             await self._api.make(what, create, namespace, body)
-        except HarnessError as error:
-            if "already exists" not in str(error):
+        except Refused as error:
+            if not error.is_there:
                 raise self._taken(error) from error
             jobs = not await lacking(self._api, granted(GENERATORS), namespace)
             lost = replace(self._settings, generators=jobs)
@@ -244,19 +244,19 @@ class Places:
                 if swept := await asyncio.to_thread(cleanup.sweep_named, self._api, lost):
                     say(f"left by a lost run: {swept} in namespace {namespace}: deleted")
                 await self._api.make(what, create, namespace, body)
-            except HarnessError as another:  # who was quicker may have cleared it away, too
+            except Refused as another:  # who was quicker may have cleared it away, too
                 raise self._taken(another) from another
 
-    def _taken(self, error: HarnessError) -> Exception:
+    def _taken(self, error: Refused) -> Exception:
         """What to raise where the first objects cannot be made."""
         there = f"{self._api.where}: namespace {self._settings.namespace}"
-        if "already exists" in str(error):
+        if error.is_there:
             left = f"kubectl -n {self._settings.namespace} delete sts,job,pdb,cm,svc,pvc,pod -l {MANAGED}={OWNER}"
             return BadInput(
                 f"{there} has another run in it ({error}); wait for its end, name another namespace, or remove what a "
                 f"lost run left (`{left}`)"
             )
-        if f'namespaces "{self._settings.namespace}" not found' in str(error):
+        if error.is_not_there:
             return BadInput(f"{there} is not there; make it, or name another one in {NAMESPACE} ({error})")
         return error
 

@@ -12,6 +12,7 @@ import pytest
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import cleanup
+from clusters.substrates.kubernetes.api import Refused
 from clusters.substrates.kubernetes.manifests import INSTANCE, RENEWED, SCRIPTS, Settings
 
 NOW = 1_700_000_000
@@ -140,6 +141,8 @@ class Named(Server):
 
     def read_namespaced_config_map(self, name: str, namespace: str) -> Any:
         assert (name, namespace) == (SCRIPTS, "team")
+        if not self.first.labels:
+            raise Refused("configmaps not found", status=404)
         return SimpleNamespace(metadata=self.first)
 
     def patch_namespaced_config_map(self, name: str, namespace: str, body: Any) -> None:
@@ -165,3 +168,5 @@ def test_what_a_lost_run_left_in_a_namespace_that_is_named_is_deleted(written: s
     assert there.first.annotations == {RENEWED: written}, "what another has written says nothing of this one"
     cleanup._renew(there, replace(settings, cluster="lost-one"), own=False)
     assert cleanup.sweep_named(there, settings) == "", "its owner said that it lives"
+    there.first.labels.clear()
+    assert cleanup.sweep_named(there, settings) == "", "another cleared it away meanwhile"

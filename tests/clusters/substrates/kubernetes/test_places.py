@@ -9,14 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
-from clusters.substrates.kubernetes import places, substrate
-from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Template
+from clusters.substrates.kubernetes import cleanup, places, substrate
+from clusters.substrates.kubernetes.api import Refused
+from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Settings, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
 from clusters.substrates.kubernetes.questions import Shell
@@ -413,3 +414,35 @@ async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp
     await there._run_in(there._nodes["n2"], ["/bin/true"], {}, HOME)
     assert set(asked) == {CONTAINER}
     assert len(asked) == 4, "a shell is opened twice"
+
+
+THERE, NO_SUCH = Refused("configmaps already exists", 409), Refused('namespaces "team" not found', 404)
+
+
+@pytest.mark.parametrize(
+    ("answers", "left", "becomes"),
+    [
+        ([None], "", ""),
+        ([THERE, None], "lost-one", "left by a lost run: lost-one in namespace team: deleted"),
+        ([THERE, THERE], "lost-one", "context lab: namespace team has another run in it"),
+        ([THERE, THERE], "", "context lab: namespace team has another run in it"),
+        ([NO_SUCH], "", "context lab: namespace team is not there; make it"),
+    ],
+    ids=["nobody", "lost", "lost-and-another-was-quicker", "lives", "no-namespace"],
+)
+async def test_a_namespace_that_is_named_has_one_run_at_a_time(
+    answers: list[Exception | None], left: str, becomes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = place()
+    there._settings = Settings(namespace="team", cluster="c")
+    there._api = SimpleNamespace(where="context lab", core=Mock(), make=AsyncMock(side_effect=answers))
+    monkeypatch.setattr(places, "lacking", AsyncMock(return_value=[]))
+    monkeypatch.setattr(cleanup, "sweep_named", lambda *_: left)
+    said = list[str]()
+    try:
+        await there._make_first("keep the script", {}, said.append)
+    except BadInput as error:
+        said = [str(error)]
+    assert there._api.make.await_count == len(answers)
+    assert "".join(said).startswith(becomes)
+    assert bool(said) == bool(becomes)
