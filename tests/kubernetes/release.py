@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.engines.cockroach.pace import FAST_PACE
+from clusters.engines.cockroach.version import Version
 from tests.kubernetes.at_hand import apply
 
 NAME, NAMESPACE = "shop-cockroachdb", "team"
@@ -17,21 +18,25 @@ ADDRESSES = [f"{NAME}-{number}.{NAME}.{NAMESPACE}.svc.cluster.local" for number 
 _TRIES = 200
 
 
-def image_of(program: str = "") -> tuple[str, str]:
-    """The image of a build of CockroachDB that the cluster at hand has, and its program here; by default the newest."""
+def _builds() -> list[tuple[Version, tuple[str, str]]]:
+    """Each build of CockroachDB of which the cluster at hand has an image, with its program here; the oldest first."""
     file = os.environ.get("ROACHPROOF_KUBERNETES_IMAGES")
     images = json.loads(Path(file).read_text()) if file else {}
-    found = sorted((name, next(iter(has))) for name, has in images.items() if "/cockroach:" in name)
-    return next((each for each in reversed(found) if program in ("", each[1])), ("", ""))
+    named = [(name, next(iter(has))) for name, has in images.items() if "/cockroach:" in name]
+    return sorted((Version.parse(name.rpartition(":")[2]), (name, program)) for name, program in named)
+
+
+def image_of(program: str = "") -> tuple[str, str]:
+    """The image of a build of CockroachDB that the cluster at hand has, and its program here; by default the newest."""
+    return next((found for _, found in reversed(_builds()) if program in ("", found[1])), ("", ""))
 
 
 def other_than(image: str) -> tuple[str, str]:
-    """The same of another build of that series, where there is one."""
-    series = image.partition("-alpha")[0]
-    file = os.environ.get("ROACHPROOF_KUBERNETES_IMAGES")
-    images = json.loads(Path(file).read_text()) if file else {}
-    found = sorted((name, next(iter(has))) for name, has in images.items() if name.startswith(f"{series}-alpha"))
-    return next((each for each in found if each[0] != image), ("", ""))
+    """The same of another build of that series, where there is one: the newest of them."""
+    builds = _builds()
+    series = next((version.series for version, found in builds if found[0] == image), None)
+    others = (found for version, found in reversed(builds) if version.series == series and found[0] != image)
+    return next(others, ("", ""))
 
 
 def stateful(

@@ -1,5 +1,6 @@
 """A release as the tests make it: what is done until its nodes are there, which a benchmark times. No lab is needed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,18 @@ def test_a_node_that_never_answers_is_no_release(
     program.write_text("#!/bin/sh\necho no such node >&2\nexit 1\n")
     with pytest.raises(AssertionError, match="no such node"):
         release.serving(str(program), tmp_path)
+
+
+def test_the_newest_build_is_taken_by_its_number_and_the_other_is_of_its_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its letters v24.1.9 is after v24.1.10."""
+    tags = ("v23.2.1", "v24.1.10", "v24.1.9", "v24.1.3")
+    images = {f"roachproof.local/cockroach:{tag}": {f"/{tag}/cockroach": "/cockroach"} for tag in tags}
+    (file := tmp_path / "images.json").write_text(json.dumps({**images, "roachproof.local/shell:1": {}}))
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGES", str(file))
+    newest = release.image_of()
+    assert newest == ("roachproof.local/cockroach:v24.1.10", "/v24.1.10/cockroach")
+    assert release.image_of("/v23.2.1/cockroach")[0].endswith(":v23.2.1")
+    assert release.other_than(newest[0])[1] == "/v24.1.9/cockroach"
+    assert release.other_than("roachproof.local/cockroach:v23.2.1") == release.other_than("") == ("", "")
