@@ -25,23 +25,31 @@ EVENTS = (
     "fault.undo", "fault.undone", "recovered", "writing.end", "audit.begin", "audit.end",
 )  # fmt: skip
 """Of a run of ``survivability``, in their order."""
-MOMENTS = random.Random(SEED).sample([*(f"{number} objects" for number in OBJECTS), *EVENTS], 10)
+CLEARING = "clearing away"
+MOMENTS = (*random.Random(SEED).sample([*(f"{number} objects" for number in OBJECTS), *EVENTS], 10), CLEARING)
 KINDS = "statefulsets,pods,pvc,configmaps,services,pdb"
 
 
-def ours() -> list[str]:
+def ours(kinds: str = KINDS) -> list[str]:
     """All that carries the label of any run."""
-    return kubectl("get", KINDS, "-A", "-l", f"{MANAGED}={OWNER}", "-o", "name", "--ignore-not-found").split()
+    return kubectl("get", kinds, "-A", "-l", f"{MANAGED}={OWNER}", "-o", "name", "--ignore-not-found").split()
 
 
 def killed_at(moment: str, tmp_path: Path) -> Running:
     """A run, and SIGKILL of its harness once the moment has come."""
     run = Running(tmp_path)
-    number, _, objects = moment.partition(" ")
+
+    def come() -> bool:
+        if moment in EVENTS:
+            return moment in run.events()
+        if moment == CLEARING:
+            return "audit.end" in run.events() and not ours("statefulsets")
+        return len(ours()) >= int(moment.split()[0])
+
     try:
-        run.until(moment, lambda: len(ours()) >= int(number) if objects else moment in run.events())
+        run.until(moment, come)
         assert namespaces(), "there is something to be left"
-        assert run.keys(), "there are some to be left"
+        assert moment == CLEARING or run.keys(), "there are some to be left"
     finally:
         run.end()
     return run
