@@ -130,4 +130,5 @@ def test_processes_and_pods_do_not_contradict_each_other(
     both = [name for name in here if "inconclusive" not in (here[name], there.get(name, "inconclusive"))]
     print(f"{claim}: {len(both)} of {len(here)} checks decided on both, {len(there)} judged in pods")
     assert both
+    assert here.keys() == there.keys(), "a check is judged on both, or on none"
     assert not contradictions(here, there)

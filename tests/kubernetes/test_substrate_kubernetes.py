@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -442,3 +444,29 @@ async def test_a_pod_that_is_not_admitted_ends_with_4(tmp_path: Path, monkeypatc
     finally:
         kubectl("-n", "default", "delete", "quota", "none")
     assert objects("default") == ""
+
+
+async def test_a_large_archive_is_taken_along_whole(tmp_path: Path) -> None:
+    """As a backup of many warehouses, of which more arrives than the client takes at once."""
+    substrate = await opened(tmp_path)
+    try:
+        at = await begun(substrate)
+        first, second = at.home / "first", at.home / "second"
+        made = f"mkdir {first} && head -c {64 << 20} /dev/urandom > {first}/file"
+        done = await substrate.run(["/bin/sh", "-c", made], env=ENV, timeout=120, node="n1")
+        assert done.code == 0, done.err
+        with tempfile.TemporaryFile() as sent, tempfile.TemporaryFile() as back:
+            await substrate.archive("n1", first, sent)
+            await substrate.extract("n1", second, sent)
+            await substrate.archive("n1", second, back)
+            contents = []
+            for packed in (sent, back):
+                packed.seek(0)
+                with tarfile.open(fileobj=packed) as tar:
+                    file = tar.extractfile("./file")
+                    assert file is not None
+                    contents.append(file.read())
+        assert len(contents[0]) == 64 << 20
+        assert contents[0] == contents[1]
+    finally:
+        await substrate.close()

@@ -19,6 +19,8 @@ from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CONTAINER, LOGS
 from clusters.substrates.kubernetes.settings import Program
 
+_END = bytes(2 * tarfile.BLOCKSIZE)
+"""With what an archive ends; what is cut off may have an exit code of 0 all the same."""
 _LOGS_S = 60.0
 """How long the logs of one node may take."""
 
@@ -76,9 +78,12 @@ class Files:
             )
 
     async def archive(self, pod: str, directory: PurePath, into: BinaryIO) -> None:
-        """Pack a directory of the pod. Raises ``HarnessError``."""
-        await self._executed(pod, ("tar", "-C", str(directory), "-cf", "-", "."), f"pack {directory}", into=into)
-        into.flush()
+        """Pack a directory of the pod into a file that can be read, too. Raises ``HarnessError``."""
+        await self._packed(pod, directory, into)
+        size = into.seek(0, 2)
+        into.seek(max(0, size - len(_END)))
+        if size % tarfile.BLOCKSIZE or into.read() != _END:
+            raise HarnessError(f"cannot pack {directory} of {pod}: the archive was cut off after {size} bytes")
 
     async def extract(self, pod: str, directory: PurePath, out_of: BinaryIO) -> None:
         """Unpack into a directory of the pod, which must be new or empty. Raises ``HarnessError``."""
@@ -96,8 +101,12 @@ class Files:
         """Keep the logs of the pod's node in a directory of this machine. What cannot be had any more is not kept."""
         with tempfile.TemporaryFile() as packed, suppress(HarnessError, TimeoutError, OSError, tarfile.TarError):
             async with asyncio.timeout(_LOGS_S):
-                await self.archive(pod, LOGS, packed)
+                await self._packed(pod, LOGS, packed)
             await asyncio.to_thread(_unpack, packed, into)
+
+    async def _packed(self, pod: str, directory: PurePath, into: BinaryIO) -> None:
+        await self._executed(pod, ("tar", "-C", str(directory), "-cf", "-", "."), f"pack {directory}", into=into)
+        into.flush()
 
     async def _unpacked(self, pod: str, directory: PurePath, out_of: BinaryIO, first: str) -> None:
         size = out_of.seek(0, 2)

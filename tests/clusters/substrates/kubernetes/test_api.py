@@ -2,11 +2,11 @@
 
 import base64
 import hashlib
-import io
 import json
 import socket
 import struct
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,37 +24,47 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CH
 
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes import api as api_module
-from clusters.substrates.kubernetes.api import Api, _drain, _exit_code, _Nowhere
+from clusters.substrates.kubernetes.api import Api, _exit_code, _Nowhere
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.pods import HARMLESS_S
-from tests.clusters.substrates.kubernetes.frames import END, Frames, arriving_late, opened
+from tests.clusters.substrates.kubernetes.frames import END, Frames, opened
 
 
-def test_nothing_that_arrives_while_another_channel_is_read_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = Frames([(STDOUT_CHANNEL, b"1"), (STDOUT_CHANNEL, b"2"), (STDERR_CHANNEL, b"!"), (STDOUT_CHANNEL, b"3")])
+def executing(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An API server that answers a command with these frames, all of which are there at once."""
+    api: Any = Api.__new__(Api)
     run = opened(frames, monkeypatch)
     run._all = _Nowhere()
-    told = {STDOUT_CHANNEL: io.BytesIO(), STDERR_CHANNEL: io.BytesIO(), ERROR_CHANNEL: io.BytesIO()}
-    read = run.read_channel
-
-    def read_channel(channel: int) -> bytes:
-        found: bytes = read(channel)
-        frames.arrive()  # just after this channel was read
-        return found
-
-    monkeypatch.setattr(run, "read_channel", read_channel)
-    for _ in range(4):
-        _drain(run, told)
-    assert {channel: file.getvalue() for channel, file in told.items()} == {1: b"123", 2: b"!", 3: b""}
-
-
-def test_the_last_words_arrive_that_come_with_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive whose last part was lost had an exit code of 0."""
-    frames = Frames([(STDOUT_CHANNEL, b"all"), (ERROR_CHANNEL, b'{"status": "Success"}'), END])
-    arriving_late(run := opened(frames, monkeypatch), frames, monkeypatch)
-    api: Any = Api.__new__(Api)
+    frames.arrive(all_of_them=True)
     api.open_exec = lambda *_, **__: run
-    assert api.execute("team", "node-0", ["cat"], container="node") == (0, b"all", b"")
+    return api
+
+
+def test_each_channel_goes_where_it_belongs_and_the_last_words_come_with_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An archive whose last part was lost had an exit code of 0."""
+    said = [(STDOUT_CHANNEL, b"1"), (STDERR_CHANNEL, b"!"), (STDOUT_CHANNEL, b"23")]
+    frames = Frames([*said, (ERROR_CHANNEL, b'{"status": "Success"}'), END])
+    api = executing(frames, monkeypatch)
+    assert api.execute("team", "node-0", ["cat"], container="node") == (0, b"123", b"!")
+
+
+def test_of_an_archive_nothing_is_kept_but_in_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The client would copy all that it has with each frame: time that grows with the square of the size."""
+    part, parts = b"x" * 65536, 100
+    api = executing(
+        Frames([*[(STDOUT_CHANNEL, part)] * parts, (ERROR_CHANNEL, b'{"status": "Success"}'), END]), monkeypatch
+    )
+    tracemalloc.start()
+    try:
+        with (tmp_path / "archive").open("wb") as into:
+            assert api.execute("team", "node-0", ["tar"], into=into, container="node") == (0, b"", b"")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "archive").read_bytes() == part * parts
+    assert most < len(part) * parts / 10
 
 
 @pytest.mark.parametrize(

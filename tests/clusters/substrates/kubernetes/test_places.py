@@ -3,12 +3,13 @@
 import asyncio
 import io
 import json
+import tarfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
@@ -409,11 +410,33 @@ async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp
     (at,) = await there.place([NodeSpec(name="n2")])
     with pytest.raises(HarnessError, match="that is all"):
         there._nodes["n2"].looks.ask("true")
-    await Files(there._api, "s").archive(at.address, LOGS, io.BytesIO())
+    with pytest.raises(HarnessError, match="cut off after 0 bytes"):
+        await Files(there._api, "s").archive(at.address, LOGS, io.BytesIO())
     there._nodes["n2"].shell.ask = lambda *_: (0, "")
     await there._run_in(there._nodes["n2"], ["/bin/true"], {}, HOME)
     assert set(asked) == {CONTAINER}
     assert len(asked) == 4, "a shell is opened twice"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 512, 1024, 4000])
+async def test_an_archive_that_was_cut_off_is_none_whatever_its_exit_code(cut: int) -> None:
+    with tarfile.open(fileobj=(whole := io.BytesIO()), mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        (info := tarfile.TarInfo("f")).size = 9000
+        tar.addfile(info, io.BytesIO(b"x" * 9000))
+    ends = len(whole.getvalue().rstrip(b"\0")) + -len(whole.getvalue().rstrip(b"\0")) % 512 + 1024
+    sent = whole.getvalue()[: ends - cut]
+
+    def execute(*_: object, into: BinaryIO, **__: object) -> tuple[int, bytes, bytes]:
+        into.write(sent)
+        return 0, b"", b""
+
+    files, into = Files(cast("Any", SimpleNamespace(execute=execute)), "s"), io.BytesIO()
+    if cut:
+        with pytest.raises(HarnessError, match=f"cannot pack /d of node-0: the archive was cut off after {len(sent)} "):
+            await files.archive("node-0", Path("/d"), into)
+    else:
+        await files.archive("node-0", Path("/d"), into)
+        assert into.getvalue() == sent
 
 
 THERE, NO_SUCH = Refused("configmaps already exists", 409), Refused('namespaces "team" not found', 404)
