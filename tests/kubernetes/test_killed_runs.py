@@ -1,14 +1,17 @@
 """Runs whose harness is killed, at moments that a seed draws from what a run does: nothing that they made stays."""
 
 import asyncio
+import json
 import os
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clusters.errors import BadInput
+from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes.cleanup import _renew
 from clusters.substrates.kubernetes.manifests import MANAGED, OWNER, RENEWED, SCRIPTS
 from tests.kubernetes.at_hand import AT_HAND, apply, begun, eventually, kubectl, namespaces, objects, opened
 from tests.kubernetes.lab.images import SHELL
@@ -122,3 +125,24 @@ async def test_what_was_left_in_a_namespace_that_is_named_is_cleared_away_by_the
     finally:
         await substrate.close()
     assert objects("default") == ""
+
+
+async def test_a_lease_in_a_namespace_that_is_named_is_renewed_by_its_own_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by one that was cut off, and whose cluster was cleared away meanwhile."""
+    monkeypatch.setenv("ROACHPROOF_KUBERNETES_NAMESPACE", "default")
+    substrate = await opened(tmp_path)
+
+    def written() -> str:
+        told = json.loads(kubectl("-n", "default", "get", "configmap", SCRIPTS, "-o", "json"))
+        return str(told["metadata"]["annotations"][RENEWED])
+
+    try:
+        kubectl("-n", "default", "annotate", "--overwrite", "configmap", SCRIPTS, f"{RENEWED}=1")
+        another = replace(substrate._settings, cluster="another")
+        with pytest.raises(HarnessError, match="cannot renew the cluster: the server rejected"):
+            await asyncio.to_thread(_renew, substrate._api, another, own=False)
+        await eventually("its guard to renew it", lambda: written() != "1")
+    finally:
+        await substrate.close()

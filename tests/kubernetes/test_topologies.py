@@ -38,7 +38,7 @@ async def test_each_node_is_in_its_region_and_zone(name: str, tmp_path: Path) ->
     regions = {region for region, _ in wanted}
     if len(zones) < len(regions) or max(zones.values()) * len(regions) < len(wanted):
         pytest.fail(
-            f"the lab's machines have zones {zones}, and {name} is of {sorted(wanted)}: as `tox -e k8s-full` does"
+            f"the lab's machines have zones {zones}, and {name} is of {sorted(wanted)}; give it more --machines"
         )
     small = NodeResources(cache_mib=32, sql_memory_mib=32)
     substrate = await opened(tmp_path, nodes=shape.nodes, resources=small)

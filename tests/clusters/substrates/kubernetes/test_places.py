@@ -420,11 +420,10 @@ async def test_a_container_that_others_put_beside_a_node_is_not_taken_for_it(tmp
 
 @pytest.mark.parametrize("cut", [0, 1, 512, 1024, 4000])
 async def test_an_archive_that_was_cut_off_is_none_whatever_its_exit_code(cut: int) -> None:
-    with tarfile.open(fileobj=(whole := io.BytesIO()), mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        (info := tarfile.TarInfo("f")).size = 9000
-        tar.addfile(info, io.BytesIO(b"x" * 9000))
-    ends = len(whole.getvalue().rstrip(b"\0")) + -len(whole.getvalue().rstrip(b"\0")) % 512 + 1024
-    sent = whole.getvalue()[: ends - cut]
+    head, content, end = tarfile.TarInfo("f"), b"x" * 9 * tarfile.BLOCKSIZE, bytes(2 * tarfile.BLOCKSIZE)
+    head.size = len(content)
+    whole = head.tobuf() + content + end
+    sent = whole[: len(whole) - cut]
 
     def execute(*_: object, into: BinaryIO, **__: object) -> tuple[int, bytes, bytes]:
         into.write(sent)
