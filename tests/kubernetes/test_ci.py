@@ -1,6 +1,7 @@
 """``.ci/kubernetes`` says what is missing before it takes minutes for nothing. No lab is needed for that."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,16 @@ def run(path: Path, *arguments: str, before: Sequence[str] = (), script: Path = 
 def test_it_is_a_script() -> None:
     subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
     assert os.access(SCRIPT, os.X_OK)
+
+
+def test_what_it_runs_of_ours_needs_no_package() -> None:
+    """It runs before one is installed, on a machine that may lack all that a lab needs."""
+    lines = re.findall(r"python3? -c '([^']+)'", SCRIPT.read_text())
+    ours = [line for line in lines if "tests." in line or "clusters." in line]
+    assert len(ours) == 3
+    for line in ours:
+        done = subprocess.run([sys.executable, "-S", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_its_wheel_is_the_one_that_is_locked() -> None:

@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
-
-import msgspec
-from msgspec import Struct
+from typing import Any
 
 from clusters.errors import BadInput
 from clusters.model import PLANNED, Capability, NodeResources, Tells
 from clusters.substrates.kubernetes.manifests import PROGRAMS
 
-_T = TypeVar("_T")
 CAPABILITIES = frozenset(Capability) - PLANNED - {Capability.CUT_LINKS}
 """What can be done to nodes here in any case, as far as the engine can."""
 CONTEXT = "ROACHPROOF_KUBERNETES_CONTEXT"
@@ -100,16 +96,19 @@ class Given:
             raise BadInput(f"{REACH}={reach}: must be one of {', '.join(Reach)}; give one of these, or none")
         if (scales := environment.get(SCALES, "")) not in ("", "1"):
             raise BadInput(f"{SCALES}={scales}: must be 1; give that, or nothing where no machines are added")
+        # .ci/kubernetes imports this module before any package is installed.
+        from clusters.substrates.kubernetes import files
+
         return cls(
             cutter=environment.get(CUTS) or None,
             reach=Reach(reach),
             owner=owner.partition("/")[::2] if owner else None,
-            pods=_pods(environment.get(PODS)),
+            pods=files.pods(PODS, environment.get(PODS)),
             autoscaled=scales == "1",
             context=environment.get(CONTEXT) or None,
             namespace=namespace or None,
             image=environment.get(IMAGE) or None,
-            images=_images(environment.get(IMAGES)),
+            images=files.images(IMAGES, environment.get(IMAGES)),
             storage_class=environment.get(STORAGE) or None,
             volume_mib=None if volume is None else int(volume),
         )
@@ -176,45 +175,3 @@ def run_below(environment: Mapping[str, str] = os.environ) -> tuple[int, ...]:
 
 def _path(key: str, source: Path) -> PurePath:
     return PROGRAMS / hashlib.sha256(key.encode()).hexdigest()[:12] / source.name
-
-
-def _images(file: str | None) -> Mapping[str, Mapping[str, str]]:
-    shape = 'a JSON file like {"image": {"/path/here": "/path/in/image"}}'
-    return _told(IMAGES, file, dict[str, dict[str, str]], shape) or {}
-
-
-class _Toleration(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    tolerationSeconds: int | None = None  # noqa: N815 - as in a pod's spec
-
-
-class _Secret(Struct, forbid_unknown_fields=True):
-    name: str
-
-
-class _Pods(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Of a pod's ``spec`` what a user may say."""
-
-    nodeSelector: dict[str, str] = {}  # noqa: N815
-    tolerations: list[_Toleration] = []
-    priorityClassName: str = ""  # noqa: N815
-    imagePullSecrets: list[_Secret] = []  # noqa: N815
-
-
-def _pods(file: str | None) -> Mapping[str, Any]:
-    shape = f"a JSON file of what a pod's spec has of {', '.join(_Pods.__struct_fields__)}"
-    told: Mapping[str, Any] = msgspec.to_builtins(_told(PODS, file, _Pods, shape) or _Pods())
-    return told
-
-
-def _told(name: str, file: str | None, of: type[_T], shape: str) -> _T | None:
-    """What the JSON file has that the variable ``name`` names; nothing where it names none."""
-    if not file:
-        return None
-    try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=of)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{name}={file}: must name {shape} ({error}); correct it") from error
