@@ -9,12 +9,12 @@ from clusters.generators import WantedGenerators
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes import cleanup
 from clusters.substrates.kubernetes.api import Api
+from clusters.substrates.kubernetes.capacity import refuse_old, refuse_shortage
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import Settings
 from clusters.substrates.kubernetes.pods import Pods
 from clusters.substrates.kubernetes.rights import GENERATORS, refuse_without
-from clusters.substrates.kubernetes.room import refuse_old, refuse_shortage
 from clusters.substrates.kubernetes.settings import Given
 
 

@@ -20,8 +20,8 @@ from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.adopted.beside import Beside
 from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
 from clusters.substrates.adopted.changes import Changes
+from clusters.substrates.adopted.description import look
 from clusters.substrates.adopted.finding import Found
-from clusters.substrates.adopted.look import look
 from clusters.substrates.adopted.pods import Pods
 from clusters.substrates.adopted.untouched import Untouched
 from clusters.substrates.kubernetes.api import AWAY_S, Api

@@ -8,7 +8,7 @@ from typing import Any
 from clusters.errors import HarnessError
 from clusters.substrates.adopted.finding import Found
 from clusters.substrates.kubernetes.api import Api
-from clusters.substrates.kubernetes.orders import exit_code
+from clusters.substrates.kubernetes.commands import exit_code
 from clusters.substrates.kubernetes.pods import crashes, last_words, way_out
 
 OUTSIDE = "ended with its pod or its machine, by a person, an eviction or a new version of its StatefulSet"

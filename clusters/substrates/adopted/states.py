@@ -10,7 +10,7 @@ from clusters.clocks import Reading
 from clusters.model import ProcessState
 from clusters.substrates.adopted.places import Places
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE
-from clusters.substrates.kubernetes.orders import CLOCK, reading
+from clusters.substrates.kubernetes.commands import CLOCK, reading
 
 
 class States(Places):

@@ -9,8 +9,8 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.pods import Pod
 from clusters.substrates.adopted.states import States
+from clusters.substrates.kubernetes.dns import leads_to
 from clusters.substrates.kubernetes.manifests import LEAST_GRACE_S
-from clusters.substrates.kubernetes.naming import leads_to
 from clusters.substrates.kubernetes.pods import UnfitImage
 from clusters.substrates.kubernetes.settings import Given
 from clusters.waiting import to_the_end, wait_until

@@ -22,8 +22,8 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CH
 from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSocketException
 
 from clusters.errors import BadInput, HarnessError
+from clusters.substrates.kubernetes.connection import KEPT_ALIVE, OWN, SILENT_S, configuration
 from clusters.substrates.kubernetes.manifests import LONGEST_S
-from clusters.substrates.kubernetes.reached import KEPT_ALIVE, OWN, SILENT_S, configuration
 
 T = TypeVar("T")
 

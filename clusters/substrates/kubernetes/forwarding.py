@@ -23,8 +23,8 @@ from typing import Any
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.companion import Companion
+from clusters.substrates.kubernetes.connection import in_a_pod
 from clusters.substrates.kubernetes.pods import HARMLESS_S
-from clusters.substrates.kubernetes.reached import in_a_pod
 from clusters.substrates.kubernetes.settings import REACH, Reach
 
 _ADDRESSES = (int(ipaddress.IPv4Address("127.64.0.1")), int(ipaddress.IPv4Address("127.127.255.254")))

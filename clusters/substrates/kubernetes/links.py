@@ -14,8 +14,8 @@ from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CUT, CUTTER, cutter
 from clusters.substrates.kubernetes.pods import RUNS, Pod, Pods
-from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.settings import CUTS
+from clusters.substrates.kubernetes.shell import Shell
 
 _START_S = 300.0
 """How long the container may take to run: its image is pulled."""

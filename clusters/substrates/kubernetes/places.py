@@ -16,6 +16,8 @@ from clusters.model import Capability, NodeResources, NodeSpec, Placement
 from clusters.substrates import SUBSTRATES, SubstrateKind
 from clusters.substrates.kubernetes import cleanup, manifests
 from clusters.substrates.kubernetes.api import AWAY_S, Api, Refused
+from clusters.substrates.kubernetes.capacity import refuse_old, refuse_shortage, zones
+from clusters.substrates.kubernetes.commands import written
 from clusters.substrates.kubernetes.forwarding import Forwards, forwarded
 from clusters.substrates.kubernetes.generators import Generators
 from clusters.substrates.kubernetes.history import History
@@ -32,9 +34,7 @@ from clusters.substrates.kubernetes.manifests import (
     Settings,
     Template,
 )
-from clusters.substrates.kubernetes.orders import written
 from clusters.substrates.kubernetes.pods import Pod, Pods, UnfitImage
-from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.resizing import resize
 from clusters.substrates.kubernetes.rights import (
     CUTTING,
@@ -46,8 +46,8 @@ from clusters.substrates.kubernetes.rights import (
     lacking,
     refuse_without,
 )
-from clusters.substrates.kubernetes.room import refuse_old, refuse_shortage, zones
 from clusters.substrates.kubernetes.settings import CAPABILITIES, NAMESPACE, Given, Program
+from clusters.substrates.kubernetes.shell import Shell
 from clusters.substrates.kubernetes.volumes import Files, link, private
 from clusters.waiting import to_the_end
 

@@ -18,6 +18,7 @@ from kubernetes.utils.quantity import parse_quantity
 from clusters.errors import BadInput, HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.kubernetes.api import Api, said
+from clusters.substrates.kubernetes.commands import exit_code
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import (
     COMPONENT,
@@ -29,7 +30,6 @@ from clusters.substrates.kubernetes.manifests import (
     Settings,
     Template,
 )
-from clusters.substrates.kubernetes.orders import exit_code
 from clusters.substrates.kubernetes.settings import PODS
 
 _CRASHES, _LAST_LINES = "CrashLoopBackOff", 20

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from clusters.errors import HarnessError
 from clusters.substrates.kubernetes.api import Api, said
+from clusters.substrates.kubernetes.commands import limits
 from clusters.substrates.kubernetes.history import History
 from clusters.substrates.kubernetes.manifests import Template, resized
-from clusters.substrates.kubernetes.orders import limits
 from clusters.substrates.kubernetes.pods import Pod, Pods
-from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.shell import Shell
 
 _RESIZE_S = 60.0
 """How long a machine may take before another pod is made: most of it where another container is."""

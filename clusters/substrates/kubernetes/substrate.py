@@ -17,9 +17,9 @@ from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.executables import dying_with_us
 from clusters.model import Completed, ProcessSpec, ProcessState
-from clusters.substrates.kubernetes import orders
+from clusters.substrates.kubernetes import commands
+from clusters.substrates.kubernetes.dns import leads_to
 from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
-from clusters.substrates.kubernetes.naming import leads_to
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import HARMLESS_S, Pod, UnfitImage
 from clusters.substrates.kubernetes.shrinking import Shrinking
@@ -141,7 +141,7 @@ class Kubernetes(Shrinking):
 
     async def _run_in(self, node: Node, argv: Sequence[str], env: Mapping[str, str], cwd: PurePath) -> Completed:
         mark, stop = f"{self._cluster}-{next(self._marks)}x", threading.Event()
-        line = orders.command(argv, env=env, cwd=cwd, mark=mark)
+        line = commands.command(argv, env=env, cwd=cwd, mark=mark)
         try:
             code, out, err = await asyncio.to_thread(
                 self._api.execute, self._settings.namespace, node.pod, line, stop=stop, container=CONTAINER
@@ -151,7 +151,7 @@ class Kubernetes(Shrinking):
             # What it left runs on, and so does a command that is no longer waited for.
             await asyncio.shield(asyncio.to_thread(node.shell.ask, "forget_brought", mark))
         return Completed(
-            code=orders.exit_code(code), out=out.decode(errors="replace"), err=err.decode(errors="replace")
+            code=commands.exit_code(code), out=out.decode(errors="replace"), err=err.decode(errors="replace")
         )
 
     async def _executable(self, node: Node, program: str) -> None:
@@ -193,7 +193,7 @@ class Kubernetes(Shrinking):
         await self._asked(node, "signalled", "KILL", "[ZX]")
         before, node.output = pod.starts, spec.output
         pod.asked = before + 1
-        await self._write(node, ORDER, orders.order(spec).encode())
+        await self._write(node, ORDER, commands.order(spec).encode())
         await self._asked(node, "kill", "-USR1", "1")
         await self._pods.until(f"{spec.name} to start", pod, lambda: pod.starts > before, timeout=_START_S)
         await self._named(node, pod)
@@ -339,7 +339,7 @@ class Kubernetes(Shrinking):
         node, pod = self._started(name)
         if pod.state is not ProcessState.RUNNING:
             raise HarnessError(f"{self._cluster}: {name} has no limits, it is {pod.state}")
-        return orders.limits(node.looks.ask("limits")[1], name)
+        return commands.limits(node.looks.ask("limits")[1], name)
 
     def cpu_seconds(self) -> float:
         """CPU that the containers of all nodes and services that run have used, in seconds.
@@ -361,7 +361,7 @@ class Kubernetes(Shrinking):
         node = self._node(name)
         if not self._pods[node.pod].ready:
             raise HarnessError(f"{self._cluster}: the clock of {name} cannot be read: it has no pod that runs")
-        return orders.reading(node.looks.ask("eval", orders.CLOCK)[1], name)
+        return commands.reading(node.looks.ask("eval", commands.CLOCK)[1], name)
 
     def free_bytes(self, name: str) -> int | None:
         """Room in the node's volume; ``None`` where nobody says."""

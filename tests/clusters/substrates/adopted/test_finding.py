@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from clusters.errors import BadInput
+from clusters.substrates.adopted.description import _changing
 from clusters.substrates.adopted.finding import OnlyDescribed, certificates, find
-from clusters.substrates.adopted.look import _changing
 
 HELM = {"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": "shop"}
 START = ["shell", "-ecx", "exec /cockroach/cockroach start --certs-dir=/cockroach/cockroach-certs/"]

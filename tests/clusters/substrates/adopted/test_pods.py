@@ -17,7 +17,7 @@ from clusters.model import ProcessState, Tells
 from clusters.substrates.adopted import substrate
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE, Pods
 from clusters.substrates.adopted.substrate import Adopted
-from clusters.substrates.kubernetes import naming
+from clusters.substrates.kubernetes import dns
 from clusters.substrates.kubernetes.pods import UnfitImage
 from tests.clusters.substrates.adopted.test_changes import STRATEGY, Server, changes
 from tests.clusters.substrates.adopted.test_finding import RELEASE, found
@@ -207,7 +207,7 @@ async def test_a_pod_in_place_of_another_is_there_once_clients_find_it(
     place._history = SimpleNamespace(write=wrote.append, begins=begun.append)
     place._placements = {"n1": SimpleNamespace(client_address="shop-0")}
     answers = iter(["10.0.0.8", "10.0.0.1"])
-    monkeypatch.setattr(naming, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(dns, "_AGAIN_S", 0.0)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (next(answers), 0))])
     await place._comes("n1", "db:1")
     assert begun == ["shop-cockroachdb-0"]

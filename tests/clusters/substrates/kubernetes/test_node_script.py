@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 import pytest
 
 from clusters.model import ProcessSpec
-from clusters.substrates.kubernetes import orders
+from clusters.substrates.kubernetes import commands
 
-SCRIPT = Path(orders.__file__).with_name("node.sh")
+SCRIPT = Path(commands.__file__).with_name("node.sh")
 
 
 @pytest.fixture
@@ -66,7 +66,9 @@ def order(at: Path, script: str) -> None:
         cwd=at / "node" / "home",
         output=at / "node" / "home" / "logs" / "out",
     )
-    subprocess.run(["/bin/sh", "-c", orders.written(at / "node" / "order", orders.order(spec).encode())], check=True)
+    subprocess.run(
+        ["/bin/sh", "-c", commands.written(at / "node" / "order", commands.order(spec).encode())], check=True
+    )
 
 
 def test_an_order_is_carried_out_once_and_its_end_is_told(serving: "subprocess.Popen[str]", tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_questions_are_answered_one_a_line(script: Path) -> None:
 def test_a_file_is_written_whole_and_for_nobody_else(tmp_path: Path, content: bytes) -> None:
     there = tmp_path / "a b" / "secret's"
     for _ in range(2):
-        subprocess.run(["/bin/sh", "-c", orders.written(PurePath(there), content)], check=True)
+        subprocess.run(["/bin/sh", "-c", commands.written(PurePath(there), content)], check=True)
     assert there.read_bytes() == content
     assert there.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in there.parent.iterdir()] == ["secret's"]

@@ -21,8 +21,8 @@ from clusters.substrates.kubernetes.api import Refused
 from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Settings, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
-from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.settings import Given
+from clusters.substrates.kubernetes.shell import Shell
 from clusters.substrates.kubernetes.substrate import Kubernetes
 from clusters.substrates.kubernetes.volumes import Files
 

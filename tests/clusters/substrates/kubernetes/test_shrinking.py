@@ -10,8 +10,8 @@ from clusters.model import NodeSpec, Placement
 from clusters.substrates.kubernetes.manifests import HOME, LOGS, STORE, Settings, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod
-from clusters.substrates.kubernetes.questions import Shell
 from clusters.substrates.kubernetes.settings import Given
+from clusters.substrates.kubernetes.shell import Shell
 from clusters.substrates.kubernetes.substrate import Kubernetes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from clusters.errors import HarnessError
-from clusters.substrates.kubernetes.orders import CLOCK, limits, reading
+from clusters.substrates.kubernetes.commands import CLOCK, limits, reading
 
 
 def test_the_clock_of_a_machine_is_read_as_it_is() -> None:

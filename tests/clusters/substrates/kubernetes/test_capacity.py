@@ -10,9 +10,8 @@ import pytest
 from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
 from clusters.model import NodeResources, NodeSpec
-from clusters.substrates.kubernetes import room
-from clusters.substrates.kubernetes.manifests import Settings, group
-from clusters.substrates.kubernetes.room import (
+from clusters.substrates.kubernetes import capacity
+from clusters.substrates.kubernetes.capacity import (
     Asked,
     beyond_limit_ranges,
     beyond_machines,
@@ -21,6 +20,7 @@ from clusters.substrates.kubernetes.room import (
     without_storage,
     zones,
 )
+from clusters.substrates.kubernetes.manifests import Settings, group
 
 ASKED = Asked(nodes=3, groups=1, cpus=2, memory_mib=4096, volume_mib=1024, storage_class="fast")
 UNLIMITED = replace(ASKED, cpus=None, memory_mib=None)
@@ -197,8 +197,8 @@ def default_class_of(name: str, made: str) -> dict[str, Any]:
 
 @pytest.fixture
 def everything_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "lacking", AsyncMock(return_value=[]))
-    monkeypatch.setattr(room, "refuse_without", AsyncMock())
+    monkeypatch.setattr(capacity, "lacking", AsyncMock(return_value=[]))
+    monkeypatch.setattr(capacity, "refuse_without", AsyncMock())
 
 
 @pytest.mark.usefixtures("everything_granted")
@@ -268,7 +268,7 @@ ONLY = {"key": "only", "value": "databases", "effect": "NoSchedule"}
     ],
 )
 def test_a_machine_with_a_taint_takes_pods_that_tolerate_it(tolerations: list[dict[str, str]], takes: bool) -> None:
-    assert room.takes(machine("m1", "4", "16Gi", taints=[ONLY]), {"tolerations": tolerations}) is takes
+    assert capacity.takes(machine("m1", "4", "16Gi", taints=[ONLY]), {"tolerations": tolerations}) is takes
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_machine_with_a_taint_takes_pods_that_tolerate_it(tolerations: list[di
 def test_a_machine_takes_pods_that_select_it(labels: dict[str, str], pods: dict[str, Any], takes: bool) -> None:
     one = machine("m1", "4", "16Gi")
     one["metadata"]["labels"] = labels
-    assert room.takes(one, pods) is takes
+    assert capacity.takes(one, pods) is takes
 
 
 @pytest.mark.usefixtures("everything_granted")
@@ -317,9 +317,9 @@ async def test_a_kubernetes_that_makes_load_generators_anew_is_refused(major: st
     version = SimpleNamespace(major=major, minor=minor, git_version=f"v{major}.{minor}.1")
     api: Any = SimpleNamespace(where="context lab", version=AsyncMock(return_value=version))
     if fits:
-        await room.refuse_old(api)
+        await capacity.refuse_old(api)
     else:
         with pytest.raises(BadInput, match=r"its Kubernetes is v1\.28.*, and must be 1\.29 or later"):
-            await room.refuse_old(api)
+            await capacity.refuse_old(api)
     api.version = AsyncMock(return_value=None)
-    await room.refuse_old(api)
+    await capacity.refuse_old(api)

@@ -8,9 +8,9 @@ import pytest
 from kubernetes.stream.ws_client import STDERR_CHANNEL, STDOUT_CHANNEL
 
 from clusters.errors import HarnessError
+from clusters.substrates.kubernetes.commands import written
 from clusters.substrates.kubernetes.manifests import ORDER, STORE
-from clusters.substrates.kubernetes.orders import written
-from clusters.substrates.kubernetes.questions import Shell
+from clusters.substrates.kubernetes.shell import Shell
 from tests.clusters.substrates.kubernetes.frames import Frames, opened
 
 

@@ -18,9 +18,9 @@ from kubernetes.client.rest import RESTClientObject
 from clusters import hidden
 from clusters.engines import ENGINES
 from clusters.errors import BadInput
-from clusters.substrates.adopted.look import _root
-from clusters.substrates.kubernetes import reached
-from clusters.substrates.kubernetes.reached import configuration
+from clusters.substrates.adopted.description import _root
+from clusters.substrates.kubernetes import connection
+from clusters.substrates.kubernetes.connection import configuration
 from plugin.evidence import redaction
 from plugin.evidence.redaction import redacted
 
@@ -180,7 +180,7 @@ def test_in_a_pod_a_kubeconfig_of_its_user_says_which_cluster_is_meant(
     """As for ``kubectl``: another one than the pod's would be disturbed."""
     kubeconfig(tmp_path, monkeypatch, {"token": "plain-words-only"})
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setattr(reached, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
+    monkeypatch.setattr(connection, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
     monkeypatch.delenv("KUBECONFIG")
     found, name = configuration(None)
     assert (found.host, name) == ("https://127.0.0.1:1", "Kubernetes context lab")
@@ -188,7 +188,7 @@ def test_in_a_pod_a_kubeconfig_of_its_user_says_which_cluster_is_meant(
 
 def test_a_pod_without_a_token_of_its_account_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    monkeypatch.setattr(reached, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
+    monkeypatch.setattr(connection, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(BadInput, match=r"account of the pod .* cannot be used .*automountServiceAccountToken"):

@@ -10,9 +10,9 @@ import pytest
 
 from clusters.errors import HarnessError
 from clusters.model import ProcessSpec
-from clusters.substrates.kubernetes import naming
+from clusters.substrates.kubernetes import dns
+from clusters.substrates.kubernetes.dns import leads_to
 from clusters.substrates.kubernetes.manifests import HOME, LOGS
-from clusters.substrates.kubernetes.naming import leads_to
 from clusters.substrates.kubernetes.pods import Pod
 from tests.clusters.substrates.kubernetes.test_places import place
 
@@ -35,7 +35,7 @@ class Names:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Names]:
-    monkeypatch.setattr(naming, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(dns, "_AGAIN_S", 0.0)
 
     def tell(*answers: list[str] | Exception) -> Names:
         monkeypatch.setattr(socket, "getaddrinfo", told := Names(*answers))
@@ -60,7 +60,7 @@ async def test_a_name_is_waited_for_until_it_leads_to_the_pod(answers: Any, aske
 async def test_a_name_that_does_not_lead_there_ends_the_run_with_the_way_out(
     names: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(naming, "_NAMED_S", -1.0)
+    monkeypatch.setattr(dns, "_NAMED_S", -1.0)
     for answer, told in ((["10.0.0.1"], "10.0.0.1"), (GONE, "nothing")):
         names(answer)
         with pytest.raises(
