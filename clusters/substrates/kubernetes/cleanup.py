@@ -130,18 +130,28 @@ def sweep_named(api: Api, settings: Settings) -> str:
 
     Blocks. ``settings``: those of the cluster that is to be there instead.
     """
-    read, namespace = api.core.read_namespaced_config_map, settings.namespace
-    try:
-        found = api.call_now("look who is in the namespace", read, SCRIPTS, namespace).metadata
-    except Refused as error:
-        if error.is_not_there:  # another run cleared it away meanwhile
-            return ""
-        raise
-    renewed, called = (found.annotations or {}).get(RENEWED, ""), str((found.labels or {}).get(INSTANCE, ""))
-    if not called or not renewed.isdecimal() or int(renewed) >= now(api, namespace) - LOST_S:
+    called, renewed = _who_is_in(api, settings.namespace)
+    if not called or not renewed.isdecimal() or int(renewed) >= now(api, settings.namespace) - LOST_S:
         return ""
     remove(api, replace(settings, cluster=called), own=False)
     return called
+
+
+def is_in(api: Api, settings: Settings) -> bool:
+    """Whether the one cluster of the namespace is this one. Blocks."""
+    return _who_is_in(api, settings.namespace)[0] == settings.cluster
+
+
+def _who_is_in(api: Api, namespace: str) -> tuple[str, str]:
+    """What its cluster is called, and when that one's owner last said that it lives; empty where there is none."""
+    try:
+        read = api.core.read_namespaced_config_map
+        found = api.call_now("look who is in the namespace", read, SCRIPTS, namespace).metadata
+    except Refused as error:
+        if error.is_not_there:  # another run cleared it away meanwhile
+            return "", ""
+        raise
+    return str((found.labels or {}).get(INSTANCE, "")), (found.annotations or {}).get(RENEWED, "")
 
 
 def _renew(api: Api, settings: Settings, *, own: bool) -> None:

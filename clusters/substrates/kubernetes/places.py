@@ -232,9 +232,19 @@ class Places:
 
     async def _make_first(self, what: str, body: manifests.Object, say: Callable[[str], None]) -> None:
         """Make the object that says whose the namespace is; what a lost run left there is cleared away before."""
-        create, namespace = self._api.core.create_namespaced_config_map, self._settings.namespace
+        namespace = self._settings.namespace
+
+        async def make() -> None:
+            """Not ``Api.make``: runs that are in the namespace at once call it the same."""
+            try:
+                await self._api.call(what, self._api.core.create_namespaced_config_map, namespace, body)
+            except Refused as error:
+                # It is ours where the first answer alone was lost.
+                if not (error.is_there and await asyncio.to_thread(cleanup.is_in, self._api, self._settings)):
+                    raise
+
         try:
-            await self._api.make(what, create, namespace, body)
+            await make()
         except Refused as error:
             if not error.is_there:
                 raise self._taken(error) from error
@@ -243,7 +253,7 @@ class Places:
             try:
                 if swept := await asyncio.to_thread(cleanup.sweep_named, self._api, lost):
                     say(f"left by a lost run: {swept} in namespace {namespace}: deleted")
-                await self._api.make(what, create, namespace, body)
+                await make()
             except Refused as another:  # who was quicker may have cleared it away, too
                 raise self._taken(another) from another
 

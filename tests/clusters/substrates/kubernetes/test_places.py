@@ -18,7 +18,17 @@ from clusters.errors import BadInput, CommandTimedOut, HarnessError
 from clusters.model import NodeSpec, Placement, ProcessSpec, ProcessState, Tells
 from clusters.substrates.kubernetes import cleanup, places, substrate
 from clusters.substrates.kubernetes.api import Refused
-from clusters.substrates.kubernetes.manifests import CONTAINER, HOME, LOGS, ORDER, POD, STORE, Settings, Template
+from clusters.substrates.kubernetes.manifests import (
+    CONTAINER,
+    HOME,
+    INSTANCE,
+    LOGS,
+    ORDER,
+    POD,
+    STORE,
+    Settings,
+    Template,
+)
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import Pod, UnfitImage, _stuck
 from clusters.substrates.kubernetes.settings import Given
@@ -442,22 +452,25 @@ THERE, NO_SUCH = Refused("configmaps already exists", 409), Refused('namespaces 
 
 
 @pytest.mark.parametrize(
-    ("answers", "left", "becomes"),
+    ("answers", "is_in", "left", "becomes"),
     [
-        ([None], "", ""),
-        ([THERE, None], "lost-one", "left by a lost run: lost-one in namespace team: deleted"),
-        ([THERE, THERE], "lost-one", "context lab: namespace team has another run in it"),
-        ([THERE, THERE], "", "context lab: namespace team has another run in it"),
-        ([NO_SUCH], "", "context lab: namespace team is not there; make it"),
+        ([None], "", "", ""),
+        ([THERE], "c", "", ""),
+        ([THERE, None], "lost-one", "lost-one", "left by a lost run: lost-one in namespace team: deleted"),
+        ([THERE, THERE], "quicker", "lost-one", "context lab: namespace team has another run in it"),
+        ([THERE, THERE], "another", "", "context lab: namespace team has another run in it"),
+        ([NO_SUCH], "", "", "context lab: namespace team is not there; make it"),
     ],
-    ids=["nobody", "lost", "lost-and-another-was-quicker", "lives", "no-namespace"],
+    ids=["nobody", "answer-lost", "lost", "lost-and-another-was-quicker", "lives", "no-namespace"],
 )
 async def test_a_namespace_that_is_named_has_one_run_at_a_time(
-    answers: list[Exception | None], left: str, becomes: str, monkeypatch: pytest.MonkeyPatch
+    answers: list[Exception | None], is_in: str, left: str, becomes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = place()
     there._settings = Settings(namespace="team", cluster="c")
-    there._api = SimpleNamespace(where="context lab", core=Mock(), make=AsyncMock(side_effect=answers))
+    found = SimpleNamespace(metadata=SimpleNamespace(labels={INSTANCE: is_in}, annotations={}))
+    call = AsyncMock(side_effect=answers)
+    there._api = SimpleNamespace(where="context lab", core=Mock(), call=call, call_now=lambda *_: found)
     monkeypatch.setattr(places, "lacking", AsyncMock(return_value=[]))
     monkeypatch.setattr(cleanup, "sweep_named", lambda *_: left)
     said = list[str]()
@@ -465,6 +478,6 @@ async def test_a_namespace_that_is_named_has_one_run_at_a_time(
         await there._make_first("keep the script", {}, said.append)
     except BadInput as error:
         said = [str(error)]
-    assert there._api.make.await_count == len(answers)
+    assert call.await_count == len(answers)
     assert "".join(said).startswith(becomes)
     assert bool(said) == bool(becomes)
