@@ -25,6 +25,7 @@ from clusters.topology import of as topology_of
 from clusters.waiting import hold
 from plugin.reports.result_files import RESULT_FILE
 from plugin.status import Status
+from tests.benchmarks import requests
 from tests.benchmarks.measuring import ROOT, Figure, in_turns, spread
 from tests.benchmarks.test_startup import answers
 from tests.kubernetes import release
@@ -99,68 +100,69 @@ async def test_three_nodes_in_pods_are_ready_as_soon_as_by_apply(
     assert median(ratios) <= MOST_TIMES
 
 
-def claim_takes(substrate: str, home: Path) -> float:
-    """Seconds of the claim ``survivability`` on the control, by its run's own result; it may be inconclusive."""
+def claim_takes(substrate: str, home: Path) -> tuple[float, int]:
+    """Seconds of the claim ``survivability`` on the control, by its run's own result; it may be inconclusive.
+
+    And the requests that were sent to an API server.
+    """
     (home / substrate).mkdir(parents=True)
-    run = home / substrate / "run"
+    run, counted = home / substrate / "run", home / "requests"
     options = ["--engine", "postgres", "--substrate", substrate, "--claim", "survivability", "--run-dir", str(run)]
-    line = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-o", "testpaths=tests/claims", *options]
-    env = {**os.environ, "ROACHPROOF_STATE": str(home / "state")}  # the machine's slots are leased for benchmarks
+    line = [sys.executable, "-m", "pytest", "-p", requests.__name__, "-c", "pyproject.toml"]
+    # The machine's slots are leased for benchmarks.
+    env = {**os.environ, "ROACHPROOF_STATE": str(home / "state"), requests.FILE: str(counted)}
+    line += ["-o", "testpaths=tests/claims", *options]
     done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode in (Status.PASSED, Status.INCONCLUSIVE), done.stdout + done.stderr
     (claim,) = json.loads((run / RESULT_FILE).read_text())["claims"]
-    return float(claim["seconds"])
+    return float(claim["seconds"]), int(counted.read_text())
 
 
 def test_a_claim_takes_little_longer_than_on_processes(tmp_path: Path, figures: list[Figure]) -> None:
     numbers = iter(range(2 * PAIRS))
 
-    def taking(substrate: str) -> float:
+    def taking(substrate: str) -> tuple[float, int]:
         return claim_takes(substrate, tmp_path / str(next(numbers)))
 
     pairs = in_turns(PAIRS, lambda: taking("processes"), lambda: taking("kubernetes"))
-    ratios = [pods / processes for processes, pods in pairs]
-    here, there = zip(*pairs, strict=True)
+    here, there = [seconds for (seconds, _), _ in pairs], [seconds for _, (seconds, _) in pairs]
+    ratios = [pods / processes for processes, pods in zip(here, there, strict=True)]
     figures.append(
         Figure(
             what="the claim `survivability` on the control in pods, against the same on processes",
             promised=f"≤ {MOST_OF_A_CLAIM} ×",
             measured=f"{spread(ratios)} ×; {spread(there, 0)} s against {spread(here, 0)} s",
             kept=median(ratios) <= MOST_OF_A_CLAIM,
-            raw=f"processes {[*here]}, pods {[*there]}",
+            raw=f"processes {here}, pods {there}",
             how=f"{PAIRS} pairs, in turns; each run's own result.json, its cluster's start and end included",
         )
     )
+    sent = [number for _, (_, number) in pairs]
+    rates = [number / seconds for number, seconds in zip(sent, there, strict=True)]
+    figures.append(
+        Figure(
+            what="requests that the API server is sent in those runs in pods",
+            promised=f"< {MOST_A_SECOND:g} a second",
+            measured=f"{spread(rates)} a second",
+            kept=max(rates) < MOST_A_SECOND,
+            raw=f"{sent} requests",
+            how="counted in the client, from the start of pytest to its end, over the seconds of the claim",
+        )
+    )
+    assert not any(number for (_, number), _ in pairs), "processes ask no API server"
+    assert max(rates) < MOST_A_SECOND
     assert median(ratios) <= MOST_OF_A_CLAIM
 
 
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When each request was sent to the API server; a watch is one for as long as it is answered."""
-    from kubernetes.client.rest import RESTClientObject
-    from kubernetes.stream import ws_client
-
-    sent: list[float] = []
-
-    def counted(function: Any) -> Any:
-        def count(*args: Any, **options: Any) -> Any:
-            sent.append(time.monotonic())
-            return function(*args, **options)
-
-        return count
-
-    monkeypatch.setattr(RESTClientObject, "request", counted(RESTClientObject.request))
-    monkeypatch.setattr(ws_client, "create_websocket", counted(ws_client.create_websocket))
-    return sent
-
-
 async def test_a_cluster_that_is_looked_at_asks_the_api_server_little(
-    cockroach: Cockroach, tmp_path: Path, figures: list[Figure], requests: list[float]
+    cockroach: Cockroach, tmp_path: Path, figures: list[Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sent = list[float]()
+    requests.count(sent, monkeypatch.setattr)
     substrate = await opened(tmp_path)
     try:
         cluster = await provisioned(cockroach, substrate)
-        started = len(requests)
+        started = len(sent)
 
         def look() -> None:
             cluster.watch()
@@ -171,10 +173,10 @@ async def test_a_cluster_that_is_looked_at_asks_the_api_server_little(
                 cluster.substrate.log_tail(node)
 
         await hold(LOOKED_S, watch=look)
-        looked = len(requests) - started
+        looked = len(sent) - started
         async with disturb(cluster, KILL, ["n2"]):
             pass
-        killed = len(requests) - started - looked
+        killed = len(sent) - started - looked
     finally:
         await substrate.close()
     figures.append(
