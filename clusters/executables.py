@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
-"""ELF machine numbers (elf.h)."""
+"""ELF machine numbers (elf.h), by the names of ``uname -m``."""
+_ALSO_RUNS = {"x86_64": ("i386",), "aarch64": ("arm",)}
 _MAC = "a program for macOS"
 _FOREIGN = {b"MZ": "a program for Windows"} | dict.fromkeys((b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"), _MAC)
 
@@ -40,7 +41,7 @@ def why_not(program: Path, number: int | None) -> str:
         if not program.exists():
             return f"{program}: no such file; name an existing program"
         return (
-            f"{program}: its interpreter or loader does not exist on this machine ({_kind(program)}); use a binary "
+            f"{program}: its interpreter or loader does not exist on this machine ({_kind_of(program)}); use a binary "
             "made for this system's C library"
         )
     if number == errno.EACCES:
@@ -48,19 +49,40 @@ def why_not(program: Path, number: int | None) -> str:
             return f"{program}: is a directory; name the program in it"
         return f"{program}: not executable for user {os.geteuid()}; chmod +x it, or mount its disk without noexec"
     if number == errno.ENOEXEC:
-        return f"{program}: cannot run on this machine ({platform.machine()}): it is {_kind(program)}"
+        return f"{program}: cannot run on this machine ({platform.machine()}): it is {_kind_of(program)}"
     return ""
 
 
-def _kind(program: Path) -> str:
+def unfit(program: object, head: bytes, machine: str) -> str:
+    """Why a program that begins so (128 bytes) is not executed on a machine, as ``uname -m`` calls it.
+
+    Nothing for a script, for what that machine or one that we do not know may run, and where nothing was read.
+    """
+    runs = {*_ALSO_RUNS.get(machine, ()), machine} if machine in _MACHINES.values() else {*_MACHINES.values()}
+    if not head or head.startswith(b"#!") or _elf(head) in runs:
+        return ""
+    return f"{program}: cannot run on this machine ({machine}): it is {_kind(head)}"
+
+
+def _elf(head: bytes) -> str:
+    """The machine that an ELF program is for; empty for what is none."""
+    if not head.startswith(b"\x7fELF") or len(head) < 20:
+        return ""
+    (machine,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
+    return _MACHINES.get(machine, f"machine {machine}")
+
+
+def _kind_of(program: Path) -> str:
     try:
         with program.open("rb") as opened:
-            head = opened.read(128)
+            return _kind(opened.read(128))
     except OSError:
         return "unreadable"
-    if head.startswith(b"\x7fELF") and len(head) >= 20:
-        (machine,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
-        return f"an ELF program for {_MACHINES.get(machine, f'machine {machine}')}"
+
+
+def _kind(head: bytes) -> str:
+    if machine := _elf(head):
+        return f"an ELF program for {machine}"
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
             return what

@@ -30,10 +30,11 @@ class Nodes(Protocol):
         Raises ``BadInput`` for a name that a node has or that is no file name.
         """
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         """Have a program of this machine (or a directory of programs) in every node; its path there.
 
-        It is put there, or is there already, as in an image; else ``HarnessError`` is raised.
+        It is put there, or is there already, as in an image; else ``HarnessError`` is raised. ``runs``: another one,
+        that it runs, and that is to be where it is.
         """
 
     async def put(self, name: str, path: PurePath, content: bytes) -> None:

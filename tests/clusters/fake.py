@@ -130,7 +130,7 @@ class FakeSubstrate:
             self.placed.add(name)
         return placement_of(NodeSpec(name=name))
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         return PurePath("/programs", program.name)
 
     def _inside(self, name: str, path: PurePath) -> None:

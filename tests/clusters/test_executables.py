@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from clusters.errors import BadInput
-from clusters.executables import DIES_WITH_PARENT
+from clusters.executables import DIES_WITH_PARENT, unfit
 from clusters.substrates.kubernetes.substrate import run_here
 from fixtures.workloads.relay import ROOT
 
@@ -24,6 +25,31 @@ from clusters.substrates.kubernetes.substrate import run_here
 script = "echo $$ >new; mv new pid; sleep 600; :"
 asyncio.run(run_here(["/bin/sh", "-c", script], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[1])))
 """
+
+
+def elf(machine: int, order: str = "<") -> bytes:
+    return b"\x7fELF" + bytes([2, 1 if order == "<" else 2]) + bytes(12) + struct.pack(f"{order}H", machine)
+
+
+@pytest.mark.parametrize(
+    ("head", "machine", "why"),
+    [
+        (elf(62), "x86_64", ""),
+        (elf(3), "x86_64", ""),
+        (elf(62), "some-machine", ""),
+        (b"#!/bin/sh\n", "x86_64", ""),
+        (b"", "x86_64", ""),
+        (elf(183), "x86_64", "/db: cannot run on this machine (x86_64): it is an ELF program for aarch64"),
+        (elf(62), "aarch64", "/db: cannot run on this machine (aarch64): it is an ELF program for x86_64"),
+        (elf(22, ">"), "x86_64", "/db: cannot run on this machine (x86_64): it is an ELF program for s390x"),
+        (b"this is no program", "x86_64", "/db: cannot run on this machine (x86_64): it is no program: it begins with"),
+        (b"MZ", "some-machine", "/db: cannot run on this machine (some-machine): it is a program for Windows"),
+    ],
+)
+def test_a_program_that_a_machine_does_not_run_is_told_by_how_it_begins(head: bytes, machine: str, why: str) -> None:
+    said = unfit("/db", head, machine)
+    assert said.startswith(why)
+    assert bool(said) == bool(why)
 
 
 async def test_without_the_parent_that_started_it_nothing_is_run(tmp_path: Path) -> None:

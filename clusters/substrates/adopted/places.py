@@ -189,7 +189,7 @@ class Places(Untouched):
         """How many pods come before a node's."""
         return int(self._names[name].rpartition("-")[2]) - self._found.first
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         """See which image has a program: the first is what runs there. Raises ``BadInput`` where none is known."""
         self._image(program)
         return PurePath(program)

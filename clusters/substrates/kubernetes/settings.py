@@ -44,13 +44,14 @@ class Reach(StrEnum):
 class Program:
     """A program or directory of this machine, as pods have it: in ``image`` at ``inside``, or copied where it is none.
 
-    ``path`` is what the pods call it in any case.
+    ``path`` is what the pods call it in any case. ``beside``: the image that it is copied into, where not any will do.
     """
 
     source: Path
     path: PurePath
     image: str | None = None
     inside: str = ""
+    beside: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

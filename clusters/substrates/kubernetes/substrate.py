@@ -1,6 +1,7 @@
 """What runs in a cluster's pods, and beside the harness: begun, hurt, looked at and ended."""
 
 import asyncio
+import base64
 import itertools
 import os
 import shlex
@@ -10,12 +11,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from clusters.clocks import Reading
 from clusters.errors import BadInput, CommandTimedOut, HarnessError
-from clusters.executables import dying_with_us
+from clusters.executables import dying_with_us, unfit
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import commands
 from clusters.substrates.kubernetes.dns import leads_to
@@ -40,11 +42,14 @@ class Kubernetes(Shrinking):
 
     # ---- files ----------------------------------------------------------------------------------------------------
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         """By which path pods have it: from their image, else copied into their volumes before anything runs there."""
         self._opened()
         found = self._given.program(program)
-        self._programs[found.path] = found
+        if runs is not None:
+            found = replace(found, beside=self._given.program(runs).image)
+        if runs is not None or found.path not in self._programs:
+            self._programs[found.path] = found
         return found.path
 
     def _inside(self, path: PurePath, name: str) -> PurePath:
@@ -156,11 +161,16 @@ class Kubernetes(Shrinking):
 
     async def _executable(self, node: Node, program: str) -> None:
         quoted = shlex.quote(program)
-        code, _ = await self._answered(node, "eval", f"[ -f {quoted} ] && [ -x {quoted} ]")
+        head = f"if [ -r {quoted} ]; then dd if={quoted} bs=128 count=1 2>/dev/null | base64; fi"
+        code, said = await self._answered(node, "eval", f"[ -f {quoted} ] && [ -x {quoted} ] && uname -m && {head}")
         if code:
             raise BadInput(
                 f"{program}: no such file in {node.placement.node.name}, or not executable; name a program that it has"
             )
+        machine, _, encoded = said.partition("\n")
+        # `env` would have a shell try what the kernel does not execute.
+        if why := unfit(program, base64.b64decode(encoded), machine):
+            raise BadInput(f"{node.placement.node.name}: {why}")
 
     async def _as_meant(self, node: Node, spec: ProcessSpec) -> None:
         """Ask a program of an image, once, which version it is: the line that says so may be wrong.
@@ -208,7 +218,7 @@ class Kubernetes(Shrinking):
     def _template(self, spec: ProcessSpec) -> Template:
         called = PurePath(spec.argv[0])
         programs = (p for path, p in self._programs.items() if path == called or path in called.parents)
-        image = next((program.image for program in programs if program.image), None)
+        image = next((image for program in programs if (image := program.image or program.beside)), None)
         now = self._pod(spec.name).template
         limits = spec.resources
         return Template(

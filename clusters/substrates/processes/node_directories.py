@@ -31,7 +31,7 @@ class Homes:
             raise HarnessError(f"{self._cluster}: {name} was never placed")
         return found
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         """The same path: nodes see what this machine has."""
         return program
 

@@ -85,7 +85,7 @@ class Runner:
     async def beside(self, name: str) -> Placement:
         return self._taken_in(await self._processes.beside(name))
 
-    async def present(self, program: Path) -> PurePath:
+    async def present(self, program: Path, *, runs: Path | None = None) -> PurePath:
         name = f"{len(self._programs)}-{program.name}"
         self._programs[name] = program
         for home in self._homes.values():

@@ -1,13 +1,14 @@
 """Nodes in pods, without a Kubernetes: what is asked again, refused, and not made up."""
 
 import asyncio
+import base64
 import io
 import json
 import tarfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any, BinaryIO, cast
 from unittest.mock import AsyncMock, Mock
@@ -81,6 +82,10 @@ async def test_a_question_whose_answer_may_be_no_is_asked_again_too(
     monkeypatch.setattr(places, "_AGAIN_S", 0.0)
     there = place(AWAY, (1, ""))
     with pytest.raises(BadInput, match="/bin/db: no such file in n1"):
+        await there._executable(there._nodes["n1"], "/bin/db")
+
+    there = place((0, f"x86_64\n{base64.b64encode(b'this is none').decode()}\n"))
+    with pytest.raises(BadInput, match=r"n1: /bin/db: cannot run .* no program: it begins with b'this is "):
         await there._executable(there._nodes["n1"], "/bin/db")
 
     (file := tmp_path / "images.json").write_text(json.dumps({"db:1": {"/db": "/db"}}))
@@ -446,6 +451,23 @@ async def test_an_archive_that_was_cut_off_is_none_whatever_its_exit_code(cut: i
     else:
         await files.archive("node-0", Path("/d"), into)
         assert into.getvalue() == sent
+
+
+async def test_a_program_that_runs_another_is_where_that_is(tmp_path: Path) -> None:
+    """A server that was to be killed once it was open did not find the program that it stood for: exit code 127."""
+    (file := tmp_path / "images.json").write_text(json.dumps({"db:1": {"/1/db": "/db"}, "db:2": {"/2/db": "/db"}}))
+    there = place(pod=Pod("node-0", uid="u", template=Template(image="db:1")))
+    there._given, there._programs = Given.read({"ROACHPROOF_KUBERNETES_IMAGES": str(file)}), {}
+
+    def image(path: PurePath) -> str:
+        asked = ProcessSpec(name="n1", argv=(str(path),), env={}, cwd=HOME, output=LOGS / "out")
+        return str(there._template(asked).image)
+
+    path = await there.present(tmp_path / "broken", runs=Path("/2/db"))
+    assert await there.present(tmp_path / "broken") == path, "whoever installs it knows nothing of the other"
+    assert image(path) == "db:2"
+    assert image(await there.present(Path("/1/db"))) == "db:1"
+    assert image(await there.present(tmp_path / "alone")) == "db:1"
 
 
 THERE, NO_SUCH = Refused("configmaps already exists", 409), Refused('namespaces "team" not found', 404)
