@@ -15,7 +15,7 @@ from clusters.errors import BadInput, HarnessError
 from clusters.model import Capability
 from clusters.substrates import SubstrateKind
 from clusters.substrates.adopted.capabilities import CAPABILITIES, CHANGES
-from clusters.substrates.kubernetes import imported
+from clusters.substrates.kubernetes import needing_client
 from clusters.substrates.kubernetes.settings import run_below
 
 if TYPE_CHECKING:
@@ -43,10 +43,11 @@ def _found() -> "Found | None":
     """The cluster, looked for once. What cannot be had is said when the session begins."""
     with ThreadPoolExecutor(1) as pool:
         try:
-            found: Found = pool.submit(asyncio.run, _module("look").found()).result()
+            with needing_client("adopted"):
+                from clusters.substrates.adopted.description import found
+            return pool.submit(asyncio.run, found()).result()
         except (BadInput, HarnessError):
             return None
-    return found
 
 
 def _why_not(capability: Capability) -> str:
@@ -55,14 +56,11 @@ def _why_not(capability: Capability) -> str:
     return f"{capability} is not done to a cluster that Roachproof did not make"
 
 
-def _module(name: str) -> Any:
-    return imported(f"{__name__}.{name}", "adopted")
-
-
 async def _open(*, needed: Set[Capability], capacity: int, resources: object, keep: bool, **options: Any) -> "Adopted":
     # Its nodes have what their owner gave them, and stay in any case.
-    opened: Adopted = await _module("substrate").Adopted.open(changes=bool(needed & CHANGES), **options)
-    return opened
+    with needing_client("adopted"):
+        from clusters.substrates.adopted.substrate import Adopted
+    return await Adopted.open(changes=bool(needed & CHANGES), **options)
 
 
 def _comes_back(opened: "Adopted", node: str, program: Path | None) -> None:
@@ -70,8 +68,9 @@ def _comes_back(opened: "Adopted", node: str, program: Path | None) -> None:
 
 
 async def _describe() -> Sequence[str]:
-    described: Sequence[str] = await _module("look").describe()
-    return described
+    with needing_client("adopted"):
+        from clusters.substrates.adopted.description import describe
+    return await describe()
 
 
 KIND = SubstrateKind(

@@ -1,8 +1,8 @@
 """The substrate ``kubernetes``: nodes as pods of StatefulSets, wherever kubeconfig (or the pod we are in) points."""
 
-import importlib
 import os
-from collections.abc import Set
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from clusters.errors import BadInput
@@ -24,10 +24,11 @@ def _why_not(capability: Capability) -> str:
     return f"links between pods are cut by a container of an image that {CUTS} names, and none is named" if cut else ""
 
 
-def imported(module: str, substrate: str) -> Any:
-    """A module that needs the client, which takes a second to import: only where it is used. Raises ``BadInput``."""
+@contextmanager
+def needing_client(substrate: str) -> Iterator[None]:
+    """In here modules are imported that need the client, only where they are used. Raises ``BadInput`` without it."""
     try:
-        return importlib.import_module(module)
+        yield
     except ModuleNotFoundError as error:
         raise BadInput(
             f"substrate {substrate}: the Python package {error.name} is not installed: install the dependency group "
@@ -36,9 +37,9 @@ def imported(module: str, substrate: str) -> Any:
 
 
 async def _open(*, needed: Set[Capability], capacity: int, **options: Any) -> "Kubernetes":
-    kind = imported(f"{__name__}.substrate", "kubernetes").Kubernetes
-    opened: Kubernetes = await kind.open(cuts=Capability.CUT_LINKS in needed, **options)
-    return opened
+    with needing_client("kubernetes"):
+        from clusters.substrates.kubernetes.substrate import Kubernetes
+    return await Kubernetes.open(cuts=Capability.CUT_LINKS in needed, **options)
 
 
 def _volume_mib(node: NodeResources) -> int:
