@@ -169,7 +169,8 @@ def test_one_whose_pod_is_deleted_leaves_its_evidence_and_nothing_else(
 ) -> None:
     """In the middle of its claim: it clears away, or what it made goes with the pod that owned it.
 
-    What comes after it in this module is the next run.
+    With no grace the pod is gone for Kubernetes at once, and what it owned with it; its kubelet still gives it all the
+    time that its manifest says, to end over nothing. What comes after it in this module is the next run.
     """
     kubectl("apply", "-f", str(gate))
     pod, _ = state("running")
@@ -183,10 +184,8 @@ def test_one_whose_pod_is_deleted_leaves_its_evidence_and_nothing_else(
     asyncio.run(eventually("all that it owned to go", lambda: not objects(SPACE)))
     run = brought(tmp_path) / "run"
     assert "baseline.begin" in events(run)
-    if in_order:
+    if in_order or (run / "result.json").exists():
         assert json.loads((run / "result.json").read_text())["status"] == 2, "as Ctrl-C ends one"
-    else:
-        assert not (run / "result.json").exists(), "it had no time to end"
     again = judged(run)
     assert again.returncode == 6, again.stdout
 

@@ -39,6 +39,11 @@ def test_an_image_runs_what_tox_would(image: Path) -> None:
     assert called("report", home=image) == "python -m plugin.reports.allure_html"
 
 
+def test_an_image_without_tox_ini_names_tox(image: Path) -> None:
+    (image / "tox.ini").unlink()
+    assert called("gate", "--judge x", image) == ".venv/bin/tox -e gate -- --judge x"
+
+
 def test_the_image_itself_runs_the_same(image: Path) -> None:
     """But for where its evidence goes."""
     words = shlex.split(called("gate", home=image).replace(f"{image}/", ""))

@@ -17,7 +17,7 @@ from tests.kubernetes.lab.images import PATH, Image
 from tests.kubernetes.lab.python import called, interpreter, packages
 
 NAME = "roachproof.local/suite:1"
-_SUITE = (*PACKAGES, "tests/claims", "conftest.py", "pyproject.toml")
+_SUITE = (*PACKAGES, "tests/claims", "conftest.py", "pyproject.toml", "tox.ini")
 _LEFT_OUT = "control"
 
 
