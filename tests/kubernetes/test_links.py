@@ -85,6 +85,8 @@ async def test_a_pod_that_somebody_deletes_was_not_cut_all_the_time(place: Any) 
 
 async def test_an_image_that_is_not_to_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CUTS, "nowhere.invalid/none:1")
+    # Where it is not said that it never will be had, it is tried again for so long.
+    monkeypatch.setattr("clusters.substrates.kubernetes.links._START_S", 30)
     substrate = await opened(tmp_path, needed=CUT)
     try:
         await substrate.place(NODES[:2])

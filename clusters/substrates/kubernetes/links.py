@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clusters.errors import BadInput, HarnessError
 from clusters.substrates.kubernetes.api import Api
 from clusters.substrates.kubernetes.manifests import CUT, CUTTER, cutter
-from clusters.substrates.kubernetes.pods import RUNS, Pod, Pods
+from clusters.substrates.kubernetes.pods import CANNOT_PULL, RUNS, Pod, Pods, unpulled
 from clusters.substrates.kubernetes.settings import CUTS
 from clusters.substrates.kubernetes.shell import Shell
 
@@ -163,14 +163,20 @@ class Links:
             patch, body = self._api.core.patch_namespaced_pod_ephemeralcontainers, cutter(self._image)
             await self._api.call(f"put container {CUTTER} into a pod", patch, pod.name, self._namespace, body)
 
+            def unfit(way_out: str) -> BadInput:
+                return BadInput(f"{CUTS}={self._image}: pod {pod.name}: container {CUTTER}: {pod.cutter}; {way_out}")
+
             def runs() -> bool:
                 if pod.cutter_stuck:
-                    raise BadInput(
-                        f"{CUTS}={self._image}: pod {pod.name}: container {CUTTER}: {pod.cutter}; {pod.cutter_stuck}"
-                    )
+                    raise unfit(pod.cutter_stuck)
                 return pod.cutter == RUNS
 
-            await self._pods.until(f"container {CUTTER} of {pod.name} to run", pod, runs, timeout=_START_S)
+            try:
+                await self._pods.until(f"container {CUTTER} of {pod.name} to run", pod, runs, timeout=_START_S)
+            except HarnessError as late:
+                if unpulled(pod.cutter):
+                    raise unfit(f"so for {_START_S:g} s; {CANNOT_PULL}") from late
+                raise
             asked = ("python", str(CUT), "answers")
             self._shells[uid] = Shell(self._api, self._namespace, pod.name, asked, container=CUTTER)
         return self._shells[uid]

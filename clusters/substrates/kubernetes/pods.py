@@ -34,9 +34,10 @@ from clusters.substrates.kubernetes.settings import PODS
 
 _CRASHES, _LAST_LINES = "CrashLoopBackOff", 20
 """Of a container that crashes again and again, and so many lines of its log are kept."""
+CANNOT_PULL = "name an image that the cluster can pull"
 _STUCK = {
-    "ErrImagePull": "name an image that the cluster can pull",
-    "ImagePullBackOff": "name an image that the cluster can pull",
+    "ErrImagePull": CANNOT_PULL,
+    "ImagePullBackOff": CANNOT_PULL,
     "ErrImageNeverPull": "name an image that the cluster has",
     "InvalidImageName": "correct the image's name",
     "CreateContainerConfigError": "see the pod's events",
@@ -216,7 +217,7 @@ class Pods:
                                 await self._changed.wait()
         except TimeoutError:
             if unpulled(pod.waiting):
-                raise _stuck(pod, f"so for {timeout:g} s; {_STUCK[_PULLS[0]]}") from None
+                raise _stuck(pod, f"so for {timeout:g} s; {CANNOT_PULL}") from None
             last = pod.waiting or f"its process is {pod.state}"
             if warnings := self._history.warnings(pod.name):
                 last += f" (last warnings: {warnings})"
