@@ -117,3 +117,16 @@ async def eventually(what: str, check: Any) -> None:
         return Health(ok=bool(await asyncio.to_thread(check)))
 
     await wait_until(what, attempt, timeout=120, interval=0.2)
+
+
+async def machines_take_pods() -> None:
+    """Wait until all do: each was heard of since now, is ready, and has no taint.
+
+    One that could not reach the API server for half a minute may be given up some seconds after it can.
+    """
+    heard = ("-n", "kube-node-lease", "get", "leases", "-o", "jsonpath={.items[*].spec.renewTime}")
+    state = '{range .items[*]}{.spec.taints}{.status.conditions[?(@.type=="Ready")].status} {end}'
+    before = set(kubectl(*heard).split())
+    await eventually("all machines to be heard of", lambda: not before & set(kubectl(*heard).split()))
+    told = ("get", "nodes", "-o", f"jsonpath={state}")
+    await eventually("all machines to take pods", lambda: set(kubectl(*told).split()) == {"True"})

@@ -22,6 +22,7 @@ from tests.kubernetes.at_hand import (
     eventually,
     history,
     kubectl,
+    machines_take_pods,
     namespaces,
     opened,
     pod_of,
@@ -157,7 +158,7 @@ async def test_a_machine_that_is_lost_and_comes_back(place: Any, tmp_path: Path)
         assert lost.startswith(f"its machine {machine} was not ready since 20"), "so that no claim is refuted by it"
         assert "(Ready Unknown: NodeStatusUnknown Kubelet stopped posting node status.)" in lost
         assert place.machine_lost("n1") == place.machine_lost("n3") == ""
-    kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+    await machines_take_pods()
     await eventually("another pod", lambda: told(place, "n2").get("metadata", {"uid": former})["uid"] != former)
     await eventually("it to go on", lambda: place.state("n2") is ProcessState.RUNNING)
     assert machine_of(place, "n2") == machine
@@ -190,7 +191,7 @@ async def test_a_machine_that_is_lost_is_known_to_an_account_of_a_namespace(
         assert f"its machine {machine} was not ready (NodeNotReady: Node is not ready, since 20" in (
             substrate.machine_lost("n1")
         )
-        kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+        await machines_take_pods()
     finally:
         await substrate.close()
         kubectl("delete", "--wait=false", "-f", str(MANIFEST))
@@ -213,7 +214,7 @@ async def test_a_machine_that_is_lost_refutes_no_claim(tmp_path: Path) -> None:
     assert status == 7, run.said
     assert "REFUTED" not in run.said
     assert f"its machine {machine} was not ready since 20" in " ".join(run.said.split())
-    kubectl("wait", "--for=condition=Ready=True", f"node/{machine}", "--timeout=120s")
+    await machines_take_pods()
     await eventually("all that it made to go", lambda: not namespaces())
 
 

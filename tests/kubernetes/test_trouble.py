@@ -27,6 +27,7 @@ from tests.kubernetes.at_hand import (
     eventually,
     history,
     kubectl,
+    machines_take_pods,
     namespaces,
     objects,
     opened,
@@ -242,6 +243,7 @@ async def test_an_api_server_that_is_away_for_half_a_minute_is_waited_for(tmp_pa
         assert substrate.state("n1") is substrate.state("n2") is ProcessState.RUNNING
     finally:
         await substrate.close()
+        await machines_take_pods()
 
 
 @slow
@@ -272,6 +274,7 @@ async def test_an_api_server_that_is_away_refutes_no_claim(moment: str, tmp_path
         status = await asyncio.to_thread(run.process.wait)
     finally:
         run.end()
+        await machines_take_pods()
     assert status in (0, 6, 7), run.said
     assert "REFUTED" not in run.said
     await eventually("all that it made to go", lambda: not namespaces())
