@@ -1,5 +1,8 @@
 """The two ways in which something other than the database can be at fault."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class BadInput(Exception):  # noqa: N818 - named for what it is, as pytest's UsageError is
     """Something the user gave cannot be used: pytest exits with status 4.
@@ -41,6 +44,18 @@ class NodeDied(Exception):  # noqa: N818 - what happened
     Not raised for a node that dies while the cluster is first started, nor for one that the system killed (SIGKILL that
     nobody here sent, as when memory runs out): those are ``HarnessError``.
     """
+
+
+@contextmanager
+def of_a_node_that_has_run() -> Iterator[None]:
+    """Raise ``HarnessError`` in the place of ``BadInput``: what a node has run with is no bad input any more.
+
+    Where a claim is under way bad input would end it with 4, or be taken for what a new program does.
+    """
+    try:
+        yield
+    except BadInput as error:
+        raise HarnessError(str(error)) from error
 
 
 def first_of(error: Exception, *kinds: type[Exception]) -> Exception | None:

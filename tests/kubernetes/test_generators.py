@@ -8,7 +8,7 @@ import pytest
 from clusters.errors import BadInput
 from clusters.generators import WantedGenerators
 from clusters.model import NodeSpec
-from clusters.substrates.kubernetes import generators
+from clusters.substrates.kubernetes import settings
 from fixtures.workloads.relay import code
 from tests.kubernetes.at_hand import ADMIN, AT_HAND, eventually, kubectl, namespaces, objects, opened
 from tests.kubernetes.from_generators import asked, ran, told_whole
@@ -91,7 +91,7 @@ async def test_generators_go_with_their_cluster(image: str, tmp_path: Path, monk
 async def test_an_image_that_will_not_do(
     name: str, digest: str, why: str, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generators, "_START_S", 30.0)  # where it is not said that it never will be, it is tried again
+    monkeypatch.setattr(settings, "_START_S", 30.0)  # where it is not said that it never will be, it is tried again
     wanted = WantedGenerators(number=2, image=name, code=digest)
     with pytest.raises(BadInput, match=f"--generator-image {name}: {why}"):
         await opened(tmp_path, generators=wanted)

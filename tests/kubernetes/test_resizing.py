@@ -123,7 +123,7 @@ async def test_a_machine_without_room_has_another_pod_made_on_one_that_has_it(pl
 
 async def test_a_size_that_no_machine_has_is_said_in_words_of_both(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     at = await begun(place, limits=size(0.1, 64))
-    monkeypatch.setattr("clusters.substrates.kubernetes.places._START_S", 20)
+    monkeypatch.setattr("clusters.substrates.kubernetes.settings._START_S", 20)
     said = r"made anew as it was not given cpu 64000m.* in place: Infeasible: Node didn't have enough capacity.*"
     with pytest.raises(HarnessError, match=rf"{said}Unschedulable: .*Insufficient cpu"):
         await another_size(place, at, size(64, 64))

@@ -198,7 +198,7 @@ async def test_an_image_that_is_not_to_be_had_is_said_with_its_name(
     monkeypatch.delenv("ROACHPROOF_KUBERNETES_IMAGES")
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGE", "nowhere.invalid/none:1")
     # Where it is not said that it never will be had, it is tried again for so long.
-    monkeypatch.setattr("clusters.substrates.kubernetes.places._START_S", 30)
+    monkeypatch.setattr("clusters.substrates.kubernetes.settings._START_S", 30)
     substrate = await opened(tmp_path)
     try:
         said = r"^ROACHPROOF_KUBERNETES_IMAGE=nowhere\.invalid/none:1: pod .*; name an image that the cluster can pull$"
@@ -231,7 +231,7 @@ async def test_a_container_that_crashes_again_and_again_is_no_crash_of_the_datab
 async def test_a_pod_that_no_machine_takes_is_said_in_the_schedulers_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.substrates.kubernetes.places._START_S", 5)
+    monkeypatch.setattr("clusters.substrates.kubernetes.settings._START_S", 5)
     substrate = await opened(tmp_path)
     try:
         with pytest.raises(

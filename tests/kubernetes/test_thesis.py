@@ -18,7 +18,7 @@ from clusters.faults.disturbance import disturb
 from clusters.faults.node import resize
 from clusters.model import Health, NodeResources, NodeSpec, ProcessState, Topology
 from clusters.sql import Connection, SqlError
-from clusters.substrates.kubernetes import places
+from clusters.substrates.kubernetes import settings
 from clusters.substrates.kubernetes.manifests import Template
 from clusters.waiting import wait_until
 from tests.kubernetes.at_hand import AT_HAND, eventually, kubectl, opened, pod_of
@@ -138,7 +138,7 @@ async def test_kubectl_set_image_that_one_pod_cannot_pull_and_back(
     cluster: Cluster, inserts: Inserts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest serves meanwhile, and with the former image the pod goes on with its volume."""
-    monkeypatch.setattr(places, "_START_S", 30.0)  # where it is not said that it never will be, it is tried again
+    monkeypatch.setattr(settings, "_START_S", 30.0)  # where it is not said that it never will be, it is tried again
     primary = await inserts.primary()
     hit = next(node for node in cluster.nodes if node != primary)
     pod, namespace = where(cluster, hit)

@@ -36,7 +36,10 @@ async def take_over(access: Access, build: Installed, placements: Sequence[Place
         live = [row for row in await access.query(build.dialect.nodes) if row["is_live"]]
         advertised.update((int(row["node_id"]), row["address"]) for row in live)
         strangers = sorted({int(row["node_id"]) for row in live} - ids.keys())
-        return Health(ok=not strangers, why=f"those with the ids {', '.join(map(str, strangers))} are not")
+        silent = sorted(name for id_, name in ids.items() if id_ not in advertised)
+        why = [f"those with the ids {', '.join(map(str, strangers))} are not"] if strangers else []
+        why += [f"{', '.join(silent)} does not count as alive yet"] if silent else []
+        return Health(ok=not why, why="; ".join(why))
 
     try:
         await wait_until("all nodes of the cluster to be pods that were found", only_these, timeout=_GONE_S)

@@ -68,7 +68,7 @@ class Beside:
         self = cls(api, settings, given.context, history)
         try:
             say(f"starting {wanted.number} load generators")
-            self.generators = await Generators.begin(api, settings, self._pods, wanted)
+            self.generators = await Generators.begin(api, settings, self._pods, wanted, given.start_s)
         except BaseException as error:
             try:
                 await self.close()

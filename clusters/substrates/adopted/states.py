@@ -7,10 +7,14 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
 from clusters.clocks import Reading
+from clusters.errors import HarnessError
 from clusters.model import ProcessState
 from clusters.substrates.adopted.places import Places
 from clusters.substrates.adopted.pods import MEMORY, OUTSIDE
 from clusters.substrates.kubernetes.commands import CLOCK, reading
+
+_CLOCK_S = 10.0
+"""How long a container may take to tell its clock: one that stands still never does."""
 
 
 class States(Places):
@@ -34,8 +38,9 @@ class States(Places):
 
     def exit_code(self, name: str) -> int | None:
         """That of the container, where Kubernetes tells it."""
-        running = self.state(name) is ProcessState.RUNNING
-        return None if running else self._pods[self._names[name]].codes.get(self._runs[name])
+        if self.state(name) is not ProcessState.EXITED:
+            return None
+        return self._pods[self._names[name]].codes.get(self._runs[name])
 
     def ended_by(self, name: str) -> str:
         """What outside of it ended the container: its memory, or its pod's end."""
@@ -57,15 +62,21 @@ class States(Places):
         return self._machines.of(self._names[name]) if name in self._names else ""
 
     def limits(self, name: str) -> Mapping[str, float]:
-        """What the pod's container may use, as it says."""
-        limits = self._pods[self._names[name]].limits
+        """What the pod's container may use, as it says. Raises ``HarnessError`` for a node that was never placed."""
+        limits = self._pods[self._pod(name)].limits
         found = {"cpus": float(parse_quantity(limits["cpu"]))} if "cpu" in limits else {}
         return found | ({"memory_mib": float(parse_quantity(limits["memory"])) / 2**20} if "memory" in limits else {})
 
+    def _pod(self, name: str) -> str:
+        if name not in self._names:
+            raise HarnessError(f"{name} was never placed")
+        return self._names[name]
+
     def clock(self, name: str) -> Reading:
         """The clock of the machine that the node's pod runs on. Raises ``HarnessError`` where it cannot be read."""
-        pod, line = self._names[name], ("/bin/sh", "-c", CLOCK)
-        _, out, err = self._api.execute(self._found.namespace, pod, line, container=self._found.container)
+        pod, line = self._pod(name), ("/bin/sh", "-c", CLOCK)
+        where, container = self._found.namespace, self._found.container
+        _, out, err = self._api.execute(where, pod, line, container=container, timeout=_CLOCK_S)
         return reading((out or err).decode(errors="replace"), name)
 
     def log_tail(self, name: str, lines: int = 20) -> str:

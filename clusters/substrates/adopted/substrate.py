@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from clusters.errors import BadInput, HarnessError
+from clusters.errors import BadInput, HarnessError, of_a_node_that_has_run
 from clusters.model import Health, ProcessSpec, ProcessState
 from clusters.substrates.adopted.pods import Pod
 from clusters.substrates.adopted.states import States
@@ -15,7 +15,8 @@ from clusters.substrates.kubernetes.pods import UnfitImage
 from clusters.substrates.kubernetes.settings import Given
 from clusters.waiting import to_the_end, wait_until
 
-_END_S, _START_S = 60.0, 300.0
+_END_S, _START_S, _TELLS_S = 60.0, 300.0, 60.0
+"""How long a container may take to end and to run, and its program to say its version, in seconds."""
 
 
 class Adopted(States):
@@ -26,12 +27,8 @@ class Adopted(States):
 
         Of a node that has run ``HarnessError`` alone is raised: bad input would be its program's, and evidence.
         """
-        try:
+        with of_a_node_that_has_run() if self._runs[spec.name] else nullcontext():
             await self._start(spec)
-        except BadInput as error:
-            if self._runs[spec.name]:
-                raise HarnessError(str(error)) from error
-            raise
         await self._as_meant(spec)
 
     async def _start(self, spec: ProcessSpec) -> None:
@@ -110,7 +107,12 @@ class Adopted(States):
         printed = b""
         with suppress(HarnessError):
             _, printed, _ = await asyncio.to_thread(
-                self._api.execute, self._found.namespace, pod, line, container=self._found.container
+                self._api.execute,
+                self._found.namespace,
+                pod,
+                line,
+                container=self._found.container,
+                timeout=_TELLS_S,
             )
         if why := given.belied(program, spec.tells, printed.decode(errors="replace")):
             raise UnfitImage(why, program.image)
@@ -169,14 +171,15 @@ class Adopted(States):
         if not self._allowed:
             raise BadInput(f"{name} is not Roachproof's; give --allow-disruption if its owner allows that")
         self._ours.add(runs)
-        if image is None:
-            await asyncio.to_thread(self._save_log, name)
-            grace_s = self._found.grace_s
-            await self._changes.ask(replicas=self._number(name))
-        else:
-            # It is made anew at once, from what its StatefulSet says then.
-            await self._changes.ask(image=image)
-            await self._delete(name, grace_s)
+        with of_a_node_that_has_run():
+            if image is None:
+                await asyncio.to_thread(self._save_log, name)
+                grace_s = self._found.grace_s
+                await self._changes.ask(replicas=self._number(name))
+            else:
+                # It is made anew at once, from what its StatefulSet says then.
+                await self._changes.ask(image=image)
+                await self._delete(name, grace_s)
 
         async def ended() -> Health:
             over = not runs_now or runs in pod.codes or runs in pod.outside

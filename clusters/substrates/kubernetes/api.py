@@ -7,6 +7,7 @@ patches the one that it is given while it opens a stream.
 import asyncio
 import io
 import json
+import math
 import socket
 import threading
 import time
@@ -324,12 +325,15 @@ class Api:
         into: BinaryIO | None = None,
         stop: threading.Event | None = None,
         container: str,
+        timeout: float = math.inf,
     ) -> tuple[int, bytes, bytes]:
         """Run a command in a container to its end: exit code, output and errors; the output may go to ``into``.
 
         Of ``feed`` everything is sent; its end cannot be told, so the command must know how much there is. Returns -1
-        where ``stop`` was set before. Blocks. Raises ``HarnessError`` where the connection is lost.
+        where ``stop`` was set before. Blocks. Raises ``HarnessError`` where the connection is lost, and where it has
+        not ended in ``timeout`` seconds: that an API server is there says nothing of the container.
         """
+        until = time.monotonic() + timeout
         run = self.open_exec(namespace, pod, argv, stdin=feed is not None, container=container)
         told: dict[int, Any] = {STDOUT_CHANNEL: io.BytesIO(), STDERR_CHANNEL: io.BytesIO(), ERROR_CHANNEL: io.BytesIO()}
         run._channels = _Channels(told | ({} if into is None else {STDOUT_CHANNEL: into}))
@@ -339,6 +343,8 @@ class Api:
                 run.update(timeout=0)
             while run.is_open() and not (stop is not None and stop.is_set()):
                 run.update(timeout=0.2)
+                if time.monotonic() > until:
+                    raise HarnessError(f"{self.where}: a command in {pod} did not end within {timeout:g} s")
             out, err, status = (told[channel].getvalue() for channel in (STDOUT_CHANNEL, STDERR_CHANNEL, ERROR_CHANNEL))
             return (-1 if run.is_open() else _exit_code(status)), out, err
         except (WebSocketException, OSError, ValueError, KeyError) as error:

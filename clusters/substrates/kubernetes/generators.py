@@ -27,8 +27,8 @@ PYTHON = ("python", "-m")
 RELAY = "fixtures.workloads.relay"
 """The module by which an image says which suite it has; the harness runs programs through it."""
 _WAY_OUT = "name an image that was made of this checkout (docs/ci.md)"
-_START_S = 300.0
-"""How long the pods may take to run: the image is pulled."""
+_CHECK_S = 60.0
+"""How long the suite in a pod may take to say which it is."""
 _POLL_S = 0.05
 """How long a line to be sent may wait for one to be heard."""
 _PART = 1 << 18
@@ -52,8 +52,11 @@ class Generators:
         """See ``clusters.generators``."""
 
     @classmethod
-    async def begin(cls, api: Api, settings: Settings, pods: Pods, wanted: WantedGenerators) -> Self:
-        """Make the Job and wait until all its pods run, with this very suite. Raises ``BadInput``, ``HarnessError``."""
+    async def begin(cls, api: Api, settings: Settings, pods: Pods, wanted: WantedGenerators, start_s: float) -> Self:
+        """Make the Job and wait until all its pods run (``start_s`` seconds), with this very suite.
+
+        Raises ``BadInput``, ``HarnessError``.
+        """
         self = cls(api, settings, pods)
         body = manifests.job(settings, wanted)
         try:
@@ -71,7 +74,7 @@ class Generators:
             return self._up(wanted)
 
         try:
-            await wait_until("load generators", up, timeout=_START_S, interval=0.1)
+            await wait_until("load generators", up, timeout=start_s, interval=0.1)
         except TimedOut as error:
             if any(unpulled(pod.waiting) for pod in pods.generators().values()):
                 raise self._unfit(wanted, str(error)) from error
@@ -85,8 +88,14 @@ class Generators:
         there = sorted(self._watched.generators().items())
         told = {number: f"generator {number}: {pod.waiting or pod.described}" for number, pod in there}
         for number, pod in there:
-            if pod.stuck or pod.described.startswith("Failed"):
+            if pod.stuck:
                 raise self._unfit(wanted, told[number])
+            if pod.described.startswith("Failed"):
+                raise BadInput(
+                    f"{self._api.where}: {told[number]}; see what ended its pod, make room for it, or give fewer "
+                    "--generators"
+                )
+        self._watched.refuse_not_admitted(manifests.GENERATORS, "a load generator")
         self._pods = {f"generator {number}": pod for number, pod in there if pod.container}
         down = "; ".join(told[number] for number, pod in there if not pod.container)
         why = f"{len(self._pods)} of {wanted.number} run" + (f" ({down})" if down else "")
@@ -102,7 +111,9 @@ class Generators:
         """Ask the suite in a pod which it is. Raises ``BadInput`` for another."""
         # By a shell, which says in words what is not there.
         asked = ["/bin/sh", "-c", shlex.join(["exec", *PYTHON, RELAY, "--about"])]
-        code, out, err = self._api.execute(self._settings.namespace, self._pods[name].name, asked, container=GENERATOR)
+        code, out, err = self._api.execute(
+            self._settings.namespace, self._pods[name].name, asked, container=GENERATOR, timeout=_CHECK_S
+        )
         try:
             told = json.loads(out)
             there, self._clocks[name] = str(told["code"]), str(told["clock"])

@@ -75,6 +75,10 @@ class History:
         since, words = self._refused.get(group, (0.0, ""))
         return words if time.monotonic() - since >= seconds else ""
 
+    def admitted(self, group: str) -> None:
+        """A pod of a StatefulSet is there: it is refused none, though the event that says so may have been dropped."""
+        self._refused.pop(group, None)
+
     def forget(self, pod: str) -> None:
         """Know nothing of a pod that is gone; what was written of it stays."""
         for of in (self._warnings, self._probed, self._unready):
@@ -105,7 +109,7 @@ class History:
         if event.reason == "FailedCreate" and _NOT_ADMITTED.search(words):
             self._refused.setdefault(of.name, (time.monotonic(), words))
         if event.reason == "SuccessfulCreate":
-            self._refused.pop(of.name, None)
+            self.admitted(of.name)
         if event.reason == "Killing" and " probe" in words:
             self._probed[of.name] = words
         if event.reason == "NodeNotReady":

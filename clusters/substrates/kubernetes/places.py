@@ -53,10 +53,6 @@ from clusters.waiting import to_the_end
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _AGAIN_S = 0.5
-_START_S = 300.0
-"""How long a pod may take to run: its image is pulled, its volume made."""
-_SCALED_S = 900.0
-"""The same where a machine may be added for it first."""
 
 
 @dataclass(slots=True)
@@ -95,7 +91,7 @@ class Places:
         """Nodes that were taken out of the cluster, whether or not their pods are gone."""
         self._services: set[str] = set()
         self._programs: dict[PurePath, Program] = {}
-        self._as_said: set[PurePath] = set()
+        self._as_said: set[tuple[str, PurePath]] = set()
         """Those of images that are of the version that was meant."""
         self._sets: dict[str, tuple[Template, int]] = {}
         """What each StatefulSet was told last."""
@@ -192,7 +188,7 @@ class Places:
             if generators:
                 # Before any node is: an image that is not to be had, or not this suite's, is found at once.
                 say(f"starting {generators.number} load generators")
-                self.generators = await Generators.begin(api, settings, self._pods, generators)
+                self.generators = await Generators.begin(api, settings, self._pods, generators, given.start_s)
                 self.generators.addresses = self._addresses
         except BaseException as error:
             try:
@@ -374,7 +370,8 @@ class Places:
             wanted = template or pod.template or told or Template(image=self._image())
             await self._declared(node, wanted)
             # Before another node of the group asks for something else: pods are made from what was asked for last.
-            await self._pods.until(f"pod {node.pod}", pod, lambda: bool(pod.uid), timeout=_START_S, of=node.group)
+            there, timeout = f"pod {node.pod}", self._given.start_s
+            await self._pods.until(there, pod, lambda: bool(pod.uid), timeout=timeout, of=node.group)
             why = ""
             if template is not None and pod.template != template:
                 shells = (node.shell, node.looks)
@@ -384,7 +381,6 @@ class Places:
                 if why:
                     await self._replaced(node, pod)
         what = f"pod {node.pod} to run {wanted.image}" + (f", made anew as {why}," if why else "")
-        timeout = _SCALED_S if self._given.autoscaled else _START_S
         await self._pods.until(what, pod, lambda: pod.ready, timeout=timeout)
         await self._furnish(node, pod)
         return node
@@ -415,11 +411,11 @@ class Places:
         where = (node.pod, self._settings.namespace)
         await asyncio.to_thread(self._api.delete_now, "end a pod", end, *where, uid=former, grace_s=grace_s)
         another = f"another pod {node.pod}"
-        await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=_START_S)
+        await self._pods.until(another, pod, lambda: pod.uid not in ("", former), timeout=self._given.start_s)
 
     async def _has_volume(self, node: Node, pod: Pod) -> str:
         """The UID of the pod that has the node's volume, by the word of its container, once that runs."""
-        await self._pods.until(f"pod {node.pod} to run", pod, lambda: pod.ready, timeout=_START_S)
+        await self._pods.until(f"pod {node.pod} to run", pod, lambda: pod.ready, timeout=self._given.start_s)
         return (await self._asked(node, "cat", str(POD))).strip()
 
     async def _furnish(self, node: Node, pod: Pod) -> None:

@@ -64,8 +64,8 @@ _LAST = "roachproof exited"
 _AGAIN_S, _SELDOM_S = 0.1, 2.0
 """How soon a log is asked for again whose connection was lost, and how soon where nothing new is heard of it."""
 _REFUSED_S, _LOOK_S = 15.0, 1.0
-"""A StatefulSet that is refused a pod for so long will be: in a new namespace it is until that has an account. And how
-often that is looked for."""
+"""A StatefulSet or Job that is refused a pod for so long will be: in a new namespace it is until that has an account.
+And how often that is looked for."""
 HARMLESS_S = 2.0
 """An API server may be away for so long while nodes are reached through it: they are asked again for longer."""
 
@@ -78,6 +78,8 @@ class Pod:
     uid: str = ""
     container: str = ""
     """The id of the container that runs; empty where none does."""
+    image_id: str = ""
+    """What its container's image is by its content, in its machine's words: a tag may be another elsewhere."""
     template: Template | None = None
     waiting: str = ""
     """Why it does not run, in Kubernetes' words."""
@@ -192,6 +194,14 @@ class Pods:
         if self._unheard:
             raise self._unheard
 
+    def refuse_not_admitted(self, owner: str, what: str) -> None:
+        """Raise ``BadInput`` where a StatefulSet or a Job is refused pods, and stays so."""
+        if words := self._history.refused(owner, _REFUSED_S):
+            raise BadInput(
+                f"{self._api.where}: {what} is not admitted: {words}; have namespace {self._settings.namespace} admit "
+                "it (docs/kubernetes.md says what pods ask for)"
+            )
+
     async def until(self, what: str, pod: Pod, check: Callable[[], bool], *, timeout: float, of: str = "") -> None:
         """Wait for the pod to be so. ``of``: the StatefulSet that is to make it, which may be refused that.
 
@@ -205,11 +215,8 @@ class Pods:
                     self.refuse_unwatched()
                     if pod.stuck:
                         raise _stuck(pod, pod.stuck)
-                    if of and (words := self._history.refused(of, _REFUSED_S)):
-                        raise BadInput(
-                            f"{self._api.where}: pod {pod.name} is not admitted: {words}; have namespace "
-                            f"{self._settings.namespace} admit it (docs/kubernetes.md says what pods ask for)"
-                        )
+                    if of:
+                        self.refuse_not_admitted(of, f"pod {pod.name}")
                     self._changed.clear()
                     if not check():
                         with suppress(TimeoutError):  # what a StatefulSet is refused is no change of a pod
@@ -272,8 +279,7 @@ class Pods:
         self._describe(pod, "gone")
 
     def _seen(self, seen: Any) -> None:
-        pod = self[seen.metadata.name]
-        pod.uid = seen.metadata.uid
+        pod, uid = self[seen.metadata.name], seen.metadata.uid
         waiting, stuck = _waiting(seen)
         if not crashes(waiting):
             pod.last_words = ""
@@ -284,7 +290,7 @@ class Pods:
         pod.waiting, pod.stuck = waiting, stuck  # the last: whoever sees that asks at once what it said
         if (seen.metadata.labels or {}).get(COMPONENT) == GENERATOR:
             # It runs what it is told by commands of their own: its log says nothing.
-            pod.container = _running(seen)
+            pod.uid, pod.container = uid, _running(seen)
             self._describe(pod, _described(seen))
             return
         self._on(pod.name, seen.spec.node_name or "")
@@ -293,13 +299,16 @@ class Pods:
         pod.not_resized, pod.resizing = (_condition(seen, name) for name in _RESIZES)
         pod.addresses = tuple(one.ip for one in seen.status.pod_ips or ())
         pod.cutter, pod.cutter_stuck = _cutter(seen)
+        if uid != pod.uid:
+            self._history.admitted(pod.name.rpartition("-")[0])
+        pod.uid = uid  # once its template is known: whoever waits for the one asks for the other at once
         self._describe(pod, _described(seen))
         container = _running(seen)
         if pod.container and container != pod.container:
             pod.container, pod.ready = "", False
             self._container_ended(pod, _terminated(seen), f"its container ended ({_ending(seen)})")
         if container and container != pod.container:
-            pod.container = container
+            pod.container, pod.image_id = container, _status(seen).image_id or ""
             threading.Thread(target=self._listen, args=(pod, container), name=f"log of {pod.name}", daemon=True).start()
 
     def _as_meant(self, pod: str, template: Template) -> Template:

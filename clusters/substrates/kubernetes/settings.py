@@ -29,6 +29,8 @@ PODS = "ROACHPROOF_KUBERNETES_PODS"
 SCALES = "ROACHPROOF_KUBERNETES_AUTOSCALED"
 LEAST_VOLUME_MIB = 10240
 """The smallest that is asked for by default: some storage classes give none smaller (our own choice)."""
+_START_S, _SCALED_S = 300.0, 900.0
+"""How long a pod may take to run: its image is pulled. And where a machine is added for it first."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -113,6 +115,11 @@ class Given:
             storage_class=environment.get(STORAGE) or None,
             volume_mib=None if volume is None else int(volume),
         )
+
+    @property
+    def start_s(self) -> float:
+        """How long a pod may take to run, in seconds."""
+        return _SCALED_S if self.autoscaled else _START_S
 
     def volume_of(self, node: NodeResources | None) -> int:
         """How large a node's volume is to be, in MiB: the profile's, unless another size is asked for."""

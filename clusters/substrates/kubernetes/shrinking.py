@@ -2,6 +2,7 @@
 
 import asyncio
 
+from clusters.errors import of_a_node_that_has_run
 from clusters.substrates.kubernetes.places import Places
 
 _END_S = 120.0
@@ -18,10 +19,11 @@ class Shrinking(Places):
         """
         node = self._node(name)
         self._removed.add(name)
-        async with self._locks.setdefault(node.group, asyncio.Lock()):
-            self._opened()
-            while (last := self._last(node.group)) in self._removed:
-                await self._given_up(last)
+        with of_a_node_that_has_run():
+            async with self._locks.setdefault(node.group, asyncio.Lock()):
+                self._opened()
+                while (last := self._last(node.group)) in self._removed:
+                    await self._given_up(last)
         if name in self._nodes:
             self._history.write(
                 f"pod {node.pod}: {name} was removed; its pod and volume stay, as a StatefulSet gives up its last pod "
@@ -38,9 +40,11 @@ class Shrinking(Places):
         if self._keep_logs is not None and pod.ready:
             await self._files.save_logs(node.pod, self._keep_logs / name)
         await asyncio.gather(*(asyncio.to_thread(shell.close) for shell in (node.shell, node.looks)))
-        template, _ = self._sets[node.group]
+        told = self._sets.get(node.group)
         del self._nodes[name]
-        await self._declared(node, template)
+        if told is None:
+            return  # nobody asked for its pod
+        await self._declared(node, told[0])
         await self._pods.until(f"pod {node.pod} to be gone", pod, lambda: not pod.uid, timeout=_END_S)
         # The one of that name alone, by the right that takes all at the end: another node may get a pod of that name,
         # and would find the former one's store.

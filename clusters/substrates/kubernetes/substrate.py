@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from clusters.clocks import Reading
-from clusters.errors import BadInput, CommandTimedOut, HarnessError
+from clusters.errors import BadInput, CommandTimedOut, HarnessError, of_a_node_that_has_run
 from clusters.executables import dying_with_us, unfit
 from clusters.model import Completed, ProcessSpec, ProcessState
 from clusters.substrates.kubernetes import commands
@@ -24,6 +24,7 @@ from clusters.substrates.kubernetes.dns import leads_to
 from clusters.substrates.kubernetes.manifests import BASE, CONTAINER, HOME, LEAST_GRACE_S, ORDER, Template
 from clusters.substrates.kubernetes.places import Node
 from clusters.substrates.kubernetes.pods import HARMLESS_S, Pod, UnfitImage
+from clusters.substrates.kubernetes.settings import IMAGES, Program
 from clusters.substrates.kubernetes.shrinking import Shrinking
 
 _LIVES = (ProcessState.RUNNING, ProcessState.PAUSED)
@@ -31,6 +32,8 @@ _START_S = 60.0
 _END_S = 60.0
 _TELLS_S = 60.0
 """How long a program may take to say its version; measured: a second on two busy cores."""
+_NOT_RUN = (126, 127)
+"""A shell's exit codes for a program that the kernel does not execute, as one whose libraries are not there."""
 _BEAT_S = 0.5
 """How soon a container that answered is asked again whether it does, while a command runs in it."""
 
@@ -163,30 +166,46 @@ class Kubernetes(Shrinking):
         quoted = shlex.quote(program)
         head = f"if [ -r {quoted} ]; then dd if={quoted} bs=128 count=1 2>/dev/null | base64; fi"
         code, said = await self._answered(node, "eval", f"[ -f {quoted} ] && [ -x {quoted} ] && uname -m && {head}")
+        name = node.placement.node.name
         if code:
-            raise BadInput(
-                f"{program}: no such file in {node.placement.node.name}, or not executable; name a program that it has"
-            )
+            raise self._cannot_run(node, program, f"no such file in {name}, or not executable")
         machine, _, encoded = said.partition("\n")
         # `env` would have a shell try what the kernel does not execute.
-        if why := unfit(program, base64.b64decode(encoded), machine):
-            raise BadInput(f"{node.placement.node.name}: {why}")
+        if why := unfit(name, base64.b64decode(encoded), machine):
+            raise self._cannot_run(node, program, why)
+
+    def _cannot_run(self, node: Node, called: str, why: str) -> Exception:
+        """``BadInput``; of a node that has run ``UnfitImage``, where an image was said to have the program."""
+        program = next((one for one in self._programs_of(called) if one.image is not None), None)
+        if program is None or program.image is None:
+            return BadInput(f"{called}: {why}; name a program that it has")
+        return self._wrong_line(node, program.image, f"{program.inside}: {why}")
+
+    def _wrong_line(self, node: Node, image: str, why: str) -> Exception:
+        pod = self._pods[node.pod]
+        runs = f" (its pod has image {pod.template.image})" if pod.template and pod.template.image != image else ""
+        why = f"{IMAGES}: image {image}: {why}{runs}; correct that line of the file"
+        return UnfitImage(why, image) if pod.starts else BadInput(why)
 
     async def _as_meant(self, node: Node, spec: ProcessSpec) -> None:
-        """Ask a program of an image, once, which version it is: the line that says so may be wrong.
+        """Ask a program of an image, once for each container image, which version it is.
 
-        Before the node's process is started: else what the database makes of it would be taken for the version's own.
-        Raises ``BadInput`` where it is another, ``UnfitImage`` of a node that has run.
+        The line that says so may be wrong, and a tag may be of another image on each machine. Asked before the node's
+        process is started: else what the database makes of it would be taken for the version's own. Raises ``BadInput``
+        where it is another or does not run, ``UnfitImage`` of a node that has run.
         """
         tells, pod = spec.tells, self._pods[node.pod]
         program = tells and self._programs.get(PurePath(tells.argv[0]))
-        if not tells or not program or program.image is None or program.path in self._as_said:
+        if not tells or not program or program.image is None or (pod.image_id, program.path) in self._as_said:
             return
         line = shlex.join(("env", "-i", "HOME=/", *tells.argv))
-        _, printed = await self._answered(node, "eval", line, timeout=_TELLS_S)
+        code, printed = await self._answered(node, "eval", line, timeout=_TELLS_S)
+        if code in _NOT_RUN:
+            why = f"{program.inside}: cannot be run in {spec.name} (exit code {code}: {printed.strip()})"
+            raise self._wrong_line(node, program.image, why)
         if why := self._given.belied(program, tells, printed):
             raise UnfitImage(why, program.image) if pod.starts else BadInput(why)
-        self._as_said.add(program.path)
+        self._as_said.add((pod.image_id, program.path))
 
     # ---- the process that a node is -------------------------------------------------------------------------------
 
@@ -215,9 +234,13 @@ class Kubernetes(Shrinking):
         if not another or await leads_to(name, lambda: pod.addresses, lives=lambda: pod.alive, say=write):
             self._led[pod.name] = pod.uid
 
+    def _programs_of(self, called: str) -> Sequence[Program]:
+        """What was made present that is called so, or is a directory above it."""
+        path = PurePath(called)
+        return [program for there, program in self._programs.items() if there == path or there in path.parents]
+
     def _template(self, spec: ProcessSpec) -> Template:
-        called = PurePath(spec.argv[0])
-        programs = (p for path, p in self._programs.items() if path == called or path in called.parents)
+        programs = self._programs_of(spec.argv[0])
         image = next((image for program in programs if (image := program.image or program.beside)), None)
         now = self._pod(spec.name).template
         limits = spec.resources
@@ -272,10 +295,11 @@ class Kubernetes(Shrinking):
         if template is None:
             raise HarnessError(f"{self._cluster}: {name} has no pod that could be deleted")
         await self._asked(node, "eval", f"rm -f {ORDER}")
-        async with self._locks.setdefault(node.group, asyncio.Lock()):
-            self._opened()
-            await self._declared(node, template)
-            await self._replaced(node, pod, grace_s=LEAST_GRACE_S)
+        with of_a_node_that_has_run():
+            async with self._locks.setdefault(node.group, asyncio.Lock()):
+                self._opened()
+                await self._declared(node, template)
+                await self._replaced(node, pod, grace_s=LEAST_GRACE_S)
         await self._pods.until(f"{name} to be gone", pod, lambda: not pod.alive, timeout=_END_S)
         if (says := await self._has_volume(node, pod)) != pod.uid:
             raise HarnessError(

@@ -26,6 +26,8 @@ class Theirs(Access):
         self.tags = {"n1": OURS.tag, "n2": OURS.tag, "n3": OURS.tag} | tags
         self.databases = ["defaultdb"]
         self.sent: list[str] = []
+        self.dead = list[int]()
+        """Nodes that do not count as alive, once for each look."""
 
     async def query(self, sql: str, *, node: str | None = None, **_: object) -> list[Any]:
         if sql == OURS.dialect.build_tag:
@@ -33,10 +35,11 @@ class Theirs(Access):
                 raise SqlError("certificate signed by unknown authority", failure=Failure.LOST, code="")
             return [(f"CockroachDB CCL {self.tags[node or 'n1']} (x86_64)",)]
         ids = {placement.node.name: number for number, placement in enumerate(PLACEMENTS, 1)}
+        dead = self.dead.pop() if self.dead and sql == OURS.dialect.nodes else 0
         answers: dict[str, list[Any]] = {
             "SELECT crdb_internal.node_id() AS node_id": [{"node_id": ids[node or "n1"]}],
             OURS.dialect.nodes: [
-                {"node_id": number, "address": f"{placement.node.name}.theirs:26357", "is_live": True}
+                {"node_id": number, "address": f"{placement.node.name}.theirs:26357", "is_live": number != dead}
                 for number, placement in enumerate(PLACEMENTS, 1)
             ],
             "SHOW DATABASES": [{"database_name": name} for name in self.databases],
@@ -58,6 +61,15 @@ async def test_nodes_of_this_build_are_taken_over_under_the_names_by_which_they_
     }
     assert theirs.rpc_port == 26357
     assert theirs.sent == ["CREATE DATABASE roachproof"]
+
+
+async def test_a_node_that_does_not_count_as_alive_yet_is_waited_for() -> None:
+    """One that was just started again answers before the others know that it lives."""
+    theirs = Theirs()
+    theirs.dead = [2, 2]
+    await take_over(theirs, OURS, PLACEMENTS, "roachproof")
+    assert theirs.dead == []
+    assert theirs.placements["n2"].address == "n2.theirs"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def test_a_container_beside_the_database_is_not_taken_for_it() -> None:
     seen.status.container_statuses.insert(0, over)
     place: Any = told(("MODIFIED", seen))
 
-    def execute(*_: object, container: str) -> tuple[int, bytes, bytes]:
+    def execute(*_: object, container: str, timeout: float) -> tuple[int, bytes, bytes]:
+        assert 0 < timeout <= 10
         asked.append(container)
         return 0, b"boot 1.0", b""
 
@@ -105,6 +106,10 @@ def test_a_container_beside_the_database_is_not_taken_for_it() -> None:
     place.clock("n1")
     place.log_tail("n1")
     assert asked == ["db", "db"]
+    assert place.exit_code("n9") is None
+    for unknown in (place.clock, place.limits):
+        with pytest.raises(HarnessError, match="n9 was never placed"):
+            unknown("n9")
 
 
 def test_the_machine_of_each_pod_is_told() -> None:
@@ -333,7 +338,10 @@ async def test_an_image_of_another_version_is_not_what_the_version_does(
     monkeypatch.setenv("ROACHPROOF_KUBERNETES_IMAGES", str(file))
     place: Any = told()
 
-    def execute(namespace: str, pod: str, argv: Sequence[str], *, container: str) -> tuple[int, bytes, bytes]:
+    def execute(
+        namespace: str, pod: str, argv: Sequence[str], *, container: str, timeout: float
+    ) -> tuple[int, bytes, bytes]:
+        assert timeout == 60
         assert (namespace, pod, argv, container) == ("team", "shop-cockroachdb-0", ("/db/db", "version"), "db")
         if printed is None:
             raise HarnessError("its container does not run")

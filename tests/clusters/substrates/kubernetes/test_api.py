@@ -50,6 +50,17 @@ def test_each_channel_goes_where_it_belongs_and_the_last_words_come_with_the_end
     assert api.execute("team", "node-0", ["cat"], container="node") == (0, b"123", b"!")
 
 
+def test_a_command_that_does_not_end_is_not_waited_for_longer_than_is_said() -> None:
+    """The API server lives, and so does the connection: a container that stands still kept a run for ever."""
+    closed = list[bool]()
+    run = SimpleNamespace(is_open=lambda: True, update=lambda timeout: None, close=lambda: closed.append(True))
+    api: Any = Api.__new__(Api)
+    api.where, api.open_exec = "context lab", lambda *_, **__: run
+    with pytest.raises(HarnessError, match=r"^context lab: a command in node-0 did not end within 0 s$"):
+        api.execute("team", "node-0", ["date"], container="node", timeout=0)
+    assert closed == [True]
+
+
 def test_of_an_archive_nothing_is_kept_but_in_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The client would copy all that it has with each frame: time that grows with the square of the size."""
     part, parts = b"x" * 65536, 100

@@ -1,6 +1,7 @@
 """Lines to and from a command in a pod, on the real client."""
 
 import queue
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,6 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDIN_CHA
 
 from clusters.errors import BadInput, HarnessError
 from clusters.generators import WantedGenerators
-from clusters.substrates.kubernetes import generators
 from clusters.substrates.kubernetes.generators import ExecChannel, Generators
 from clusters.substrates.kubernetes.manifests import Settings
 from clusters.substrates.kubernetes.pods import Pod
@@ -69,24 +69,39 @@ async def test_generators_of_whose_pods_nothing_is_heard_are_not_waited_for() ->
 
     api: Any = SimpleNamespace(make=make, batch=SimpleNamespace(create_namespaced_job=None), where="context lab")
     pods: Any = SimpleNamespace(refuse_unwatched=refuse)
+    wanted = WantedGenerators(number=1, image="suite:1")
     with pytest.raises(HarnessError, match="pods are not watched any more"):
-        await Generators.begin(
-            api, Settings(namespace="team", cluster="c"), pods, WantedGenerators(number=1, image="suite:1")
-        )
+        await Generators.begin(api, Settings(namespace="team", cluster="c"), pods, wanted, 60.0)
 
 
-async def test_an_image_that_is_not_pulled_in_time_is_not_taken_for_a_lack_of_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(generators, "_START_S", 0.0)
+async def waited_for(found: dict[int, Pod], refuse: Callable[[str, str], None] = lambda *_: None) -> None:
+    """Such pods of generators, which are not waited for."""
 
     async def make(*_: object) -> None:
         """Done."""
 
     api: Any = SimpleNamespace(make=make, batch=SimpleNamespace(create_namespaced_job=None), where="context lab")
+    pods: Any = SimpleNamespace(refuse_unwatched=lambda: None, generators=lambda: found, refuse_not_admitted=refuse)
+    wanted = WantedGenerators(number=1, image="suite:1")
+    await Generators.begin(api, Settings(namespace="team", cluster="c"), pods, wanted, 0.0)
+
+
+async def test_an_image_that_is_not_pulled_in_time_is_not_taken_for_a_lack_of_room() -> None:
     late = Pod("roachproof-generators-0-x", waiting="ErrImagePull: i/o timeout")
-    pods: Any = SimpleNamespace(refuse_unwatched=lambda: None, generators=lambda: {0: late})
     with pytest.raises(BadInput, match=r"^--generator-image suite:1: .*ErrImagePull: i/o timeout.*; name one that the"):
-        await Generators.begin(
-            api, Settings(namespace="team", cluster="c"), pods, WantedGenerators(number=1, image="suite:1")
-        )
+        await waited_for({0: late})
+
+
+async def test_a_generator_whose_pod_has_failed_is_not_taken_for_its_image() -> None:
+    evicted = Pod("roachproof-generators-0-x", described="Failed, on m1, Evicted: the machine was low on memory")
+    with pytest.raises(BadInput, match=r"^context lab: generator 0: Failed, .*low on memory; see what ended its pod, "):
+        await waited_for({0: evicted})
+
+
+async def test_generators_that_are_not_admitted_are_not_taken_for_a_lack_of_room() -> None:
+    def refuse(owner: str, what: str) -> None:
+        assert owner == "roachproof-generators"
+        raise BadInput(f"{what} is not admitted: violates PodSecurity")
+
+    with pytest.raises(BadInput, match=r"^a load generator is not admitted: violates PodSecurity$"):
+        await waited_for({}, refuse)

@@ -60,7 +60,7 @@ def place(*answers: object, pod: Pod | None = None) -> Any:
     at = Placement(node=spec, address="node-0", client_address="node-0", home=HOME, store=STORE, logs=LOGS)
     there._nodes = {"n1": Node(placement=at, group="node", pod="node-0", shell=container, looks=container)}
     there._cluster, there._closing, there._locks, there._sets, there._removed = "c", None, {}, {}, set()
-    there._groups, there._given = set(), Given.read({})
+    there._groups, there._given, there._programs, there._as_said = set(), Given.read({}), {}, set()
     there._pods = {"node-0": pod or Pod("node-0", uid="u", alive=True)}
     return there
 
@@ -85,17 +85,17 @@ async def test_a_question_whose_answer_may_be_no_is_asked_again_too(
         await there._executable(there._nodes["n1"], "/bin/db")
 
     there = place((0, f"x86_64\n{base64.b64encode(b'this is none').decode()}\n"))
-    with pytest.raises(BadInput, match=r"n1: /bin/db: cannot run .* no program: it begins with b'this is "):
+    with pytest.raises(BadInput, match=r"/bin/db: n1: cannot run .* no program: it begins with b'this is "):
         await there._executable(there._nodes["n1"], "/bin/db")
 
     (file := tmp_path / "images.json").write_text(json.dumps({"db:1": {"/db": "/db"}}))
     there = place(AWAY, (0, "v1"))
     there._given = Given.read({"ROACHPROOF_KUBERNETES_IMAGES": str(file)})
     program = there._given.program(Path("/db"))
-    there._programs, there._as_said = {program.path: program}, set()
+    there._programs = {program.path: program}
     tells = Tells(argv=(str(program.path), "version"), read=str.strip, version="v1")
     await there._as_meant(there._nodes["n1"], SimpleNamespace(tells=tells))
-    assert there._as_said == {program.path}
+    assert there._as_said == {("", program.path)}
 
     there = place(AWAY, (0, ""))
     copied = Given.read({}).program(tmp_path / "tool")
@@ -230,16 +230,45 @@ async def test_an_image_of_another_version_is_not_what_the_version_does(
     tells = Tells(argv=(str(program.path), "version"), read=str.strip, version="v2")
     for starts, raised in ((0, BadInput), (1, UnfitImage)):
         there = place((0, ""), (0, "v3\n"), pod=Pod("node-0", starts=starts))
-        there._given, there._programs, there._as_said = given, {program.path: program}, set()
+        there._given, there._programs = given, {program.path: program}
         monkeypatch.setattr(there, "_up", AsyncMock(return_value=there._nodes["n1"]))
         spec = ProcessSpec(name="n1", argv=tells.argv[:1], env={}, cwd=HOME, output=LOGS / "out", tells=tells)
         monkeypatch.setattr(there, "state", lambda _: ProcessState.EXITED)
         with pytest.raises(raised, match=r"_IMAGES: image db:2: /db/db calls itself v3, and .*/new .* is v2"):
             await there.start(spec)
-    there = place((0, "v2\n"))
-    there._given, there._programs, there._as_said = given, {program.path: program}, set()
+    there = place((0, "v2\n"), (0, "v3\n"))
+    there._given, there._programs = given, {program.path: program}
     for _ in range(2):  # it is asked once
         await there._as_meant(there._nodes["n1"], spec)
+    # A tag that moved is of another image on another machine.
+    there._pods["node-0"].image_id = "db@sha256:2"
+    with pytest.raises(BadInput, match="/db/db calls itself v3"):
+        await there._as_meant(there._nodes["n1"], spec)
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([(1, "")], "no such file in n1, or not executable"),
+        ([(0, f"x86_64\n{base64.b64encode(b'MZ').decode()}\n")], r"n1: cannot run on this machine .*for Windows"),
+        ([(0, ""), (127, "no libc")], r"cannot be run in n1 \(exit code 127: no libc\)"),
+    ],
+)
+async def test_an_image_without_the_program_is_not_what_the_version_does(
+    answers: list[object], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "images.json").write_text(json.dumps({"db:2": {str(tmp_path / "new"): "/db/db"}}))
+    given = Given.read({"ROACHPROOF_KUBERNETES_IMAGES": str(file)})
+    program = given.program(tmp_path / "new")
+    tells = Tells(argv=(str(program.path), "version"), read=str.strip, version="v2")
+    spec = ProcessSpec(name="n1", argv=tells.argv[:1], env={}, cwd=HOME, output=LOGS / "out", tells=tells)
+    for starts, raised in ((0, BadInput), (1, UnfitImage)):
+        there = place(*answers, pod=Pod("node-0", starts=starts, template=Template(image="db:2")))
+        there._given, there._programs = given, {program.path: program}
+        monkeypatch.setattr(there, "_up", AsyncMock(return_value=there._nodes["n1"]))
+        monkeypatch.setattr(there, "state", lambda _: ProcessState.EXITED)
+        with pytest.raises(raised, match=f"_IMAGES: image db:2: /db/db: {why}; correct that line of the file"):
+            await there.start(spec)
 
 
 async def test_a_token_that_runs_out_is_not_what_keeps_a_node_from_its_new_version(
@@ -255,6 +284,15 @@ async def test_a_token_that_runs_out_is_not_what_keeps_a_node_from_its_new_versi
         monkeypatch.setattr(there, "_made", made)
         with pytest.raises(raised, match="its token has expired; log in again"):
             await there._up("n1")
+
+
+async def test_nor_is_it_bad_input_where_a_pod_is_to_be_deleted() -> None:
+    pod = Pod("node-0", uid="u", template=Template(image="db:1"), alive=True, ready=True, starts=1)
+    there = place(pod=pod)
+    Remade(there, pod)
+    there._declared = AsyncMock(side_effect=BadInput("its token has expired; log in again"))
+    with pytest.raises(HarnessError, match="its token has expired; log in again"):
+        await there.delete_pod("n1")
 
 
 class Remade:

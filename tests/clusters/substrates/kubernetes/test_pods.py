@@ -31,12 +31,12 @@ def status(name: str, state: Any) -> Any:
     )
 
 
-def watched(watch: Any, logs: Iterable[str] = (), on: Any = lambda *_: None) -> Pods:
+def watched(watch: Any, logs: Iterable[str] = (), on: Any = lambda *_: None, admitted: Any = lambda _: None) -> Pods:
     """All pods of a cluster of which the watch says this, and each log."""
     api: Any = SimpleNamespace(
         core=SimpleNamespace(list_namespaced_pod=None), watch=lambda *_, **__: watch, follow_log=lambda *_: logs
     )
-    history: Any = SimpleNamespace(write=lambda line: None, warnings=lambda name: "")
+    history: Any = SimpleNamespace(write=lambda line: None, warnings=lambda name: "", admitted=admitted)
     return Pods(api, Settings(namespace="space", cluster="c"), history, on)
 
 
@@ -151,7 +151,7 @@ class Crashing:
 
     def pods(self) -> Pods:
         api: Any = self
-        history: Any = SimpleNamespace(write=self.told.append, warnings=lambda name: "")
+        history: Any = SimpleNamespace(write=self.told.append, warnings=lambda name: "", admitted=lambda _: None)
         return Pods(api, Settings(namespace="space", cluster="c"), history)
 
 
@@ -401,6 +401,27 @@ async def test_a_pod_has_the_image_that_was_asked_for_whatever_a_webhook_gave_it
         told.put(event)
     await asyncio.to_thread(pods._watching.join)
     assert seen == [Template(image="db:2"), Template(image="db:1")], "of each what it was made of"
+
+
+async def test_who_waits_for_a_pod_finds_what_it_was_made_of_and_its_statefulset_is_refused_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fresh pod was made anew where it was looked at between the two. Events that say so can be dropped."""
+    admitted, known = list[str](), list[tuple[str, Template | None]]()
+    pods = watched(iter(()), admitted=admitted.append)
+    pods._watching.join()
+    had = Pods._as_meant
+
+    def as_meant(self: Pods, pod: str, template: Template) -> Template:
+        known.append((pods["node-0"].uid, pods["node-0"].template))
+        return had(self, pod, template)
+
+    monkeypatch.setattr(Pods, "_as_meant", as_meant)
+    pods._seen(of_node())
+    assert known == [("", None)], "nobody is told that it is there before its template is known"
+    pods._seen(of_node())
+    assert pods["node-0"].template == Template(image="db:1")
+    assert admitted == ["node"], "once for each pod"
 
 
 async def test_a_pod_that_is_not_admitted_is_bad_input() -> None:

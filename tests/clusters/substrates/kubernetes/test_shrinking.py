@@ -121,3 +121,12 @@ async def test_a_pod_that_does_not_go_keeps_its_volume() -> None:
     with pytest.raises(HarnessError, match="pod node-1 to be gone: not after"):
         await cluster.there.take_away("n2")
     assert cluster.did == ["team: node has 1"]
+
+
+async def test_one_whose_pod_nobody_asked_for_is_forgotten() -> None:
+    """As one that was to join, and ended before anything was put into its volume."""
+    cluster = Cluster("n1")
+    cluster.placed("n2", "new", "new-0")
+    await cluster.there.take_away("n2")
+    assert cluster.did == []
+    assert set(cluster.there._nodes) == {"n1", "elsewhere"}
