@@ -160,16 +160,16 @@ async def test_an_outage_after_recovery(
 
 @asynccontextmanager
 async def whose_rows(
-    cluster: Cluster, ledger: Ledger, what: str, *, when: str = "BEFORE UPDATE"
+    cluster: Cluster, ledger: Ledger, what: str, *, when: str = "BEFORE UPDATE", one_in: int = 20
 ) -> AsyncIterator[None]:
-    """The ledger is written while a trigger made by hand does this, at this moment, to one row in twenty."""
+    """The ledger is written while a trigger made by hand does this, at this moment, to one row in so many."""
     async with await cluster.deployment.connect() as connection:
         await connection.execute(
             f"CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$"
         )
         await connection.execute(
             f"CREATE TRIGGER by_hand {when} ON {ledger.table} FOR EACH ROW "
-            "WHEN (new.key >= 0 AND new.key % 20 = 0) EXECUTE FUNCTION by_hand()"
+            f"WHEN (new.key >= 0 AND new.key % {one_in} = 0) EXECUTE FUNCTION by_hand()"
         )
     async with ledger.writing(at_least=0):
         yield
@@ -191,9 +191,12 @@ async def test_updates_that_find_no_row_though_it_was_acknowledged(
 async def test_updates_that_fail_while_nothing_is_disturbed(
     cluster: Cluster, ledger: Ledger, probe: Probe, fault: Faults, judge: Judge, inserts: int
 ) -> None:
-    """One update in twenty ends with 40001, which clients must expect only where something is disturbed."""
+    """Half of the updates end with 40001, which clients must expect only where something is disturbed.
+
+    Of all that is done about a twelfth are updates.
+    """
     refused = "RAISE EXCEPTION 'by hand' USING ERRCODE = '40001'"
-    async with probe.watching(ledger), whose_rows(cluster, ledger, refused):
+    async with probe.watching(ledger), whose_rows(cluster, ledger, refused, one_in=2):
         await ledger.baseline()
         async with fault.kill(await ledger.serving_node()):
             await ledger.outage()
