@@ -220,6 +220,8 @@ def main() -> None:
         with _cuts(failed).open("ab") as file:
             file.write(b".")
 
+    # One that ends unheard, of the client's too, leaves connections that nobody serves.
+    threading.excepthook = lambda ended: fail(f"a thread that forwards ports ended: {ended.exc_value!r}")
     told = Told(fail, cut)
     print(json.dumps({"address": ""}), flush=True)
     for line in sys.stdin:

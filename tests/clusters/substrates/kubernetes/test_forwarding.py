@@ -1,8 +1,11 @@
 """Ports of pods on this machine: where they are listened on, and what passes; when that is how pods are reached."""
 
 import asyncio
+import io
+import json
 import random
 import socket
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -133,6 +136,21 @@ async def test_a_command_whose_connection_may_have_been_cut_is_not_taken_at_its_
             await drains
     else:
         assert (await drains).code == code
+
+
+def test_a_thread_that_ends_is_not_taken_for_the_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A node whose connections nobody takes any more is silent, and was an outage of the database."""
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(forwarding, "Api", lambda _: None)
+    monkeypatch.setattr(forwarding, "listening", lambda *_: ("127.64.0.1", [None]))  # which nobody can accept from
+    failed = tmp_path / "failed"
+    told = {"context": None, "namespace": "team", "ports": [1], "failed": str(failed)}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f'{json.dumps(told)}\n{{"pod": "node-0"}}\n'))
+    before = {*threading.enumerate()}
+    forwarding.main()
+    for thread in {*threading.enumerate()} - before:
+        thread.join()
+    assert "a thread that forwards ports ended: AttributeError" in failed.read_text()
 
 
 def test_a_pod_that_is_not_there_ends_the_connection() -> None:
